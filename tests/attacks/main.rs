@@ -2,6 +2,7 @@
 
 mod absurd_numbers;
 mod algorithm_confusion;
+mod application_audience;
 mod audience_variants;
 mod bad_utf8;
 mod batch;
@@ -13,6 +14,7 @@ mod embedded_keys;
 mod era_confusion;
 mod expired;
 mod folded_members;
+mod foreign_configuration;
 mod foreign_kid;
 mod foreign_session;
 mod future;
@@ -37,5 +39,6 @@ mod terminal_text;
 mod terminal_text_of_peers;
 mod token_in_query;
 mod two_authorization_headers;
+mod unbound_token;
 mod unsigned_upstream;
 mod upstream_address;

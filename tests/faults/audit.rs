@@ -58,7 +58,7 @@ async fn a_pipe_without_a_reader() {
     assert_eq!(last["audit.lost"], lost);
     let used: u64 = events(&records, "usage").iter().map(|row| row["usage.requests"].as_u64().unwrap()).sum();
     assert_eq!(used, REQUESTS as u64 + 1, "what was lost is counted all the same");
-    let line = finished.stderr.lines().find(|line| line.contains("complete to its end")).expect("a log line");
+    let line = finished.stderr.lines().find(|line| line.contains("the audit trail is complete")).expect("a log line");
     assert!(line.contains(&format!("\"audit.lost\":{lost}")), "{line}");
 }
 
@@ -124,5 +124,5 @@ async fn a_folder_that_is_gone() {
     deployment.portcullis.logged("cannot be reopened", |line| line["level"] == "ERROR").await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
-    assert!(finished.stderr.contains("complete to its end"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("the audit trail is complete"), "{}", finished.stderr);
 }

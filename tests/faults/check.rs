@@ -132,3 +132,36 @@ async fn an_invalid_method_pattern() {
         "{error}"
     );
 }
+
+const ENTRA: &str = r#"
+base_url = "https://mcp.example.com"
+
+[[issuer]]
+issuer = "https://login.microsoftonline.com/contoso.onmicrosoft.com/v2.0"
+
+[[resource]]
+endpoint = "/mcp"
+required_scopes = ["tools"]
+upstream = { http = "http://127.0.0.1:9/mcp" }
+"#;
+
+/// `check` explains the issuers, the template and the audiences of Microsoft Entra ID, with the lines to write.
+#[tokio::test]
+async fn entra_is_explained() {
+    let file = Scratch::file("portcullis.toml", ENTRA);
+    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let notes: Vec<_> = checked.stdout.lines().filter_map(|line| line.strip_prefix("note: ")).collect();
+    assert_eq!(notes.len(), 2, "{notes:#?}");
+    assert!(notes[0].contains("issuer = \"https://login.microsoftonline.com/<tenant ID>/v2.0\""), "{notes:#?}");
+    assert!(notes[0].contains("issuer = \"https://sts.windows.net/<tenant ID>/\""), "{notes:#?}");
+    assert!(notes[1].contains("audiences = [\"<application (client) ID>\"]"), "{notes:#?}");
+    let checked = Portcullis::run(&["check", "--json", "--config", file.as_str()]).await;
+    let report: Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!(report["notes"].as_array().map(Vec::len), Some(2), "{report}");
+
+    let file = Scratch::file("portcullis.toml", &ENTRA.replace("contoso.onmicrosoft.com", "{tenantid}"));
+    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert!(checked.stderr.contains("template") && checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
+}

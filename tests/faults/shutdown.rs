@@ -74,7 +74,7 @@ async fn the_limit() {
     deployment.upstream.reached(1).await;
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    assert!(finished.stderr.contains("cut off"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("cancelling the requests that are still in progress"), "{}", finished.stderr);
     let decisions: Vec<_> = finished.stdout.lines().filter(|line| line.contains("\"event\":\"decision\"")).collect();
     assert_eq!(decisions.len(), 1, "{}", finished.stdout);
     assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
@@ -155,5 +155,5 @@ async fn sessions_end_at_a_silent_upstream() {
     deployment.open_session(&deployment.good_token()).await;
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    assert!(finished.stderr.contains("were not told of all ended sessions in time"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("not all sessions were ended at their upstreams in time"), "{}", finished.stderr);
 }

@@ -220,7 +220,7 @@ async fn audit_trails() {
             "target = { file = \"/nowhere/audit.jsonl\" }",
             &["audit.target", "/nowhere/audit.jsonl", "folder that exists"],
         ),
-        ("no file", "target = { file = \"\" }", &["audit.target", "names no file"]),
+        ("no file", "target = { file = \"\" }", &["audit.target", "has an empty path"]),
         ("a folder", "target = { file = \"/\" }", &["audit.target", "/ cannot be written to"]),
         ("a queue of nothing", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
         ("no rows", "target = \"stdout\"\nusage_rows = 0", &["audit.usage_rows = 0"]),

@@ -12,31 +12,40 @@ use tokio::{
 
 use crate::idp::Idp;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The running bridge. It is killed when dropped.
-struct Bridge {
+pub(crate) struct Bridge {
     process: Process,
-    input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
+    pub(crate) input: Option<ChildStdin>,
+    pub(crate) output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Bridge {
-    fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::run("connect", &[&[url][..], arguments].concat(), environment)
+    }
+
+    /// Starts one of the commands that connect.
+    pub(crate) fn run(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = command(program());
-        command.args(["connect", url]).args(arguments).envs(environment.iter().copied());
+        command.arg(name).args(arguments).envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Process::start("connect", &mut command).unwrap();
+        let mut process = Process::start(name, &mut command).unwrap();
         let input = ChildStdin::from_std(process.take_stdin().unwrap()).unwrap();
         let output = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
         Self { process, input: Some(input), output: BufReader::new(output).lines() }
     }
 
-    async fn send(&mut self, message: Value) {
-        self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    pub(crate) async fn send(&mut self, message: Value) {
+        self.line(&message.to_string()).await;
     }
 
-    async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+    pub(crate) async fn line(&mut self, line: &str) {
+        self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    pub(crate) async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         let line = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap().unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
@@ -44,7 +53,7 @@ impl Bridge {
         answer
     }
 
-    async fn initialize(&mut self) -> Value {
+    pub(crate) async fn initialize(&mut self) -> Value {
         let client = json!({ "name": "t", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
         let answer = self.ask(0, "initialize", params).await;
@@ -52,8 +61,13 @@ impl Bridge {
         answer
     }
 
+    /// Closes its standard input.
+    pub(crate) fn close(&mut self) {
+        drop(self.input.take());
+    }
+
     /// Waits for its end: the exit code, what was left on standard output, and standard error.
-    async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
+    pub(crate) async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
         let mut rest = Vec::new();
         while let Some(line) = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap() {
             rest.push(line);
@@ -66,7 +80,7 @@ impl Bridge {
 }
 
 /// A demonstration that grants by itself.
-async fn demo() -> (Portcullis, String) {
+pub(crate) async fn demo() -> (Portcullis, String) {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
     let url = format!("http://{}/mcp", demo.address());

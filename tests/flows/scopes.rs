@@ -108,3 +108,29 @@ async fn in_a_session() {
     assert_eq!(deployment.send(post("add", "mcp:admin")).await.status, 403, "an older token's scopes do not count");
     assert_eq!(deployment.send(post("admin_x", "mcp:tools mcp:admin")).await.status, 200);
 }
+
+/// C8: an issuer's `scope_claims` count as scopes; a value that is no scope name is neither split nor counted.
+#[tokio::test]
+async fn scopes_of_other_claims() {
+    let deployment =
+        Deployment::builder().issuer("scope_claims = [\"permissions\", \"/realm_access/roles\"]").start().await;
+    let token = || deployment.test_issuer.token();
+    for (case, token) in [
+        ("a name", token().claim("permissions", json!(["other", "mcp:tools"]))),
+        ("a string", token().claim("permissions", "mcp:tools")),
+        ("a pointer", token().claim("realm_access", json!({ "roles": ["mcp:tools"] }))),
+        ("beside a bad value", token().claim("permissions", json!([7, "a b", "mcp:tools"]))),
+    ] {
+        deployment.assert_accepted(case, &token.sign()).await;
+    }
+    for (case, token) in [
+        ("a list in a string", token().claim("permissions", "other mcp:tools")),
+        ("a list in an entry", token().claim("permissions", json!(["not mcp:tools"]))),
+        ("another claim", token().claim("roles", json!(["mcp:tools"]))),
+        ("another place", token().claim("permissions", json!({ "mcp:tools": true }))),
+    ] {
+        let answer = deployment.try_token(&token.sign()).await;
+        assert_eq!(answer.status, 403, "{case}: {answer:?}");
+        deployment.portcullis.assert_denied(&answer, "scope.insufficient").await;
+    }
+}

@@ -1,7 +1,24 @@
 //! `portcullis login` at authorization servers that differ from the profile.
 
-use portcullis_scenarios::{Peer, PeerAnswer, PeerRequest, Portcullis, Scratch};
-use serde_json::json;
+use std::{
+    collections::HashMap,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use portcullis_scenarios::{Peer, PeerAnswer, PeerRequest, Portcullis, Process, Scratch, command, program};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    process::{ChildStdin, ChildStdout},
+    time::timeout,
+};
+
+use crate::connect::Bridge;
 
 /// An authorization server like that of the MCP Python SDK: it lists post and basic, and reads `client_id` from the body.
 fn body_only(request: &PeerRequest) -> Option<PeerAnswer> {
@@ -48,4 +65,251 @@ async fn a_server_that_reads_the_client_from_the_body() {
     let wrong = ["login", &peer.url("/mcp"), "--client-id", "me", "--token-auth-method", "client_secret_post"];
     let refused = Portcullis::run(&wrong).await;
     assert!(refused.code == Some(1) && refused.stderr.contains("needs --client-secret-file"), "{refused:?}");
+}
+
+/// I4: `client_id` in the body is omitted where the server rejects it beside `client_secret_basic`.
+#[tokio::test]
+async fn a_server_that_rejects_the_client_in_the_body() {
+    let peer = Peer::start(|request| {
+        if request.is_for_server_metadata() {
+            let mut metadata = request.server_metadata();
+            metadata["token_endpoint_auth_methods_supported"] = json!(["client_secret_basic"]);
+            return Some(request.json(metadata));
+        }
+        match request.path.as_str() {
+            "/register" => Some(request.json(json!({
+                "client_id": "me", "client_secret": "the-secret", "redirect_uris": request.message()["redirect_uris"],
+                "token_endpoint_auth_method": "client_secret_basic",
+            }))),
+            "/token" if request.authorization.is_none() || request.form().contains_key("client_id") => {
+                let mut answer = request.json(json!({ "error": "invalid_client" }));
+                *answer.status_mut() = http::StatusCode::UNAUTHORIZED;
+                Some(answer)
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(peer.requests("/token").len(), 2);
+}
+
+/// I9: `login` follows a redirect within the resource, as `connect` does, and names the target of any other.
+#[tokio::test]
+async fn a_login_at_a_server_that_redirects() {
+    for (target, works) in [("/mcp/", true), ("/other", false)] {
+        let peer = Peer::start(move |request| {
+            (request.path == "/mcp").then(|| {
+                let mut answer = request.json("");
+                *answer.status_mut() = http::StatusCode::TEMPORARY_REDIRECT;
+                answer.headers_mut().insert(http::header::LOCATION, http::HeaderValue::from_static(target));
+                answer
+            })
+        })
+        .await;
+        let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+        let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+        assert_eq!(login.code == Some(0), works, "{login:?}");
+        assert!(works || login.stderr.contains("/other, which is not followed"), "{login:?}");
+        assert_eq!(peer.requests("/other").len(), 0);
+    }
+}
+
+/// An authorization server with the device flow, which grants to the first code.
+fn with_device_flow(request: &PeerRequest) -> Option<PeerAnswer> {
+    let base = &request.base;
+    if request.is_for_server_metadata() {
+        let mut metadata = request.server_metadata();
+        metadata["device_authorization_endpoint"] = json!(format!("{base}/device_authorization"));
+        return Some(request.json(metadata));
+    }
+    let is_first = request.form().get("device_code").is_some_and(|code| code == "the-device");
+    match request.path.as_str() {
+        "/device_authorization" => Some(request.json(json!({
+            "device_code": "the-device", "user_code": "BCDF-GHJK", "verification_uri": format!("{base}/device"),
+            "expires_in": 60, "interval": 1,
+        }))),
+        "/token" if !is_first => Some(request.json(json!({ "error": "invalid_request" }))),
+        _ => None,
+    }
+}
+
+/// I8: the device flow works at a server that lets the person wait; a code that nobody answers is not granted.
+#[tokio::test]
+async fn a_login_on_another_device() {
+    let peer = Peer::start(with_device_flow).await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert!(login.stderr.contains(&peer.url("/device")) && login.stderr.contains("BCDF-GHJK"), "{login:?}");
+    assert!(!login.stderr.contains("the-device") && peer.requests("/authorize").is_empty());
+    let registered = peer.requests("/register")[0].message();
+    assert!(registered["grant_types"].to_string().contains("device_code"), "{registered}");
+    let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
+    assert_eq!(token.stdout.trim(), "the-token");
+    let other = Peer::start(|_| None).await;
+    let refused = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
+    assert!(refused.code == Some(1) && refused.stderr.contains("--device"), "{refused:?}");
+}
+
+/// I8: `connect --device` and mcp-remote's `--device-code` print the page and the code to standard error, and no browser
+/// opens.
+#[tokio::test]
+async fn connect_on_another_device() {
+    for (command, option) in [("connect", "--device"), ("mcp-remote", "--device-code")] {
+        let (peer, state) = (Peer::start(with_device_flow).await, Scratch::path_for("state"));
+        let url = peer.url("/mcp");
+        let mut bridge = Bridge::run(command, &[&url, option], &[("XDG_STATE_HOME", state.as_str())]);
+        assert!(bridge.initialize().await["result"].is_object());
+        bridge.close();
+        let (code, _, log) = bridge.ended().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(
+            log.contains(&peer.url("/device")) && log.contains("BCDF-GHJK") && !log.contains("the-device"),
+            "{log}"
+        );
+        assert!(peer.requests("/authorize").is_empty());
+    }
+}
+
+/// I8: the development server's own device flow, as `--auto-consent` answers it.
+#[tokio::test]
+async fn a_login_on_another_device_at_the_development_server() {
+    let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
+    let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
+    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    let call = ["call", &url, "tools/call", r#"{"name":"whoami"}"#, "--store", store.as_str()];
+    let call = Portcullis::run(&call).await;
+    assert!(call.stdout.contains("alice"), "{call:?}");
+}
+
+/// H3: a server that forgot the client gets a new registration before the browser opens; `--fresh` and `--forget-client`
+/// make one too; `logout --all` signs out of every URL.
+#[tokio::test]
+async fn forgotten_registrations_are_replaced() {
+    // It knows only the client of this number.
+    let known = Arc::new(AtomicUsize::new(0));
+    let number = Arc::clone(&known);
+    let peer = Peer::start(move |request| {
+        let current = number.load(Ordering::Relaxed);
+        match request.path.as_str() {
+            "/register" => {
+                number.store(current + 1, Ordering::Relaxed);
+                let redirect_uris = request.message()["redirect_uris"].clone();
+                Some(request.json(json!({ "client_id": format!("c{}", current + 1), "redirect_uris": redirect_uris })))
+            }
+            "/authorize" if request.query["client_id"] != format!("c{current}") => {
+                let body = json!({ "error": "invalid_request", "error_description": "Client ID not found" });
+                let mut answer = request.json(body);
+                *answer.status_mut() = http::StatusCode::BAD_REQUEST;
+                Some(answer)
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let (url, other, store) = (peer.url("/mcp"), peer.url("/other"), Scratch::path_for("store"));
+    let run = async |arguments: &[&str]| Portcullis::run(&[arguments, &["--store", store.as_str()]].concat()).await;
+    let registrations = || peer.requests("/register").len();
+    for expected in [1, 1] {
+        assert_eq!(run(&["login", &url, "--auto-consent"]).await.code, Some(0));
+        assert_eq!(registrations(), expected);
+    }
+    known.fetch_add(1, Ordering::Relaxed);
+    let login = run(&["login", &url, "--auto-consent"]).await;
+    assert_eq!((login.code, registrations()), (Some(0), 2), "{login:?}");
+    assert_eq!(run(&["login", &url, "--auto-consent", "--fresh"]).await.code, Some(0));
+    assert_eq!(registrations(), 3);
+    let logout = run(&["logout", &url, "--forget-client"]).await;
+    assert!(logout.code == Some(0) && logout.stderr.contains("registrations deleted here: 1"), "{logout:?}");
+    assert_eq!(run(&["login", &url, "--auto-consent"]).await.code, Some(0));
+    assert_eq!(registrations(), 4);
+    assert_eq!(run(&["login", &other, "--auto-consent"]).await.code, Some(0));
+    let all = run(&["logout", "--all"]).await;
+    assert!(all.code == Some(0) && all.stderr.contains(&url) && all.stderr.contains(&other), "{all:?}");
+    for signed_out in [&url, &other] {
+        assert_eq!(run(&["token", signed_out]).await.code, Some(1));
+    }
+    for wrong in [&["logout"][..], &["logout", &url, "--all"]] {
+        let refused = run(wrong).await;
+        assert!(refused.code.is_some_and(|code| code != 0), "{refused:?}");
+    }
+}
+
+/// The answer to one request through `connect`.
+async fn connected(url: &str, arguments: &[&str]) -> Value {
+    let mut command = command(program());
+    command.args(["connect", url]).args(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = Process::start("connect", &mut command).unwrap();
+    let mut input = ChildStdin::from_std(process.take_stdin().unwrap()).unwrap();
+    let mut lines = BufReader::new(ChildStdout::from_std(process.take_stdout().unwrap()).unwrap()).lines();
+    let client = json!({ "name": "t", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+/// I8, I10: `connect` signs in as the client itself, or with the token that a program prints; no browser is needed.
+#[tokio::test]
+async fn connect_without_a_person() {
+    let (peer, secret) = (Peer::start(|_| None).await, Scratch::file("secret", "the-secret"));
+    let store = Scratch::path_for("store");
+    let client = ["--client-credentials", "--client-id", "me", "--client-secret-file", secret.as_str()];
+    let answer = connected(&peer.url("/mcp"), &[&client[..], &["--store", store.as_str()]].concat()).await;
+    assert_eq!(answer["result"]["serverInfo"]["name"], "peer", "{answer}");
+    let sent = peer.requests("/token")[0].form();
+    assert_eq!((sent["grant_type"].as_str(), sent["client_id"].as_str()), ("client_credentials", "me"));
+    assert!(peer.requests("/authorize").is_empty() && peer.requests("/register").is_empty());
+
+    let peer = Peer::start(|_| None).await;
+    let answer = connected(&peer.url("/mcp"), &["--token-command", "printf 'the-printed$HOME'"]).await;
+    assert_eq!(answer["result"]["serverInfo"]["name"], "peer", "{answer}");
+    let first = &peer.requests("/mcp")[0];
+    assert_eq!(first.authorization.as_deref(), Some("Bearer the-printed$HOME"));
+    assert!(peer.requests("/token").is_empty());
+    let answer = connected(&peer.url("/mcp"), &["--token-command", "false"]).await;
+    assert!(answer["error"].to_string().contains("--token-command"), "{answer}");
+}
+
+/// I3: a pre-registered redirect with its host and path is asked for; a host beyond loopback is rejected.
+#[tokio::test]
+async fn a_preregistered_redirect() {
+    let peer = Peer::start(|_| None).await;
+    let url = peer.url("/mcp");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let redirect = ["--callback-host", "localhost", "--callback-path", "/oauth/callback", "--callback-port", &port];
+    let mut command = command(program());
+    let store = Scratch::path_for("store");
+    command.args(["login", &url, "--no-browser", "--client-id", "me", "--store", store.as_str()]).args(redirect);
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut process = Process::start("login", &mut command).unwrap();
+    let stderr = tokio::process::ChildStderr::from_std(process.take_stderr().unwrap()).unwrap();
+    let mut lines = BufReader::new(stderr).lines();
+    let page = loop {
+        let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
+        if let Ok(page) = url::Url::parse(&line) {
+            break page;
+        }
+    };
+    let query: HashMap<_, _> = page.query_pairs().into_owned().collect();
+    assert_eq!(query["redirect_uri"], format!("http://localhost:{port}/oauth/callback"));
+    let mut arrived = url::Url::parse(&query["redirect_uri"]).unwrap();
+    arrived.query_pairs_mut().append_pair("code", "c").append_pair("state", &query["state"]);
+    arrived.query_pairs_mut().append_pair("iss", &peer.url(""));
+    let target = format!("{}?{}", arrived.path(), arrived.query().unwrap());
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port.parse::<u16>().unwrap())).await.unwrap();
+    stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+    let status = timeout(Duration::from_secs(20), process.wait()).await.unwrap().unwrap();
+    assert!(status.success());
+    for wrong in [["--callback-host", "0.0.0.0"], ["--callback-path", "/a?b"]] {
+        let refused = Portcullis::run(&[&["login", &url][..], &wrong].concat()).await;
+        assert!(refused.code.is_some_and(|code| code != 0), "{refused:?}");
+    }
 }

@@ -8,6 +8,7 @@
 mod answer;
 mod audit;
 mod authorization_server;
+mod connect_proxy;
 mod connection;
 mod deployment;
 mod event_streams;
@@ -28,6 +29,7 @@ mod upstream;
 pub use answer::Answer;
 pub use audit::audit_records;
 pub use authorization_server::AuthorizationServer;
+pub use connect_proxy::ConnectProxy;
 pub use connection::Connection;
 pub use deployment::{Deployment, DeploymentBuilder};
 pub use event_streams::{EventStream, EventStreams};

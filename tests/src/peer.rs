@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     convert::Infallible,
+    net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
@@ -20,6 +21,7 @@ use url::{Url, form_urlencoded};
 /// that path as the resource.
 pub struct Peer {
     base: String,
+    address: SocketAddr,
     requests: Arc<Mutex<Vec<PeerRequest>>>,
 }
 
@@ -52,9 +54,28 @@ impl Peer {
     /// # Panics
     /// When no port can be had.
     pub async fn start(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static) -> Self {
+        Self::serve(None, script).await
+    }
+
+    /// As [`start`](Self::start), behind something that makes it reachable at this origin.
+    ///
+    /// # Panics
+    /// When no port can be had.
+    pub async fn start_as(
+        origin: &str,
+        script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static,
+    ) -> Self {
+        Self::serve(Some(origin.to_owned()), script).await
+    }
+
+    async fn serve(
+        origin: Option<String>,
+        script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let base = format!("http://{}", listener.local_addr().expect("an address"));
-        let peer = Self { base: base.clone(), requests: Arc::default() };
+        let address = listener.local_addr().expect("an address");
+        let base = origin.unwrap_or_else(|| format!("http://{address}"));
+        let peer = Self { base: base.clone(), address, requests: Arc::default() };
         let (requests, script) = (Arc::clone(&peer.requests), Arc::new(script));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -72,6 +93,11 @@ impl Peer {
             }
         });
         peer
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// A URL of the peer.

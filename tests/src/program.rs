@@ -22,12 +22,19 @@ pub fn program() -> &'static Path {
     })
 }
 
-/// Returns a command for the `portcullis` program without the `PORTCULLIS_*` variables and the standard input of this
-/// process.
+/// Variables that change which certificates and proxies a client uses.
+const NETWORK_VARIABLES: [&str; 8] =
+    ["SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"];
+
+/// Returns a command for the `portcullis` program without the standard input of this process, its `PORTCULLIS_*`
+/// variables, and those that change which certificates and proxies a client uses.
 pub fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTCULLIS_")) {
+        command.env_remove(name);
+    }
+    for name in NETWORK_VARIABLES {
         command.env_remove(name);
     }
     command

@@ -12,7 +12,7 @@ use xtask::workspace;
 
 use crate::layers;
 
-/// The folder of the snapshots, below the workspace's root.
+/// The folder of the snapshots, relative to the workspace's root.
 const FOLDER: &str = "docs/contribute/api";
 /// The number of differing lines that are printed for each crate.
 const MAX_PRINTED: usize = 20;

@@ -25,7 +25,7 @@ struct Target {
 /// Runs `cargo build` with these arguments. Cargo's progress goes to standard error.
 ///
 /// # Errors
-/// When the build fails.
+/// Fails when the build fails.
 pub fn build(arguments: &[&str]) -> anyhow::Result<Built> {
     let output = workspace::cargo(&["build", "--message-format=json-render-diagnostics"])
         .args(arguments)
@@ -39,10 +39,10 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<Built> {
 }
 
 impl Built {
-    /// The path of the program of this name.
+    /// Returns the path of the program with this name.
     ///
     /// # Errors
-    /// When the build produced no such program.
+    /// Fails when the build has no such program.
     pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
         let mut named =
             self.0.iter().filter(|message| message.target.as_ref().is_some_and(|target| target.name == name));

@@ -1,4 +1,4 @@
-//! The results of a series of checks: one line per check as it ends, and a table at the end.
+//! The results of a series of checks: one line per completed check, and a table at the end.
 
 use std::{fmt::Write, time::Duration};
 
@@ -18,9 +18,9 @@ pub enum Outcome {
 /// The unit in which durations are printed.
 #[derive(Clone, Copy)]
 pub enum Unit {
-    /// With one decimal.
+    /// Seconds with one decimal.
     Seconds,
-    /// With one decimal.
+    /// Milliseconds with one decimal.
     Milliseconds,
 }
 
@@ -37,7 +37,7 @@ struct Row {
 }
 
 impl Checklist {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new(unit: Unit) -> Self {
         Self { unit, rows: Vec::new() }
     }
@@ -50,7 +50,7 @@ impl Checklist {
         line
     }
 
-    /// All lines, and their sum.
+    /// Returns all lines and their sum.
     pub fn table(&self) -> String {
         let rule = "-".repeat(self.rows.iter().map(|row| row.name.len()).max().unwrap_or_default() + 20);
         let mut table = format!("{rule}\n");
@@ -64,7 +64,7 @@ impl Checklist {
         table
     }
 
-    /// Whether there are checks and all of them passed.
+    /// Returns whether there are checks and all of them passed.
     pub fn is_passed(&self) -> bool {
         !self.rows.is_empty() && self.rows.iter().all(|row| row.outcome == Outcome::Passed)
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_passes_when_all_of_it_does() {
+    fn a_list_passes_if_all_checks_pass() {
         let mut list = Checklist::new(Unit::Seconds);
         assert!(!list.is_passed(), "nothing was checked");
         list.add("one", Outcome::Passed, Duration::from_secs(1));

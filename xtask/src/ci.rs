@@ -15,41 +15,41 @@ use crate::{
     tool::{self, Tool},
 };
 
-/// Which checks to run; all by default.
+/// The checks to run. Default: all.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Run this check only; may be given several times.
+    /// Run only this check. Can be repeated.
     #[arg(long, value_name = "NAME", value_parser = names())]
     only: Vec<String>,
-    /// Run all but this check; may be given several times.
+    /// Skip this check. Can be repeated.
     #[arg(long, value_name = "NAME", value_parser = names())]
     skip: Vec<String>,
-    /// Go on after a check that failed.
+    /// Continue after a failed check.
     #[arg(long)]
     keep_going: bool,
 }
 
-/// The checks, in the order in which they run: the quickest first.
+/// The checks in their order: the fastest first.
 const CHECKS: &[Check] = &[
     Check::cargo("format", &["fmt", "--all", "--check"]),
-    Check::chore("layers", layers::run),
-    Check::chore("requirements", || requirements::run(true)),
+    Check::function("layers", layers::run),
+    Check::function("requirements", || requirements::run(true)),
     Check::cargo(
         "clippy",
         &["clippy", "--workspace", "--all-targets", "--keep-going", "--locked", "--", "--deny", "warnings"],
     ),
     Check::cargo("tests", &["test", "--workspace", "--no-fail-fast", "--locked"]),
     Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
-    Check::chore("api", || api::run(true)),
+    Check::function("api", || api::run(true)),
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
-    Check::chore("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
-    Check::chore("e2e", || Tool::E2E.run(&tool::Arguments::default())),
-    Check::chore("readers", || Tool::E2E.run(&tool::Arguments::of(&["--readers"]))),
+    Check::function("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
+    Check::function("e2e", || Tool::E2E.run(&tool::Arguments::default())),
+    Check::function("readers", || Tool::E2E.run(&tool::Arguments::of(&["--readers"]))),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let checks: Vec<&Check> = CHECKS.iter().filter(|check| arguments.wants(check.name)).collect();
-    ensure!(!checks.is_empty(), "no check is left to run");
+    ensure!(!checks.is_empty(), "there is no check to run");
     let mut list = Checklist::new(Unit::Seconds);
     let mut has_failed = false;
     for check in checks {
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let outcome = match check.run() {
             Ok(()) => Outcome::Passed,
             Err(error) => {
-                eprintln!("{error:#}\nto repeat it: {}", check.command());
+                eprintln!("{error:#}\nto repeat this check: {}", check.command());
                 has_failed = true;
                 Outcome::Failed
             }
@@ -94,8 +94,8 @@ struct Check {
 enum Action {
     /// A call of cargo.
     Cargo(&'static [&'static str]),
-    /// A chore of this tool, under the check's name.
-    Chore(fn() -> anyhow::Result<()>),
+    /// A function of this tool.
+    Function(fn() -> anyhow::Result<()>),
 }
 
 impl Check {
@@ -103,11 +103,11 @@ impl Check {
         Self { name, action: Action::Cargo(arguments), environment: None }
     }
 
-    const fn chore(name: &'static str, chore: fn() -> anyhow::Result<()>) -> Self {
-        Self { name, action: Action::Chore(chore), environment: None }
+    const fn function(name: &'static str, function: fn() -> anyhow::Result<()>) -> Self {
+        Self { name, action: Action::Function(function), environment: None }
     }
 
-    /// With a variable for this check alone, so that the builds of the others do not depend on it.
+    /// Sets a variable for this check only, so that the builds of the others do not depend on it.
     const fn with(mut self, variable: &'static str, value: &'static str) -> Self {
         self.environment = Some((variable, value));
         self
@@ -115,7 +115,7 @@ impl Check {
 
     fn run(&self) -> anyhow::Result<()> {
         match self.action {
-            Action::Chore(chore) => chore(),
+            Action::Function(function) => function(),
             Action::Cargo(arguments) => {
                 let status = workspace::cargo(arguments).envs(self.environment).status();
                 let status = status.context("cargo could not be started")?;
@@ -127,10 +127,10 @@ impl Check {
         }
     }
 
-    /// What a person types to run the check alone.
+    /// Returns the command that runs only this check.
     fn command(&self) -> String {
         match self.action {
-            Action::Chore(_) => format!("cargo xtask ci --only {}", self.name),
+            Action::Function(_) => format!("cargo xtask ci --only {}", self.name),
             Action::Cargo(arguments) => {
                 let words = arguments.iter().map(|word| (*word).to_owned());
                 let variable = self.environment.map(|(name, value)| format!("{name}='{value}'"));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn all_checks_run_unless_told_otherwise() {
+    fn all_checks_run_by_default() {
         assert_eq!(wanted(&[], &[]).len(), CHECKS.len());
         assert_eq!(wanted(&["docs", "layers"], &[]), ["layers", "docs"]);
         assert!(!wanted(&[], &["tests"]).contains(&"tests"));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_can_be_typed() {
+    fn commands_are_shown_as_typed() {
         let docs = CHECKS.iter().find(|check| check.name == "docs").unwrap();
         assert_eq!(docs.command(), "RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked");
         let layers = CHECKS.iter().find(|check| check.name == "layers").unwrap();

@@ -1,4 +1,4 @@
-//! `cargo xtask layers`: a crate may use crates of lower rows, and a few names only where they belong.
+//! `cargo xtask layers`: a crate can use crates of lower rows only, and a few crates have further restrictions.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use xtask::workspace::{self, Package};
 
-/// The rows, lowest first. A crate may use crates of the rows before its own.
+/// The rows, lowest first. A crate can use crates of the rows before its own.
 const ROWS: &[&[&str]] = &[
     &["portcullis-metadata", "portcullis-mcp"],
     &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1"],
@@ -17,7 +17,7 @@ const ROWS: &[&[&str]] = &[
     &["portcullis"],
 ];
 
-/// Tools and tests: they may use everything, and nothing in the rows may use them.
+/// Tools and tests. They can use every crate, and no crate in the rows can use them.
 const FREE: &[&str] = &[
     "portcullis-bench",
     "portcullis-e2e",
@@ -28,11 +28,11 @@ const FREE: &[&str] = &[
     "xtask",
 ];
 
-/// The test support crate stands on the first two rows alone.
+/// The test support crate. It uses the first rows only.
 const TESTKIT: &str = "portcullis-testkit";
 const TESTKIT_ROW: usize = 3;
 
-/// Names that a crate must not use although its row would allow it, with the reason.
+/// Crates that a crate must not use although its row allows it, with the reason.
 const BANNED: &[(&str, &str, &str)] = &[
     ("portcullis-metadata", "tokio", "wire types do no I/O"),
     ("portcullis-metadata", "hyper", "wire types do no I/O"),
@@ -44,7 +44,7 @@ const BANNED: &[(&str, &str, &str)] = &[
     ("portcullis-guard", "portcullis-session", "the guard protects any HTTP resource"),
 ];
 
-/// The only crate that names josekit.
+/// The only crate that uses josekit.
 const JOSE: &str = "portcullis-jose";
 
 /// Returns the crates in the rows, lowest first.
@@ -59,38 +59,38 @@ pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let packages = workspace::metadata()?.packages;
-    let faults = faults(&packages);
-    if !faults.is_empty() {
-        bail!("the layers do not hold:\n  {}", faults.join("\n  "));
+    let violations = violations(&packages);
+    if !violations.is_empty() {
+        bail!("the layers do not hold:\n  {}", violations.join("\n  "));
     }
     println!("layers hold: {} packages in {} rows", packages.len(), ROWS.len());
     Ok(())
 }
 
-fn faults(packages: &[Package]) -> Vec<String> {
+fn violations(packages: &[Package]) -> Vec<String> {
     let rows = rows();
-    let mut faults = Vec::new();
+    let mut violations = Vec::new();
     for package in packages {
         if FREE.contains(&package.name.as_str()) {
             continue;
         }
         let Some(row) = rows.get(package.name.as_str()) else {
-            faults.push(format!("{} has no row; add it in xtask/src/layers.rs", package.name));
+            violations.push(format!("{} has no row; add it in xtask/src/layers.rs", package.name));
             continue;
         };
         for dependency in package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev")) {
-            faults.extend(fault(&package.name, *row, &dependency.name, &rows));
+            violations.extend(violation(&package.name, *row, &dependency.name, &rows));
         }
     }
-    faults
+    violations
 }
 
-fn fault(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -> Option<String> {
+fn violation(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -> Option<String> {
     if let Some((_, _, reason)) = BANNED.iter().find(|(from, to, _)| *from == user && *to == used) {
         return Some(format!("{user} uses {used}: {reason}"));
     }
     if used == "josekit" && user != JOSE {
-        return Some(format!("{user} uses josekit: only {JOSE} may"));
+        return Some(format!("{user} uses josekit; only {JOSE} may use it"));
     }
     if FREE.contains(&used) || used == TESTKIT {
         return Some(format!("{user} uses {used}, which is for tests and tools"));
@@ -122,40 +122,40 @@ mod tests {
         Package { name: name.to_owned(), dependencies }
     }
 
-    fn faults_of(name: &str, uses: &[(&str, Option<&str>)]) -> Vec<String> {
-        faults(&[package(name, uses)])
+    fn violations_of(name: &str, uses: &[(&str, Option<&str>)]) -> Vec<String> {
+        violations(&[package(name, uses)])
     }
 
     #[test]
-    fn lower_rows_and_foreign_crates_are_fine() {
-        assert!(faults_of("portcullis-guard", &[("portcullis-verifier", None), ("http", None)]).is_empty());
-        assert!(faults_of("portcullis-testkit", &[("portcullis-jose", None)]).is_empty());
-        assert!(faults_of("xtask", &[("portcullis", None)]).is_empty());
+    fn lower_rows_and_external_crates_are_allowed() {
+        assert!(violations_of("portcullis-guard", &[("portcullis-verifier", None), ("http", None)]).is_empty());
+        assert!(violations_of("portcullis-testkit", &[("portcullis-jose", None)]).is_empty());
+        assert!(violations_of("xtask", &[("portcullis", None)]).is_empty());
     }
 
     #[test]
-    fn the_same_or_a_higher_row_is_a_fault() {
-        assert_eq!(faults_of("portcullis-jose", &[("portcullis-session", None)]).len(), 1);
-        assert_eq!(faults_of("portcullis-verifier", &[("portcullis-guard", None)]).len(), 1);
-        assert_eq!(faults_of("portcullis-testkit", &[("portcullis-verifier", None)]).len(), 1);
+    fn the_same_or_a_higher_row_is_a_violation() {
+        assert_eq!(violations_of("portcullis-jose", &[("portcullis-session", None)]).len(), 1);
+        assert_eq!(violations_of("portcullis-verifier", &[("portcullis-guard", None)]).len(), 1);
+        assert_eq!(violations_of("portcullis-testkit", &[("portcullis-verifier", None)]).len(), 1);
     }
 
     #[test]
     fn build_dependencies_count_and_dev_dependencies_do_not() {
-        assert_eq!(faults_of("portcullis-jose", &[("portcullis", Some("build"))]).len(), 1);
-        assert!(faults_of("portcullis-jose", &[("portcullis", Some("dev"))]).is_empty());
+        assert_eq!(violations_of("portcullis-jose", &[("portcullis", Some("build"))]).len(), 1);
+        assert!(violations_of("portcullis-jose", &[("portcullis", Some("dev"))]).is_empty());
     }
 
     #[test]
-    fn banned_names_are_faults() {
-        assert_eq!(faults_of("portcullis-metadata", &[("tokio", None)]).len(), 1);
-        assert_eq!(faults_of("portcullis-guard", &[("portcullis-mcp", None)]).len(), 1);
-        assert_eq!(faults_of("portcullis-verifier", &[("josekit", None)]).len(), 1);
-        assert_eq!(faults_of("portcullis-verifier", &[("portcullis-testkit", None)]).len(), 1);
+    fn banned_crates_are_violations() {
+        assert_eq!(violations_of("portcullis-metadata", &[("tokio", None)]).len(), 1);
+        assert_eq!(violations_of("portcullis-guard", &[("portcullis-mcp", None)]).len(), 1);
+        assert_eq!(violations_of("portcullis-verifier", &[("josekit", None)]).len(), 1);
+        assert_eq!(violations_of("portcullis-verifier", &[("portcullis-testkit", None)]).len(), 1);
     }
 
     #[test]
-    fn a_crate_without_a_row_is_a_fault() {
-        assert_eq!(faults_of("portcullis-new", &[]).len(), 1);
+    fn a_crate_without_a_row_is_a_violation() {
+        assert_eq!(violations_of("portcullis-new", &[]).len(), 1);
     }
 }

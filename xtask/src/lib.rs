@@ -1,4 +1,4 @@
-//! What the tools of this workspace share: where the workspace is, building its programs, and tables of results.
+//! The code that the tools of this workspace share: its location, builds of its programs, and tables of results.
 
 pub mod built;
 pub mod checklist;

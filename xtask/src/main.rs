@@ -1,4 +1,4 @@
-//! Chores of this workspace. `cargo xtask --help` lists them.
+//! The development commands of this workspace. `cargo xtask --help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod api;
@@ -12,16 +12,16 @@ use clap::{Parser, Subcommand};
 
 use tool::Tool;
 
-/// Chores of the Portcullis workspace.
+/// Development commands of the Portcullis workspace.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum Chore {
+enum Command {
     /// Run every check that a change must pass, the quickest first.
     Ci(ci::Arguments),
     /// Check that each crate uses only crates of lower layers.
@@ -55,15 +55,15 @@ enum Chore {
 }
 
 fn main() -> anyhow::Result<()> {
-    match Arguments::parse().chore {
-        Chore::Ci(arguments) => ci::run(&arguments),
-        Chore::Layers => layers::run(),
-        Chore::Requirements { check } => requirements::run(check),
-        Chore::Api { check } => api::run(check),
-        Chore::Crates { time } => crates::run(time),
-        Chore::E2e(arguments) => Tool::E2E.run(&arguments),
-        Chore::Conformance(arguments) => Tool::CONFORMANCE.run(&arguments),
-        Chore::FuzzSmoke => Tool::FUZZ_SMOKE.run(&tool::Arguments::default()),
-        Chore::Bench(arguments) => Tool::BENCH.run(&arguments),
+    match Arguments::parse().command {
+        Command::Ci(arguments) => ci::run(&arguments),
+        Command::Layers => layers::run(),
+        Command::Requirements { check } => requirements::run(check),
+        Command::Api { check } => api::run(check),
+        Command::Crates { time } => crates::run(time),
+        Command::E2e(arguments) => Tool::E2E.run(&arguments),
+        Command::Conformance(arguments) => Tool::CONFORMANCE.run(&arguments),
+        Command::FuzzSmoke => Tool::FUZZ_SMOKE.run(&tool::Arguments::default()),
+        Command::Bench(arguments) => Tool::BENCH.run(&arguments),
     }
 }

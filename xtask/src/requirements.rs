@@ -33,7 +33,7 @@ struct Group {
 struct Requirement {
     number: String,
     text: String,
-    /// Planned work, which no test names yet.
+    /// Whether it is planned. No test names it yet.
     #[serde(default)]
     later: bool,
 }
@@ -47,9 +47,9 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let requirements: Requirements = toml::from_str(&source).with_context(|| format!("{SOURCE} is not as expected"))?;
     let tests = scan::tests(&root)?;
 
-    let faults = faults(&requirements, &tests);
-    if !faults.is_empty() {
-        bail!("requirements and tests do not agree:\n  {}", faults.join("\n  "));
+    let problems = problems(&requirements, &tests);
+    if !problems.is_empty() {
+        bail!("requirements and tests differ:\n  {}", problems.join("\n  "));
     }
 
     let page = page(&requirements, &tests);
@@ -61,32 +61,32 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     } else {
         fs::write(&path, &page).with_context(|| format!("{PAGE} cannot be written"))?;
     }
-    let shown = requirements.requirement.iter().filter(|requirement| !requirement.later).count();
-    println!("requirements: {shown} shown by tests, {} later", requirements.requirement.len() - shown);
+    let tested = requirements.requirement.iter().filter(|requirement| !requirement.later).count();
+    println!("requirements: {tested} tested, {} planned", requirements.requirement.len() - tested);
     Ok(())
 }
 
-fn faults(requirements: &Requirements, tests: &Tests) -> Vec<String> {
-    let mut faults = Vec::new();
+fn problems(requirements: &Requirements, tests: &Tests) -> Vec<String> {
+    let mut problems = Vec::new();
     for Requirement { number, later, .. } in &requirements.requirement {
         match (later, tests.get(number)) {
-            (false, None) => faults.push(format!("{number} has no test and is not marked later")),
-            (true, Some(tests)) => faults.push(format!("{number} is marked later, but {} names it", tests[0])),
+            (false, None) => problems.push(format!("{number} has no test and is not marked `later`")),
+            (true, Some(tests)) => problems.push(format!("{number} is marked `later`, but {} names it", tests[0])),
             _ => {}
         }
         if !requirements.group.iter().any(|group| number.starts_with(group.letter)) {
-            faults.push(format!("{number} belongs to no group of {SOURCE}"));
+            problems.push(format!("{number} belongs to no group of {SOURCE}"));
         }
     }
     for (number, tests) in tests {
         if !requirements.requirement.iter().any(|requirement| requirement.number == *number) {
-            faults.push(format!("{} names {number}, which {SOURCE} does not have", tests[0]));
+            problems.push(format!("{} names {number}, which {SOURCE} does not have", tests[0]));
         }
     }
-    faults
+    problems
 }
 
-/// A section per group, and below each requirement its tests by file.
+/// Returns a page with a section per group and the tests of each requirement by file.
 fn page(requirements: &Requirements, tests: &Tests) -> String {
     let mut page = format!(
         "# Requirements and their tests\n\n\
@@ -107,7 +107,7 @@ fn page(requirements: &Requirements, tests: &Tests) -> String {
     page
 }
 
-/// The names of tests, grouped by the file that they are in.
+/// Groups the names of tests by their file.
 fn by_file(tests: &[String]) -> BTreeMap<&str, Vec<String>> {
     let mut files = BTreeMap::<_, Vec<_>>::new();
     for (file, name) in tests.iter().filter_map(|test| test.split_once("::")) {
@@ -134,17 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn a_number_needs_a_test_or_the_mark() {
-        assert_eq!(faults(&requirements(&[("A1", false)]), &Tests::new()).len(), 1);
-        assert!(faults(&requirements(&[("A1", true)]), &Tests::new()).is_empty());
-        assert!(faults(&requirements(&[("A1", false)]), &tests_of("A1")).is_empty());
+    fn a_requirement_has_a_test_or_is_planned() {
+        assert_eq!(problems(&requirements(&[("A1", false)]), &Tests::new()).len(), 1);
+        assert!(problems(&requirements(&[("A1", true)]), &Tests::new()).is_empty());
+        assert!(problems(&requirements(&[("A1", false)]), &tests_of("A1")).is_empty());
     }
 
     #[test]
-    fn a_number_with_both_an_unknown_number_and_one_without_group_are_faults() {
-        assert_eq!(faults(&requirements(&[("A1", true)]), &tests_of("A1")).len(), 1);
-        assert_eq!(faults(&requirements(&[("A1", true)]), &tests_of("Z9")).len(), 1);
-        assert_eq!(faults(&requirements(&[("B1", true)]), &Tests::new()).len(), 1);
+    fn planned_numbers_with_a_test_unknown_numbers_and_numbers_without_group_are_problems() {
+        assert_eq!(problems(&requirements(&[("A1", true)]), &tests_of("A1")).len(), 1);
+        assert_eq!(problems(&requirements(&[("A1", true)]), &tests_of("Z9")).len(), 1);
+        assert_eq!(problems(&requirements(&[("B1", true)]), &Tests::new()).len(), 1);
     }
 
     #[test]

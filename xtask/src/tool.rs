@@ -1,28 +1,28 @@
-//! Chores with a program of their own, which is built only when it is needed.
+//! Commands that are separate programs and are built only when they are needed.
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use xtask::workspace;
 
-/// What is passed on to the program.
+/// The options that are passed to the program.
 #[derive(Args, Default)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Arguments {
-    /// Options of the program; `--help` lists them.
+    /// Options of the program. `--help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     passed: Vec<String>,
 }
 
 impl Arguments {
-    /// These options.
+    /// Creates arguments from these options.
     pub(crate) fn of(options: &[&str]) -> Self {
         Self { passed: options.iter().map(|option| (*option).to_owned()).collect() }
     }
 }
 
-/// A program of this workspace that runs a chore.
+/// A program of this workspace that implements a command.
 pub(crate) struct Tool {
-    /// What `cargo run` needs to build and start it.
+    /// The options with which `cargo run` builds and starts it.
     cargo: &'static [&'static str],
     /// Its subcommand, if it has several.
     subcommand: Option<&'static str>,
@@ -45,7 +45,7 @@ impl Tool {
         let mut command = workspace::cargo(&["run", "--quiet", "--locked"]);
         command.args(self.cargo).arg("--").args(self.subcommand).args(&arguments.passed);
         let status = command.status().context("cargo could not be started")?;
-        ensure!(status.success(), "the chore failed ({status})");
+        ensure!(status.success(), "the command failed ({status})");
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// The folder that holds the workspace's `Cargo.toml`.
+/// Returns the folder with the workspace's `Cargo.toml`.
 pub fn root() -> PathBuf {
     // The running cargo's value comes first: with a target folder that several checkouts share, this program may have
     // been built in another one.

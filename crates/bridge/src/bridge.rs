@@ -15,6 +15,7 @@ mod context;
 mod dispatcher;
 mod endpoint;
 mod message;
+mod message_budget;
 mod outgoing_queue;
 mod server_stream;
 mod session_renewal;
@@ -27,6 +28,8 @@ mod tests;
 mod transport;
 
 pub use settings::{BridgeSettings, BridgeTransport};
+
+pub(crate) use message_budget::Reservation;
 
 use context::Context;
 use dispatcher::Dispatcher;
@@ -86,7 +89,7 @@ impl Bridge {
 
     async fn carry_until(self, input: Input, output: Output, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
         let settings = Arc::new(self.settings);
-        let (lines, writing) = LineSender::new(settings.max_message.saturating_mul(2));
+        let (lines, writing) = LineSender::new(settings.max_message);
         let endpoint = Endpoint::new(self.token_manager, self.fetch, Arc::clone(&settings));
         let context = Arc::new(Context::new(Arc::clone(&settings), endpoint, lines, server_stream::start));
         let mut writer = tokio::spawn(writing.write(output));
@@ -165,7 +168,7 @@ async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandl
 /// Deletes the session at the server. A failure is only logged.
 async fn end_session(context: &Arc<Context>) {
     let Some(session) = context.sessions.end().filter(|session| session.identifier.is_some()) else { return };
-    let mut request = FetchRequest::new(Method::DELETE, context.endpoint.url().clone(), UrlPolicy::Operator);
+    let mut request = FetchRequest::new(Method::DELETE, context.endpoint.url().clone(), UrlPolicy::StartOrigin);
     request.headers = context.sessions.headers(Some(&session));
     match context.endpoint.send(request, TokenRenewal::Disabled).await {
         Ok(answer) => tracing::debug!(status = answer.status.as_u16(), "the session was deleted"),

@@ -8,7 +8,7 @@ use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
 
-use portcullis_client::ClientError;
+use portcullis_client::{ClientError, RefusedRedirect};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -29,12 +29,9 @@ pub enum McpError {
         /// What the challenge names.
         needed: Scopes,
     },
-    /// The endpoint redirected. That is not followed, since the token is for this endpoint alone.
-    #[error("the endpoint redirected ({status}), which is not followed")]
-    Redirected {
-        /// The status.
-        status: StatusCode,
-    },
+    /// The endpoint redirected to a URL that the token is not for, or in a way that is not followed.
+    #[error(transparent)]
+    Redirected(#[from] RefusedRedirect),
     /// The endpoint answered with a status that says no more.
     #[error("the endpoint answered {status}")]
     Status {
@@ -87,7 +84,7 @@ impl McpError {
             Self::Authorization(error) => error.code(),
             Self::Unauthorized => "mcp.unauthorized",
             Self::InsufficientScope { .. } => "mcp.insufficient_scope",
-            Self::Redirected { .. } => "mcp.redirected",
+            Self::Redirected(_) => "mcp.redirected",
             Self::Status { .. } => "mcp.status",
             Self::Rpc(_) => "mcp.rpc",
             Self::InvalidResponse => "mcp.answer",

@@ -8,6 +8,8 @@
 mod bridge;
 mod error;
 mod mcp_client;
+mod message_endpoint;
+mod resource_fetch;
 mod response;
 #[cfg(test)]
 mod testing;

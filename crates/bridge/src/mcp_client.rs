@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
 use portcullis_mcp::{Revision, header as names};
 use serde_json::{Value, json};
+use url::Url;
 
 use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenManager};
 
@@ -20,6 +21,7 @@ use crate::{error::McpError, tool_headers::ToolHeaders};
 
 mod call;
 mod endpoint;
+mod http_sse;
 mod message_stream;
 mod outgoing;
 mod server_requests;
@@ -28,6 +30,7 @@ pub use message_stream::MessageStream;
 pub use server_requests::ServerRequestHandler;
 
 use endpoint::ProtectedEndpoint;
+use http_sse::{SseConnection, suggests_http_sse};
 use message_stream::Answer;
 use outgoing::Outgoing;
 
@@ -61,7 +64,7 @@ pub struct McpSettings {
     pub session_header: HeaderName,
     /// How long the head of an answer, and a body that is no stream, may take. 60 s by default.
     pub timeout: Duration,
-    /// How large a JSON answer or one event of a stream may be. 4 MiB by default.
+    /// How large a JSON answer or one event of a stream may be. 64 MiB by default.
     pub max_message: usize,
 }
 
@@ -73,17 +76,23 @@ impl Default for McpSettings {
             client_version: env!("CARGO_PKG_VERSION").into(),
             session_header: names::SESSION,
             timeout: Duration::from_secs(60),
-            max_message: 4 * 1024 * 1024,
+            max_message: 64 * 1024 * 1024,
         }
     }
 }
+
+/// The revision whose transport is HTTP with SSE.
+const HTTP_SSE_REVISION: &str = "2024-11-05";
 
 /// What a legacy handshake agreed on.
 #[derive(Clone)]
 struct Session {
     /// Absent when the server keeps no sessions.
     identifier: Option<HeaderValue>,
-    revision: Revision,
+    /// Absent under 2024-11-05, which has no header for it.
+    revision: Option<Revision>,
+    /// Present when the server speaks HTTP with SSE.
+    connection: Option<SseConnection>,
 }
 
 impl McpClient {
@@ -116,10 +125,12 @@ impl McpClient {
     }
 
     /// Begins: the handshake of the legacy revisions (`initialize`, then `notifications/initialized`), whose result it
-    /// returns. 2026-07-28 has no handshake: nothing is sent, and there is no result.
+    /// returns. 2026-07-28 has no handshake: nothing is sent, and there is no result. If the server rejects the handshake
+    /// as servers of 2024-11-05 do, HTTP with SSE is used.
     ///
     /// # Errors
-    /// When the exchange fails, or the server answers with a revision that is not a legacy one known here.
+    /// When the exchange fails, or the server answers with a revision that is not a legacy one known here. 2024-11-05 is
+    /// accepted over HTTP with SSE only.
     pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
         if self.settings.revision.is_modern() {
             return Ok(None);
@@ -131,15 +142,27 @@ impl McpClient {
             "clientInfo": self.client_info(),
         });
         let message = Outgoing::request(self.id(), "initialize", Some(params));
-        let (head, answer) = self.post(&message).await?;
+        let (head, answer, connection) = match self.post(&message).await {
+            Ok((head, answer)) => (head, answer, None),
+            Err(error) if suggests_http_sse(&error) => {
+                let connection = match self.connect_sse().await {
+                    Ok(connection) => connection,
+                    Err(McpError::NoSseEndpoint) => return Err(error),
+                    Err(other) => return Err(other),
+                };
+                (None, self.post_over_sse(&message, &connection).await?, Some(connection))
+            }
+            Err(error) => return Err(error),
+        };
         let result = self.result(answer, &mut |_| ()).await?;
-        let revision = result
-            .get("protocolVersion")
-            .and_then(Value::as_str)
-            .and_then(Revision::parse)
-            .filter(|revision| !revision.is_modern())
-            .ok_or(McpError::UnsupportedRevision)?;
-        let session = Session { identifier: head, revision };
+        let revision = match result.get("protocolVersion").and_then(Value::as_str) {
+            Some(HTTP_SSE_REVISION) if connection.is_some() => None,
+            other => {
+                let legacy = other.and_then(Revision::parse).filter(|revision| !revision.is_modern());
+                Some(legacy.ok_or(McpError::UnsupportedRevision)?)
+            }
+        };
+        let session = Session { identifier: head, revision, connection };
         *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
         self.notify("notifications/initialized", None).await?;
         Ok(Some(result))
@@ -150,9 +173,10 @@ impl McpClient {
     ///
     /// # Errors
     /// As [`call`](Self::call), except that an error response in the stream is handed over like any message.
+    /// [`McpError::UnavailableInRevision`] over HTTP with SSE, where all messages share a stream.
     pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
         let message = self.outgoing(Some(self.id()), method, params)?;
-        Ok(self.post(&message).await?.1.into_messages())
+        self.post(&message).await?.1.into_messages().ok_or(McpError::UnavailableInRevision)
     }
 
     /// Sends a notification.
@@ -167,11 +191,15 @@ impl McpClient {
     /// Opens the stream on which a legacy server sends messages of its own accord.
     ///
     /// # Errors
-    /// [`McpError::UnavailableInRevision`] under 2026-07-28; otherwise when the exchange fails or the answer is no stream.
+    /// [`McpError::UnavailableInRevision`] under 2026-07-28, and over HTTP with SSE; otherwise when the exchange fails or
+    /// the answer is no stream.
     pub async fn open_stream(&self) -> Result<MessageStream, McpError> {
         let session = self.legacy_session()?;
+        if session.connection.is_some() {
+            return Err(McpError::UnavailableInRevision);
+        }
         let request = || {
-            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
+            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
                 .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
             self.with_session(request, &session)
         };
@@ -192,7 +220,7 @@ impl McpClient {
             return Ok(());
         }
         let request = || {
-            let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::Operator);
+            let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::StartOrigin);
             self.with_session(request, &session)
         };
         let answer = self.endpoint.send(request).await?;
@@ -228,14 +256,30 @@ impl McpClient {
 
     /// Posts a message. The session identifier that came with the answer is kept, and returned.
     async fn post(&self, message: &Outgoing) -> Result<(Option<HeaderValue>, Answer), McpError> {
-        let answer = self.endpoint.send(|| self.post_request(message)).await?;
+        if let Some(connection) = self.connection() {
+            return Ok((None, self.post_over_sse(message, &connection).await?));
+        }
+        let answer = self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?;
         let identifier = answer.headers.get(&self.settings.session_header).cloned();
         self.keep_session(&answer);
         Ok((identifier, message_stream::of(answer, message.id(), &self.limits()).await?))
     }
 
-    fn post_request(&self, message: &Outgoing) -> FetchRequest {
-        let mut request = FetchRequest::post_json(self.endpoint.url().clone(), message.body(), UrlPolicy::Operator)
+    /// Posts a message to a server of 2024-11-05, whose answer comes on the open stream. Calls wait for each other.
+    async fn post_over_sse(&self, message: &Outgoing, connection: &SseConnection) -> Result<Answer, McpError> {
+        let stream = connection.stream().await;
+        let url = &connection.message_url;
+        let answer = self.endpoint.send_same_origin(|| self.post_request(message, url)).await?;
+        message_stream::accepted(answer, &self.limits()).await?;
+        Ok(Answer::on_session(stream, message.id()))
+    }
+
+    fn connection(&self) -> Option<SseConnection> {
+        self.session.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.connection.clone()
+    }
+
+    fn post_request(&self, message: &Outgoing, url: &Url) -> FetchRequest {
+        let mut request = FetchRequest::post_json(url.clone(), message.body(), UrlPolicy::StartOrigin)
             .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         request.headers.extend(message.headers());
         match &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
@@ -244,9 +288,10 @@ impl McpClient {
         }
     }
 
-    fn with_session(&self, request: FetchRequest, session: &Session) -> FetchRequest {
-        let version = HeaderValue::from_static(session.revision.as_str());
-        let request = request.header(names::PROTOCOL_VERSION, version);
+    fn with_session(&self, mut request: FetchRequest, session: &Session) -> FetchRequest {
+        if let Some(revision) = session.revision {
+            request = request.header(names::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
         match &session.identifier {
             Some(identifier) => request.header(self.settings.session_header.clone(), identifier.clone()),
             None => request,

@@ -8,7 +8,7 @@ use portcullis_discovery::{BodyStream, FetchError};
 use portcullis_mcp::ErrorCode;
 use tokio::time::timeout;
 
-use crate::error::McpError;
+use crate::{bridge::Reservation, error::McpError};
 
 /// What bounds the reading of an answer.
 pub(crate) struct Limits {
@@ -38,8 +38,12 @@ impl Content {
     }
 }
 
-/// The whole of a body.
-pub(crate) async fn read_body(mut body: Box<dyn BodyStream>, limits: &Limits) -> Result<Vec<u8>, McpError> {
+/// The whole of a body. The reservation grows with it.
+pub(crate) async fn read_body(
+    mut body: Box<dyn BodyStream>,
+    limits: &Limits,
+    reservation: &mut Reservation,
+) -> Result<Vec<u8>, McpError> {
     let read = async {
         let mut held = Vec::new();
         while let Some(piece) = body.next().await {
@@ -47,6 +51,7 @@ pub(crate) async fn read_body(mut body: Box<dyn BodyStream>, limits: &Limits) ->
             if piece.len() > limits.max_message - held.len() {
                 return Err(McpError::TooLarge);
             }
+            reservation.grow_to(held.len() + piece.len()).await;
             held.extend_from_slice(&piece);
         }
         Ok(held)
@@ -96,7 +101,7 @@ mod tests {
         let limits = Limits { timeout: Duration::from_secs(1), max_message: 10 };
         for (pieces, read) in [(vec![10], true), (vec![11], false), (vec![5, 5], true), (vec![5, 6], false)] {
             let size: usize = pieces.iter().sum();
-            match read_body(Box::new(Pieces(pieces)), &limits).await {
+            match read_body(Box::new(Pieces(pieces)), &limits, &mut Reservation::uncounted()).await {
                 Ok(body) => assert_eq!((body.len(), read), (size, true)),
                 Err(error) => assert_eq!((error.code(), read), ("mcp.too_large", false)),
             }

@@ -7,25 +7,30 @@ use std::{
 
 use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{
-    DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, ResourceMatch, UrlPolicy,
+    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, OpenResponse,
+    ResourceMatch, UrlPolicy,
 };
 use portcullis_metadata::{
     AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
 };
 
 use crate::{
-    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
-    authorization::code_flow::CodeFlow, authorization::server::Server, resource_challenge::ResourceChallenge,
-    token::dpop::DpopBinding, token::endpoint::TokenEndpoint,
+    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceRedirects,
+    ResourceToken, StartUrl, authorization::code_flow::CodeFlow, authorization::server::Server,
+    provider::RequestProfile, resource_challenge::ResourceChallenge, token::dpop::DpopBinding,
+    token::endpoint::TokenEndpoint,
 };
 
 mod clients;
 mod code_grant;
+pub(crate) mod device_grant;
 pub(crate) mod grant;
+mod known_client;
 mod non_interactive;
 mod refresh;
 pub(crate) mod selection;
 pub(crate) mod settings;
+mod unbound;
 
 pub use refresh::Revocation;
 
@@ -45,6 +50,7 @@ pub struct Authorizer {
 /// Whether a user takes part.
 enum Mode {
     Interactive(Arc<dyn Interaction>),
+    Device(Arc<dyn Interaction>),
     NonInteractive(NonInteractiveGrant),
 }
 
@@ -54,13 +60,22 @@ struct Found {
     /// Whether the resource's metadata names a resource above the URL that was asked for.
     is_broader: bool,
     metadata: AuthorizationServerMetadata,
-    policy: UrlPolicy,
+    policy: ChainPolicy,
     /// The scopes to ask for.
     scopes: Scopes,
     /// The scopes to name in a registration.
     registered: Scopes,
     /// The key that the token has to be bound to, where the resource wants that.
     binding: Option<Arc<DpopBinding>>,
+    /// What the requests have and lack.
+    profile: RequestProfile,
+}
+
+impl Found {
+    /// The resource to name in requests.
+    fn requested_resource(&self) -> Option<&ResourceUri> {
+        (!self.profile.omits_resource).then_some(&self.resource)
+    }
 }
 
 impl Authorizer {
@@ -72,6 +87,19 @@ impl Authorizer {
         settings: AuthorizerSettings,
     ) -> Self {
         Self { fetch, clock, mode: Mode::Interactive(interaction), settings, bound: Mutex::default() }
+    }
+
+    /// Creates an authorizer for the device authorization grant (RFC 8628): a person consents on any device.
+    ///
+    /// `interaction` shows the code ([`Interaction::show_device_code`]). Its redirect URI is named in the registration and
+    /// never used; it must differ from that of other interactions, so that they have registrations of their own.
+    pub fn device(
+        fetch: Arc<dyn Fetch>,
+        interaction: Arc<dyn Interaction>,
+        clock: Arc<dyn Clock>,
+        settings: AuthorizerSettings,
+    ) -> Self {
+        Self { fetch, clock, mode: Mode::Device(interaction), settings, bound: Mutex::default() }
     }
 
     /// Creates an authorizer for a grant without a user. It registers no client: the client comes from the settings.
@@ -116,32 +144,53 @@ impl Authorizer {
     ) -> Result<ResourceToken, ClientError> {
         let found = self.find(start, challenge).await?;
         self.accept_resource(start, &found, before).await?;
+        self.accept_unbound(start, &found, before).await?;
         match &self.mode {
             Mode::Interactive(interaction) => self.code_grant(&**interaction, start, &found).await,
+            Mode::Device(interaction) => self.device_grant(&**interaction, start, &found).await,
             Mode::NonInteractive(grant) => self.non_interactive_grant(grant, start, &found).await,
         }
     }
 
-    /// Asks the resource without a token.
+    /// Asks the resource without a token. Redirects are followed as [`ResourceRedirects`] says.
     pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         // The person wrote this URL, so that it may be at a private address.
-        let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::Operator);
+        let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
         // Some endpoints judge the method before the token, and take POST alone.
-        let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::Operator);
-        let mut status = StatusCode::OK;
+        let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
+        let mut failure = ClientError::NotChallenged { status: StatusCode::OK };
         for request in [get, ping] {
-            let request = request.header(header::ACCEPT, accept.clone());
-            let answer = self.fetch.open(request).await.map_err(ClientError::Resource)?;
-            status = answer.status;
+            let answer = match self.open_resource(start, request.header(header::ACCEPT, accept.clone())).await {
+                // A page may be elsewhere for GET alone.
+                Err(error @ ClientError::Redirected(_)) => {
+                    failure = error;
+                    continue;
+                }
+                other => other?,
+            };
+            let status = answer.status;
             if status == StatusCode::UNAUTHORIZED {
                 return Ok(ResourceChallenge::from_headers(&answer.headers));
             }
+            failure = ClientError::NotChallenged { status };
             if !status.is_client_error() {
                 break;
             }
         }
-        Err(ClientError::NotChallenged { status })
+        Err(failure)
+    }
+
+    /// Sends a request to the resource, and again where it redirects within the start URL.
+    async fn open_resource(&self, start: &StartUrl, mut request: FetchRequest) -> Result<OpenResponse, ClientError> {
+        let (mut redirects, resource) = (ResourceRedirects::default(), start.resource());
+        loop {
+            let answer = self.fetch.open(request.clone()).await.map_err(ClientError::Resource)?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
+            }
+            request.url = redirects.follow(answer.status, &answer.headers, &request.url, resource.as_ref())?;
+        }
     }
 
     /// Whether the resource still names this authorization server.
@@ -154,12 +203,27 @@ impl Authorizer {
         Ok(self.resource(start, challenge).await?.metadata.authorization_servers.contains(issuer))
     }
 
+    /// The authorization servers that the resource lists now.
+    pub(crate) async fn listed_issuers(&self, start: &StartUrl) -> Result<Vec<Issuer>, ClientError> {
+        let challenge = self.probe(start).await?;
+        Ok(self.resource(start, &challenge).await?.metadata.authorization_servers)
+    }
+
     pub(crate) fn store(&self) -> &CredentialStore {
         &self.settings.store
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// Whether these scopes may be requested.
+    pub(crate) fn may_request(&self, scopes: &Scopes) -> bool {
+        self.scope_limit().is_none_or(|limit| limit.covers(scopes))
+    }
+
+    fn scope_limit(&self) -> Option<&Scopes> {
+        self.settings.scopes.as_ref().filter(|_| self.settings.scopes_are_limit)
     }
 
     /// Whether a refusal is final: the one request that a workload makes is not made again for more.
@@ -180,7 +244,7 @@ impl Authorizer {
         let issuer = self.choose(&authorization_servers)?;
         let metadata = self.server(start, issuer).await?;
         let policy = self.policy(start);
-        let server = Server::from_metadata(&metadata, policy)?;
+        let server = Server::from_metadata(&metadata, policy.clone())?;
 
         let challenged = challenge.scopes();
         let named = match &self.settings.scopes {
@@ -193,9 +257,13 @@ impl Authorizer {
         }
         let binds = must_bind || (challenge.accepts_dpop() && server.binds_tokens);
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
-        let scopes = named.union(challenge.additional_scopes());
+        let scopes = match self.scope_limit() {
+            Some(limit) => limit.clone(),
+            None => named.union(challenge.additional_scopes()),
+        };
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
-        Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding })
+        let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
+        Ok(Found { resource, is_broader, metadata, policy, scopes, registered, binding, profile })
     }
 
     /// Has a resource that is broader than the start URL accepted, before anybody signs in (MCP practice goes beyond
@@ -215,7 +283,9 @@ impl Authorizer {
             return Ok(());
         }
         let accepted = match &self.mode {
-            Mode::Interactive(interaction) => interaction.accept_broader_resource(start, &found.resource).await?,
+            Mode::Interactive(interaction) | Mode::Device(interaction) => {
+                interaction.accept_broader_resource(start, &found.resource).await?
+            }
             Mode::NonInteractive(_) => false,
         };
         match accepted {
@@ -265,8 +335,8 @@ impl Authorizer {
         Discovery::new(self.fetch.clone(), self.policy(start))
     }
 
-    fn policy(&self, start: &StartUrl) -> UrlPolicy {
-        UrlPolicy::Peer { loopback_http: start.is_loopback(), private_addresses: self.settings.private_addresses }
+    fn policy(&self, start: &StartUrl) -> ChainPolicy {
+        ChainPolicy::started_at(start.url(), self.settings.private_addresses)
     }
 }
 

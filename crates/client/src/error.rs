@@ -2,9 +2,12 @@
 
 use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError};
-use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri};
+use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
 
-use crate::{AssertionError, InteractionError, RedirectError, StartUrl, StartUrlError, StoreError, UnsupportedServer};
+use crate::{
+    AccessTokenSourceError, AssertionError, InteractionError, RedirectError, RefusedRedirect, StartUrl, StartUrlError,
+    StoreError, UnsupportedServer,
+};
 
 /// Why there is no token. No variant holds a token, a code or a secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -16,6 +19,9 @@ pub enum ClientError {
     /// The resource could not be reached.
     #[error("cannot reach the resource")]
     Resource(#[source] FetchError),
+    /// The resource redirected to a URL that is not followed.
+    #[error(transparent)]
+    Redirected(#[from] RefusedRedirect),
     /// The resource did not ask for authorization.
     #[error("the resource answered {status} without a token, and asked for none")]
     NotChallenged {
@@ -38,6 +44,34 @@ pub enum ClientError {
         start: StartUrl,
         /// The resource.
         resource: ResourceUri,
+    },
+    /// The token would be requested without `resource`, and neither the person nor the caller has accepted that
+    /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No request for
+    /// authorization was made.
+    #[error(
+        "the authorization server {issuer} is not told that the token is for {start}, so that only the scopes limit it: \
+         {scopes}. If these are scopes of that server, run `portcullis login` for this URL in a terminal, or give \
+         --accept-unbound-token"
+    )]
+    UnboundToken {
+        /// The start URL.
+        start: StartUrl,
+        /// The authorization server.
+        issuer: Issuer,
+        /// The scopes to request.
+        scopes: Scopes,
+    },
+    /// The token would be, or is, for another API than the resource, and is not bound to the resource. A token that was
+    /// obtained is not used.
+    #[error(
+        "the server asks for a token of {issuer} that is valid for {api}; it could use the token there in your name, so \
+         that it gets none"
+    )]
+    OtherApi {
+        /// The authorization server.
+        issuer: Issuer,
+        /// The other API, for people.
+        api: &'static str,
     },
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
@@ -126,6 +160,21 @@ pub enum ClientError {
     /// The runtime that the refresh ran on has ended.
     #[error("the refresh was interrupted")]
     TaskEnded,
+    /// The authorization server has no device authorization endpoint (RFC 8628).
+    #[error("the authorization server {issuer} does not offer the device flow; sign in without --device")]
+    DeviceFlowNotSupported {
+        /// The authorization server.
+        issuer: Issuer,
+    },
+    /// The answer of the device authorization endpoint has no usable code or page.
+    #[error("the answer of the device authorization endpoint is unusable")]
+    InvalidDeviceAuthorization,
+    /// The person did not consent before the device code expired.
+    #[error("the code expired before the sign-in was completed; start again")]
+    DeviceCodeExpired,
+    /// The caller's source of access tokens gave none.
+    #[error(transparent)]
+    AccessTokenSource(#[from] AccessTokenSourceError),
     /// A proof or an assertion could not be signed.
     #[error("a proof for the authorization server could not be signed")]
     Signing,
@@ -140,9 +189,12 @@ impl ClientError {
         match self {
             Self::StartUrl(error) => error.code(),
             Self::Resource(error) | Self::Endpoint { error, .. } => error.code(),
+            Self::Redirected(_) => "client.redirected",
             Self::NotChallenged { .. } => "client.not_challenged",
             Self::Discovery(error) => error.code(),
             Self::BroaderResource { .. } => "client.broader_resource",
+            Self::UnboundToken { .. } => "client.unbound_token",
+            Self::OtherApi { .. } => "client.other_api",
             Self::NoAuthorizationServer => "client.no_server",
             Self::AuthorizationServerNotListed { .. } => "client.server_not_listed",
             Self::UnsupportedServer(error) => error.code(),
@@ -160,6 +212,10 @@ impl ClientError {
             Self::Assertion(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::TaskEnded => "client.interrupted",
+            Self::DeviceFlowNotSupported { .. } => "client.no_device_flow",
+            Self::InvalidDeviceAuthorization => "client.device_authorization",
+            Self::DeviceCodeExpired => "client.device_code_expired",
+            Self::AccessTokenSource(_) => "client.access_token_source",
             Self::Signing => "client.signature",
             Self::NoRandomness => "client.no_randomness",
         }

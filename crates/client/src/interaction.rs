@@ -4,15 +4,20 @@ use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
-use crate::{AuthorizationRequest, ClientInformation, RedirectParameters, StartUrl};
+use crate::{
+    AuthorizationRequest, ClientInformation, DeviceAuthorization, KnownIssuer, RedirectParameters, StartUrl,
+    UnboundSignIn,
+};
 
 mod auto_consent;
 mod loopback_redirect;
 mod page;
+mod redirect_address;
 mod redirect_server;
 
 pub use auto_consent::AutoConsent;
 pub use loopback_redirect::LoopbackRedirect;
+pub use redirect_address::{RedirectAddress, RedirectAddressError};
 
 /// How a person, or what stands in for one, gets from the authorization URL to the redirect.
 pub trait Interaction: Send + Sync + 'static {
@@ -44,6 +49,12 @@ pub trait Interaction: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
+    /// Shows the page and the code of the device flow (RFC 8628 section 3.3). By default nothing is shown. The user code is
+    /// printable ASCII, and the URLs are safe to open.
+    fn show_device_code(&self, authorization: &DeviceAuthorization) {
+        let _ = authorization;
+    }
+
     /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. A token for it also
     /// opens the other paths below the resource, which may belong to others, and the server at `start` receives the
     /// token. It is asked before the person is sent anywhere. By default the answer is no.
@@ -57,6 +68,21 @@ pub trait Interaction: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         let _ = (start, resource);
         Box::pin(async { Ok(false) })
+    }
+
+    /// Asks whether to sign in without `resource`: only the scopes limit where the token is valid. It is asked before the
+    /// person is sent anywhere. By default the answer is no.
+    ///
+    /// # Errors
+    /// When the person cannot be asked.
+    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        let _ = sign_in;
+        Box::pin(async { Ok(false) })
+    }
+
+    /// Tells which known differences of the provider apply to this sign-in. By default they are only logged.
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        tracing::info!(provider = provider.name, "a known provider: {provider}");
     }
 }
 

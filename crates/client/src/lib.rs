@@ -38,14 +38,17 @@
 //! # }
 //! ```
 
+mod advice;
 mod authorization;
 mod authorizer;
 
 mod error;
 mod interaction;
+mod provider;
 mod random;
 mod registration;
 mod resource_challenge;
+mod resource_redirects;
 mod service;
 mod start_url;
 mod store;
@@ -54,25 +57,31 @@ mod testing;
 mod token;
 mod token_manager;
 
+pub use advice::advice;
 pub use authorization::code_flow::UnsupportedServer;
 pub use authorization::redirect::{RedirectError, RedirectParameters};
 pub use authorization::request::AuthorizationRequest;
+pub use authorizer::device_grant::DeviceAuthorization;
 pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
-pub use interaction::{AutoConsent, Interaction, InteractionError, LoopbackRedirect};
+pub use interaction::{
+    AutoConsent, Interaction, InteractionError, LoopbackRedirect, RedirectAddress, RedirectAddressError,
+};
 pub use portcullis_metadata::AccessToken;
+pub use provider::{AuthorizeParameter, AuthorizeParameterError, KnownIssuer, ProviderSettings, UnboundSignIn};
 pub use registration::authentication_method::TokenAuthMethod;
 pub use registration::client_key::{ClientKey, ClientKeyError};
 pub use registration::credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
 pub use registration::dynamic::client_id_metadata_document;
 pub use resource_challenge::ResourceChallenge;
+pub use resource_redirects::{RedirectRefusal, RefusedRedirect, ResourceRedirects};
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use start_url::{StartUrl, StartUrlError};
-pub use store::{CredentialStore, StoreError};
+pub use store::{CredentialStore, ImportedToken, StoreError};
 pub use token::resource_token::ResourceToken;
-pub use token_manager::{RequestAuthorization, SignOut, TokenManager};
+pub use token_manager::{AccessTokenSource, AccessTokenSourceError, RequestAuthorization, SignOut, TokenManager};
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

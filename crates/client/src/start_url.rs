@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portcullis_metadata::{is_https_or_loopback_http, is_loopback};
+use portcullis_metadata::{ResourceUri, is_https_or_loopback_http, is_loopback};
 use url::Url;
 
 /// The URL of a protected resource that a person starts from: `https`, or `http` to a loopback host, so that a token
@@ -63,6 +63,11 @@ impl StartUrl {
     /// The URL.
     pub fn url(&self) -> &Url {
         &self.0
+    }
+
+    /// The URL as the identifier of a resource, if it can be one (RFC 8707 section 2).
+    pub(crate) fn resource(&self) -> Option<ResourceUri> {
+        ResourceUri::parse(self.0.as_str()).ok()
     }
 
     /// Whether it is on this machine.

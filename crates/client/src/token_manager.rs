@@ -5,18 +5,23 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use portcullis_metadata::{AccessToken, Clock, Scopes, SystemClock};
+use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::{
-    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, resource_challenge::ResourceChallenge, store::noticed,
+    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, resource_challenge::ResourceChallenge,
+    store::noticed,
 };
 
+mod access_token_source;
+mod forget_client;
 mod renewal;
 mod request_authorization;
 
+pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use request_authorization::RequestAuthorization;
 
+use access_token_source::Sourced;
 use renewal::{Refreshed, obtain, refresh, stored};
 
 /// Keeps the token for one resource: from the store, refreshed ahead of its end, got anew when the resource refuses it,
@@ -36,6 +41,8 @@ enum Source {
     Authorizer(Arc<Authorizer>),
     /// The caller has one, which is used in place of a flow.
     Given(AccessToken),
+    /// The caller obtains them.
+    Sourced(Sourced),
     Nothing,
 }
 
@@ -82,6 +89,13 @@ impl TokenManager {
         Self::from(start, Source::Given(token))
     }
 
+    /// A token manager for tokens that `source` obtains, in place of a flow. They are sent to the origin of `start` alone, as
+    /// bearer tokens, and kept in memory. After a 401 the source is asked once more; if it gives the same token, the 401
+    /// stands.
+    pub fn with_source(start: StartUrl, source: Arc<dyn AccessTokenSource>) -> Self {
+        Self::from(start, Source::Sourced(Sourced::new(source)))
+    }
+
     /// A token_manager without a token and without a way to get one, for resources that want none, or other credentials.
     pub fn unauthenticated(start: StartUrl) -> Self {
         Self::from(start, Source::Nothing)
@@ -94,6 +108,15 @@ impl TokenManager {
     /// The URL that it keeps the token for.
     pub fn start_url(&self) -> &StartUrl {
         &self.start
+    }
+
+    /// The resource of the token that is in use, or the start URL if there is no token. Redirects must stay under it
+    /// ([`ResourceRedirects`](crate::ResourceRedirects)).
+    pub fn resource(&self) -> Option<ResourceUri> {
+        match self.current() {
+            Some(token) => Some(token.resource().clone()),
+            None => self.start.resource(),
+        }
     }
 
     /// The token that is in use, where there is one. It may be due for a refresh.
@@ -116,6 +139,7 @@ impl TokenManager {
     /// authorization server refuses it.
     pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(self.current()) };
+        authorizer.store().save_unsaved().await;
         let Some(token) = self.look(authorizer)? else { return Ok(None) };
         if !token.is_due(authorizer.clock().now()) {
             return Ok(Some(token));
@@ -135,6 +159,8 @@ impl TokenManager {
             Ok(Some(newer)) => Ok(Some(newer)),
             Ok(None) => Ok((!is_over).then_some(token)),
             Err(error) if is_over => Err(error),
+            // The store has warned, once.
+            Err(ClientError::Store(StoreError::NotWritable { .. })) => Ok(Some(token)),
             // It was early, and is tried again at the next use.
             Err(error) => {
                 tracing::warn!(reason = error.code(), "an access token could not be refreshed ahead of its end");
@@ -238,7 +264,7 @@ impl TokenManager {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let wanted = missing.clone();
         let covers = move |token: &ResourceToken| token.scopes().is_some_and(|granted| granted.covers(&wanted));
-        if authorizer.is_final() || used.is_some_and(|used| covers(used)) {
+        if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
             return Ok(false);
         }
         let _one_at_a_time = self.renewing.lock().await;

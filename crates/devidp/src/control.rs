@@ -24,8 +24,8 @@ pub enum OldKeys {
     /// The keys stay published until the tokens that they signed have expired.
     #[default]
     Keep,
-    /// These keys and all that were replaced before are withdrawn at once, as after a theft. Tokens that they signed no
-    /// longer verify.
+    /// These keys and all keys that were replaced before are withdrawn at once, as after a theft. Tokens that they
+    /// signed no longer verify.
     Withdraw,
 }
 
@@ -48,9 +48,10 @@ impl Control {
         self.0.faults.clear();
     }
 
-    /// Forgets a registered client, as a server does that lost its database or that cleans up. Its codes and its sessions with
-    /// refresh tokens end. Authorization requests of the client then get an error page, and token requests get
-    /// `invalid_client`. Returns whether the client was registered; configured clients are never forgotten.
+    /// Forgets a registered client, like a server that lost its database or deletes unused clients. Its codes and its
+    /// sessions with refresh tokens end. Authorization requests of the client then get an error page, and token
+    /// requests get `invalid_client`. Returns whether the client was registered; configured clients are never
+    /// forgotten.
     pub fn forget_client(&self, id: &str) -> bool {
         let is_forgotten = self.0.forget_client(id);
         if is_forgotten {

@@ -10,7 +10,7 @@ pub(crate) mod profile;
 
 use crate::providers::profile::{Profile, RegistrationRule};
 
-/// A provider to imitate: the server refuses, omits and renames what the provider does.
+/// A provider to imitate: the server rejects, omits and renames the same things as the provider.
 ///
 /// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a provider, and the paths of
 /// the endpoints are this server's own.

@@ -15,21 +15,21 @@ mod resource_match;
 
 use crate::{
     fetch::{Fetch, FetchRequest, without_query},
-    url_policy::UrlPolicy,
+    url_policy::ChainPolicy,
 };
 pub use endpoints::{InsecureEndpoint, insecure_endpoints};
 pub use error::{Attempt, AttemptOutcome, Attempts, DiscoveryError};
 pub use resource_match::ResourceMatch;
 
-/// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC 8414 section 3). It has no
-/// state and no cache.
+/// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC 8414 section 3). It
+/// has no state and no cache.
 ///
 /// It compares identifiers and rejects authorization servers with insecure endpoints. It does not check which grants an
 /// authorization server supports.
 #[derive(Clone)]
 pub struct Discovery {
     fetch: Arc<dyn Fetch>,
-    policy: UrlPolicy,
+    policy: ChainPolicy,
 }
 
 /// The metadata of a protected resource and its source.
@@ -56,20 +56,21 @@ pub enum MetadataSource {
 }
 
 impl Discovery {
-    /// Creates a discovery whose requests have this policy: the operator's for configured issuers, a peer's
-    /// ([`UrlPolicy::peer_of`]) for a URL that a user entered.
-    pub fn new(fetch: Arc<dyn Fetch>, policy: UrlPolicy) -> Self {
-        Self { fetch, policy }
+    /// Creates a discovery whose requests have this policy: the operator's
+    /// ([`UrlPolicy::Operator`](crate::UrlPolicy::Operator)) for configured issuers, and
+    /// [`ChainPolicy::started_at`] for a URL that a user entered.
+    pub fn new(fetch: Arc<dyn Fetch>, policy: impl Into<ChainPolicy>) -> Self {
+        Self { fetch, policy: policy.into() }
     }
 
-    /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and without
-    /// the path, then in `configured`.
+    /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and
+    /// without the path, then in `configured`.
     ///
     /// The search continues if a response has a status other than 200 and 5xx, or is not JSON.
     ///
     /// # Errors
-    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata. A failed request, a 5xx status, a JSON document that is
-    /// not metadata, and a `resource` that does not match `requested` end the search.
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata. A failed request, a 5xx status, a JSON document
+    /// that is not metadata, and a `resource` that does not match `requested` end the search.
     pub async fn protected_resource(
         &self,
         requested: &Url,
@@ -98,15 +99,16 @@ impl Discovery {
         }
     }
 
-    /// Finds the metadata of an authorization server: at the RFC 8414 URL, then at the OpenID Connect Discovery URLs with the
-    /// issuer's path inserted and prepended.
+    /// Finds the metadata of an authorization server: at the RFC 8414 URL, then at the OpenID Connect Discovery URLs
+    /// with the issuer's path inserted and prepended.
     ///
     /// The search continues as in [`protected_resource`](Self::protected_resource).
     ///
     /// # Errors
-    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata, with [`DiscoveryError::IssuerMismatch`] if a document's
-    /// issuer is not equal byte for byte (RFC 8414 section 3.3), and with [`DiscoveryError::InsecureEndpoint`] if an endpoint
-    /// is insecure ([`insecure_endpoints`]). A failed request, a 5xx status and a malformed document end the search, too.
+    /// Fails with [`DiscoveryError::NotFound`] if there is no metadata, with [`DiscoveryError::IssuerMismatch`] if a
+    /// document's issuer is not equal byte for byte (RFC 8414 section 3.3), and with
+    /// [`DiscoveryError::InsecureEndpoint`] if an endpoint is insecure ([`insecure_endpoints`]). A failed request, a
+    /// 5xx status and a malformed document end the search, too.
     pub async fn authorization_server(&self, issuer: &Issuer) -> Result<AuthorizationServerMetadata, DiscoveryError> {
         let mut attempts = Attempts::default();
         for url in authorization_server_urls(issuer) {
@@ -126,7 +128,7 @@ impl Discovery {
         &self,
         metadata: AuthorizationServerMetadata,
     ) -> Result<AuthorizationServerMetadata, DiscoveryError> {
-        match insecure_endpoints(&metadata, self.policy).into_iter().next() {
+        match insecure_endpoints(&metadata, &self.policy).into_iter().next() {
             None => Ok(metadata),
             Some(InsecureEndpoint { member, url }) => {
                 let url = without_query(&url);
@@ -142,7 +144,7 @@ impl Discovery {
         parse: fn(&[u8]) -> Result<T, DocumentError>,
         attempts: &mut Attempts,
     ) -> Result<Option<T>, DiscoveryError> {
-        let response = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy)).await {
+        let response = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy.of(url))).await {
             Ok(response) => response,
             Err(error) => return Err(DiscoveryError::Fetch { url: without_query(url), error }),
         };

@@ -5,6 +5,8 @@ mod error;
 mod http_fetch;
 #[cfg(feature = "reqwest")]
 mod pool_key;
+#[cfg(feature = "reqwest")]
+mod proxy;
 mod request;
 #[cfg(feature = "reqwest")]
 mod resolver;
@@ -12,7 +14,7 @@ mod response;
 #[cfg(feature = "reqwest")]
 mod tls;
 
-pub use error::{FetchError, FetchSettingsError, NetworkError, NetworkFailure};
+pub use error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure};
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};
 pub use request::FetchRequest;
@@ -27,16 +29,16 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Sends HTTP requests to authorization servers and for metadata documents.
 ///
-/// An implementation applies the [`UrlPolicy`](crate::UrlPolicy) of the request, follows no redirects, keeps no cookies and
-/// decodes no content codings. `HttpFetch` sends requests over the network; tests use implementations of their own.
+/// An implementation applies the [`UrlPolicy`](crate::UrlPolicy) of the request, follows no redirects, keeps no cookies
+/// and decodes no content codings. `HttpFetch` sends requests over the network; tests use implementations of their own.
 pub trait Fetch: Send + Sync + 'static {
     /// Sends the request and reads the complete response within the request's `timeout` and `max_body`.
     ///
     /// A response with any status is a success, including 3xx and 5xx.
     ///
     /// # Errors
-    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, the deadline passes or
-    /// the body is too large.
+    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, the deadline
+    /// passes or the body is too large.
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>>;
 
     /// Sends the request and returns the response once its head is complete, for bodies without an end.
@@ -54,7 +56,7 @@ pub trait Fetch: Send + Sync + 'static {
     }
 }
 
-/// Returns a URL as it may appear in logs and errors: without query, fragment and user information.
+/// Returns a URL for logs and errors: without query, fragment and user information.
 pub(crate) fn without_query(url: &url::Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);

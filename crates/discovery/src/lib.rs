@@ -9,9 +9,9 @@ pub use discovery::{
     ResourceMatch, insecure_endpoints,
 };
 pub use fetch::{
-    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError, NetworkError,
-    NetworkFailure, OpenResponse,
+    BodyStream, BoxFuture, CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError,
+    NetworkError, NetworkFailure, OpenResponse,
 };
 #[cfg(feature = "reqwest")]
 pub use fetch::{FetchSettings, HttpFetch};
-pub use url_policy::{UrlPolicy, UrlPolicyError};
+pub use url_policy::{ChainPolicy, UrlPolicy, UrlPolicyError};

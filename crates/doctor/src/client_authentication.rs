@@ -1,7 +1,7 @@
 //! Whether the token endpoint reads `client_secret_basic` as RFC 6749 section 2.3.1 defines it.
 
 use http::header;
-use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
+use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse};
 use portcullis_metadata::{AuthorizationServerMetadata, OAuthError, Secret, client_secret_basic};
 
 use crate::{Finding, Rule};
@@ -13,12 +13,14 @@ const UNKNOWN_CLIENT: &str = "portcullis-doctor";
 
 /// A token request of an unknown client, with `client_secret_basic` and without `client_id` in the body. None if the server
 /// does not list that method or its endpoint must not be called.
-pub(crate) fn request(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Option<FetchRequest> {
+pub(crate) fn request(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Option<FetchRequest> {
     let listed = metadata.token_endpoint_auth_methods_supported.as_deref();
     if listed.is_some_and(|listed| !listed.iter().any(|method| method == "client_secret_basic")) {
         return None;
     }
-    let endpoint = metadata.token_endpoint.as_ref().filter(|endpoint| policy.check(endpoint).is_ok())?;
+    let endpoint = metadata.token_endpoint.as_ref()?;
+    let policy = policy.of(endpoint);
+    policy.check(endpoint).ok()?;
     let basic = client_secret_basic(UNKNOWN_CLIENT, &Secret::new(UNKNOWN_CLIENT))?;
     let fields = [("grant_type", "authorization_code"), ("code", UNKNOWN_CLIENT)];
     Some(FetchRequest::post_form(endpoint.clone(), fields, policy).header(header::AUTHORIZATION, basic))
@@ -51,6 +53,8 @@ mod tests {
     use portcullis_metadata::Issuer;
     use url::Url;
 
+    use portcullis_discovery::UrlPolicy;
+
     use super::*;
     use crate::Verdict;
 
@@ -82,7 +86,7 @@ mod tests {
     fn only_a_server_that_lists_basic_is_asked() {
         let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
         let asked = |metadata: &AuthorizationServerMetadata| {
-            request(metadata, UrlPolicy::Peer { loopback_http: false, private_addresses: false })
+            request(metadata, &UrlPolicy::Peer { loopback_http: false, private_addresses: false }.into())
         };
         assert!(asked(&metadata).is_none());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());

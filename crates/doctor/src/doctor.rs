@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, header::ACCEPT};
-use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
+use portcullis_discovery::{ChainPolicy, Fetch, FetchRequest, UrlPolicy};
 use portcullis_metadata::{
     AccessToken, AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, JwkSet, ProtectedResourceMetadata,
     authorization_server_urls, is_https_or_loopback_http, protected_resource_urls,
@@ -40,8 +40,8 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Creates a doctor. The resource's URL is trusted; URLs that a server names are subject to
-    /// [`UrlPolicy::peer_of`].
+    /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs that a server names are
+    /// subject to [`ChainPolicy::started_at`].
     pub fn new(fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Self {
         Self { fetch, clock, private_addresses: false }
     }
@@ -68,21 +68,12 @@ impl Doctor {
         let mut examination = Examination {
             doctor: self,
             url,
-            policy: self.peer_policy(url),
+            policy: ChainPolicy::started_at(url, self.private_addresses),
             report: Report { resource: text::url(url), steps: Vec::new() },
             on_step,
         };
         examination.run(token).await;
         examination.report
-    }
-
-    fn peer_policy(&self, url: &Url) -> UrlPolicy {
-        match UrlPolicy::peer_of(url) {
-            UrlPolicy::Peer { loopback_http, private_addresses } => {
-                UrlPolicy::Peer { loopback_http, private_addresses: private_addresses || self.private_addresses }
-            }
-            other => other,
-        }
     }
 }
 
@@ -96,7 +87,7 @@ impl std::fmt::Debug for Doctor {
 struct Examination<'a> {
     doctor: &'a Doctor,
     url: &'a Url,
-    policy: UrlPolicy,
+    policy: ChainPolicy,
     report: Report,
     on_step: &'a mut (dyn FnMut(&Step) + Send),
 }
@@ -136,14 +127,14 @@ impl Examination<'_> {
     }
 
     fn hello(&self) -> FetchRequest {
-        FetchRequest::post_json(self.url.clone(), HELLO, UrlPolicy::Operator)
+        FetchRequest::post_json(self.url.clone(), HELLO, UrlPolicy::StartOrigin)
             .header(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
     }
 
     /// What a page of another origin is allowed, from the preflight to the metadata at `from`.
     async fn page(&mut self, from: Url) {
         let mut step = Step::new("a page in a browser asks whether it may send a token");
-        let request = cors::preflight(self.url, UrlPolicy::Operator);
+        let request = cors::preflight(self.url, UrlPolicy::StartOrigin);
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
             step.findings.extend(cors::check_preflight(&response));
         }
@@ -156,7 +147,8 @@ impl Examination<'_> {
         self.close(step);
 
         let mut step = Step::new("a page in a browser reads the metadata");
-        let request = cors::from_page(FetchRequest::get(from, self.policy));
+        let policy = self.policy.of(&from);
+        let request = cors::from_page(FetchRequest::get(from, policy));
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
             step.findings.push(cors::check_origin(&response.headers));
         }
@@ -168,7 +160,7 @@ impl Examination<'_> {
         let mut found = None;
         for (place, url) in self.places(challenge) {
             let mut step = Step::new(place.title());
-            let request = FetchRequest::get(url.clone(), self.policy);
+            let request = FetchRequest::get(url.clone(), self.policy.of(&url));
             let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
                 Some(response) => resource::check(place, found.is_none(), self.url, &response, &mut step.findings),
                 None => None,
@@ -227,12 +219,13 @@ impl Examination<'_> {
         let last = places.len().saturating_sub(1);
         for (index, url) in places.into_iter().enumerate() {
             let mut step = Step::new(format!("the authorization server {}", text::quoted(issuer.as_str())));
-            let outcome = match probe::send(&*self.doctor.fetch, FetchRequest::get(url, self.policy), &mut step).await {
+            let policy = self.policy.of(&url);
+            let outcome = match probe::send(&*self.doctor.fetch, FetchRequest::get(url, policy), &mut step).await {
                 Some(response) => issuer::check(issuer, &response, index == last, &mut step.findings),
                 None => issuer::MetadataLookup::Failed,
             };
             if let issuer::MetadataLookup::Found(server) = &outcome {
-                step.findings.extend(issuer::check_document(server, self.policy));
+                step.findings.extend(issuer::check_document(server, &self.policy));
                 step.findings.extend(scopes::check(challenge, metadata, server));
             }
             self.close(step);
@@ -247,7 +240,7 @@ impl Examination<'_> {
 
     /// What the token endpoint answers to an unknown client. A server that does not answer with an OAuth error gives no step.
     async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
-        let Some(request) = client_authentication::request(server, self.policy) else { return };
+        let Some(request) = client_authentication::request(server, &self.policy) else { return };
         let mut step = Step::new("a client authenticates at the token endpoint");
         let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else { return };
         let Some(finding) = client_authentication::check(&response) else { return };
@@ -259,7 +252,8 @@ impl Examination<'_> {
         // Without keys, its tokens can be asked about (RFC 7662), which is not ours to judge.
         let url = server.jwks_uri.clone()?;
         let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
-        let request = FetchRequest::get(url, self.policy);
+        let policy = self.policy.of(&url);
+        let request = FetchRequest::get(url, policy);
         let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
         let keys = response.and_then(|response| keys::check(&response, &mut step.findings));
         self.close(step);

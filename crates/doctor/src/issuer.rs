@@ -1,7 +1,7 @@
 //! An authorization server's metadata (RFC 8414, OpenID Connect Discovery 1.0).
 
 use http::StatusCode;
-use portcullis_discovery::{FetchResponse, UrlPolicy, insecure_endpoints};
+use portcullis_discovery::{ChainPolicy, FetchResponse, insecure_endpoints};
 use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
 use url::Url;
 
@@ -77,7 +77,7 @@ fn absent(text: String, last: bool, findings: &mut Vec<Finding>) -> MetadataLook
 }
 
 /// Judges what the document says of the server's abilities.
-pub(crate) fn check_document(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<Finding> {
+pub(crate) fn check_document(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
     let mut findings = vec![
         check_endpoint("authorization_endpoint", metadata.authorization_endpoint.as_ref(), policy),
         check_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
@@ -96,10 +96,10 @@ pub(crate) fn check_document(metadata: &AuthorizationServerMetadata, policy: Url
     findings
 }
 
-fn check_endpoint(member: &'static str, url: Option<&Url>, policy: UrlPolicy) -> Finding {
+fn check_endpoint(member: &'static str, url: Option<&Url>, policy: &ChainPolicy) -> Finding {
     match url {
         None => Finding::problem(ENDPOINTS, format!("`{member}` is missing"), "add it to the issuer's metadata"),
-        Some(url) => match policy.check(url) {
+        Some(url) => match policy.of(url).check(url) {
             Ok(()) => Finding::met(ENDPOINTS, format!("{member}: {}", text::url(url))),
             Err(refusal) => Finding::problem(
                 ENDPOINTS,
@@ -115,7 +115,7 @@ const CHECKED_APART: [&str; 3] = ["authorization_endpoint", "token_endpoint", "r
 
 /// The problem of the other endpoints, if there is one. Clients may never use them, but a careful client refuses the
 /// whole document for one that is insecure.
-fn insecure_others(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Option<Finding> {
+fn insecure_others(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Option<Finding> {
     let refused = insecure_endpoints(metadata, policy);
     let refused: Vec<_> =
         refused.iter().map(|it| it.member.as_str()).filter(|member| !CHECKED_APART.contains(member)).collect();

@@ -1,6 +1,8 @@
 //! Sending a request, and saying what went wrong when no answer came.
 
-use portcullis_discovery::{Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, UrlPolicyError};
+use portcullis_discovery::{
+    CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, UrlPolicyError,
+};
 
 use crate::{Finding, RequestSummary, ResponseSummary, Rule, Step};
 
@@ -37,19 +39,44 @@ fn failure(error: &FetchError) -> Finding {
         FetchError::UrlPolicy(UrlPolicyError::Scheme | UrlPolicyError::UserInformation) => {
             (HTTPS, "use an https URL without user information; plain http is for loopback alone")
         }
-        FetchError::UrlPolicy(_) => {
-            (PUBLIC, "clients refuse such addresses from a peer; publish public ones, or allow private ones here")
+        FetchError::UrlPolicy(UrlPolicyError::PrivateName) => {
+            (PUBLIC, "a proxy is used: publish a public name, or allow private ones here with --allow-private")
         }
+        FetchError::UrlPolicy(_) => (
+            PUBLIC,
+            "clients refuse such addresses from a peer; publish public ones, or allow private ones here with --allow-private",
+        ),
         FetchError::Timeout => (BOUNDED, "let the server answer within seconds"),
         FetchError::TooLarge { .. } => (BOUNDED, "serve a document of a few kilobytes"),
         FetchError::Network(network) => match network.failure() {
-            NetworkFailure::Resolve => (REACHABLE, "mend the host's name in the URL, or its DNS records"),
-            NetworkFailure::Tls => (TLS, "serve a certificate that is valid for this name, with its whole chain"),
+            NetworkFailure::Resolve => (
+                REACHABLE,
+                "correct the host name in the URL or its DNS records, or set HTTPS_PROXY if there is a proxy",
+            ),
+            NetworkFailure::Proxy => {
+                (REACHABLE, "check HTTPS_PROXY, or list the host in NO_PROXY if it needs no proxy")
+            }
+            NetworkFailure::Tls => (TLS, fix_for_certificate(network.certificate_problem())),
             _ => (REACHABLE, "start the server, or mend host and port in the URL"),
         },
         _ => (REACHABLE, "mend the set-up of this machine's network"),
     };
     Finding::problem(rule, text, fix)
+}
+
+fn fix_for_certificate(problem: Option<CertificateProblem>) -> &'static str {
+    match problem {
+        Some(CertificateProblem::UnknownIssuer) => {
+            "serve the whole certificate chain; for a private certificate authority, trust its PEM file: --ca-file for the \
+             host of the URL that is examined, SSL_CERT_FILE for all hosts"
+        }
+        Some(CertificateProblem::Expired) => "renew the certificate, or correct the clock of this machine",
+        Some(CertificateProblem::NotYetValid) => "correct the clock of this machine or of the certificate's issuer",
+        Some(CertificateProblem::WrongName) => {
+            "use a host name for which the certificate is valid, or issue another one"
+        }
+        _ => "serve a certificate that is valid for this name, with its whole chain",
+    }
 }
 
 /// The last cause of a chain says most; those before it repeat it.

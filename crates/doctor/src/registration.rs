@@ -1,6 +1,6 @@
 //! How a client that is not known yet becomes known (RFC 7591, client ID metadata documents).
 
-use portcullis_discovery::UrlPolicy;
+use portcullis_discovery::ChainPolicy;
 use portcullis_metadata::AuthorizationServerMetadata;
 
 use crate::{Finding, Rule};
@@ -9,7 +9,7 @@ const PATHS: Rule = Rule { id: "registration.paths", source: "MCP authorization,
 const ENDPOINT: Rule = Rule { id: "registration.endpoint", source: "RFC 7591 section 3" };
 
 /// Judges the ways of registration that the server offers.
-pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<Finding> {
+pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
     let by_document = metadata.client_id_metadata_document_supported;
     let Some(endpoint) = &metadata.registration_endpoint else {
         return vec![if by_document {
@@ -28,7 +28,7 @@ pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -
         "clients register dynamically; client ID metadata documents are not supported"
     };
     let mut findings = vec![Finding::met(PATHS, paths)];
-    if let Err(refusal) = policy.check(endpoint) {
+    if let Err(refusal) = policy.of(endpoint).check(endpoint) {
         let text = format!("`registration_endpoint` cannot be used: {refusal}");
         findings.push(Finding::problem(ENDPOINT, text, "publish an https URL of a public host"));
     }

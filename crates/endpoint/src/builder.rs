@@ -22,11 +22,6 @@ use crate::{
     stream::StreamRegistry,
 };
 
-/// How often event streams are compared with the clock.
-const STREAM_SWEEP_INTERVAL: Duration = Duration::from_millis(500);
-/// Expired sessions are removed at every tenth sweep of the streams: every 5 s.
-const STREAM_SWEEPS_PER_SESSION_SWEEP: u64 = 10;
-
 impl Endpoint<()> {
     /// Starts a builder for an MCP endpoint behind a guard. The resource of the guard's verifier is the endpoint.
     ///
@@ -116,7 +111,10 @@ impl EndpointBuilder {
         self.changes.into_iter().for_each(|change| change(&mut settings));
         let (resource, streams) = (Arc::downgrade(guard.resource()), settings.streams.clone());
         let endpoint = EndpointLayer::new(settings)?;
-        runtime.spawn(sweep(resource, streams, sessions));
+        let sweep_streams = move || _ = streams.sweep();
+        let sweep_sessions = move || _ = sessions.sweep();
+        runtime.spawn(sweep_every(StreamRegistry::SWEEP_INTERVAL, resource.clone(), sweep_streams));
+        runtime.spawn(sweep_every(SessionStore::SWEEP_INTERVAL, resource, sweep_sessions));
         Ok((guard, endpoint))
     }
 }
@@ -157,19 +155,13 @@ impl EndpointBuilderError {
     }
 }
 
-/// Ends streams and sessions whose time is over, until the resource is dropped.
-async fn sweep(resource: Weak<ProtectedResource>, streams: StreamRegistry, sessions: SessionStore) {
-    let mut ticks = interval(STREAM_SWEEP_INTERVAL);
+/// Calls `sweep` periodically until the resource is dropped.
+async fn sweep_every(period: Duration, resource: Weak<ProtectedResource>, sweep: impl Fn()) {
+    let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for tick in 1_u64.. {
+    while resource.strong_count() > 0 {
         ticks.tick().await;
-        if resource.strong_count() == 0 {
-            return;
-        }
-        streams.sweep();
-        if tick % STREAM_SWEEPS_PER_SESSION_SWEEP == 0 {
-            sessions.sweep();
-        }
+        sweep();
     }
 }
 

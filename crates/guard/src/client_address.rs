@@ -142,7 +142,7 @@ mod tests {
         TrustedProxies::new(["10.0.0.0/8", "192.0.2.7", "2001:db8:aa::/48"], header).unwrap()
     }
 
-    /// J5: only trusted proxies are believed, and of what they pass on only what they added themselves.
+    /// J5: only the header of a trusted proxy is read, and only the address that the proxy itself added.
     #[test]
     fn the_last_untrusted_address_is_the_client() {
         let proxies = trusting(ProxyHeader::XForwardedFor);

@@ -103,7 +103,7 @@ pub enum Authentication {
     /// Every request needs a token that this verifier accepts, except for preflights, metadata requests and public paths.
     Required(Arc<Verifier>),
     /// Every request is admitted: tokens, scopes and claims are not checked, and no metadata is served. `Authorization`
-    /// and `DPoP` are removed all the same. Use it in development, or behind another service that authenticates.
+    /// and `DPoP` are still removed. Use it in development, or behind another service that authenticates.
     Off,
 }
 

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_written_as_it_was_read() {
+    fn the_id_is_written_unchanged() {
         for id in ["7", r#""a\u0022b""#, "-12345678901234567890123"] {
             let raw: &RawValue = serde_json::from_str(id).unwrap();
             let body = error_body(ErrorCode::InvalidParams, "m\"\n", Some(raw), Some(&json!({"a": [1]})));

@@ -94,7 +94,7 @@ mod tests {
 
     /// E1: the header's prefix is configurable, and `Mcp` by default.
     #[test]
-    fn the_session_header_takes_its_prefix_from_the_protocol() {
+    fn the_session_header_has_a_configurable_prefix() {
         assert_eq!(session("Mcp").unwrap(), SESSION);
         assert_eq!(session("Acme").unwrap(), HeaderName::from_static("acme-session-id"));
         assert!(session("a b").is_err());

@@ -61,7 +61,7 @@ pub fn encode_mirrored(text: &str) -> HeaderValue {
     let plain = if is_literal(text) && !is_marked(text) { HeaderValue::from_str(text).ok() } else { None };
     plain.unwrap_or_else(|| {
         let encoded = format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(text));
-        // Base64 and its marks are visible ASCII, which every header value may contain.
+        // Base64 with its prefix and suffix is visible ASCII, which every header value can contain.
         HeaderValue::try_from(encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
     })
 }
@@ -84,7 +84,7 @@ mod tests {
 
     /// F5: the examples of the specification's table.
     #[test]
-    fn the_published_examples_encode_as_published() {
+    fn the_examples_of_the_specification() {
         for (text, header) in [
             ("us-west1", "us-west1"),
             ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// F5: a marked value that does not decode is rejected, never taken literally.
+    /// F5: a value with prefix and suffix that does not decode is rejected, and never used literally.
     #[test]
     fn broken_encodings_are_rejected() {
         for broken in
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_in_another_case_are_plain_text() {
+    fn a_prefix_in_another_letter_case_is_literal() {
         let value = HeaderValue::from_static("=?BASE64?YQ==?=");
         assert_eq!(decode_mirrored(&value).unwrap(), "=?BASE64?YQ==?=");
     }
@@ -141,7 +141,7 @@ mod tests {
     proptest! {
         /// F5: every text decodes to itself.
         #[test]
-        fn any_text_survives(text in any::<String>()) {
+        fn any_text_round_trips(text in any::<String>()) {
             let value = encode_mirrored(&text);
             prop_assert!(value.as_bytes().iter().all(|b| matches!(b, b'\t' | b' '..=b'~')));
             prop_assert_eq!(decode_mirrored(&value).unwrap(), text);

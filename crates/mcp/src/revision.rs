@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_revision_parses_back_from_its_date() {
+    fn revisions_round_trip() {
         for revision in Revisions::ALL.iter() {
             assert_eq!(Revision::parse(revision.as_str()), Some(revision));
         }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_lists_its_members_newest_first() {
+    fn a_set_is_ordered_newest_first() {
         let set = Revisions::from_iter([Revision::V2025_06_18, Revision::V2026_07_28]);
         assert_eq!(set.iter().collect::<Vec<_>>(), [Revision::V2026_07_28, Revision::V2025_06_18]);
         assert!(set.has_legacy() && set.has_modern() && !set.contains(Revision::V2025_11_25));

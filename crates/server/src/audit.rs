@@ -51,20 +51,20 @@ pub(crate) struct AuditTrail {
     done: oneshot::Receiver<()>,
 }
 
-/// The state that the trail, its writer and the threads that record share.
+/// The state that the trail, its writer and the recording threads share.
 struct State {
     queue: LogQueue,
     usage: UsageTables,
     clock: Arc<dyn Clock>,
-    /// The writer must reopen the sink.
+    /// Whether the writer must reopen the sink.
     reopen: AtomicBool,
-    /// No further records follow.
+    /// Whether no further records follow.
     finishing: AtomicBool,
-    /// Records that are written.
+    /// The number of written records.
     written: AtomicU64,
-    /// Records that are being written.
+    /// The number of records that are being written.
     in_hand: AtomicU64,
-    /// Records that were lost because the queue was full.
+    /// The number of records that were lost because the queue was full.
     lost: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ impl AuditTrail {
     /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads and the control runtime.
     ///
     /// # Errors
-    /// When the sink cannot be opened, or the thread cannot be created.
+    /// Fails when the sink cannot be opened, or the thread cannot be created.
     pub(crate) fn start(plan: &AuditPlan, workers: usize, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let sink = Target::open(&plan.target).context("audit.target")?;
         let audit = Audit::new(plan, workers, clock);
@@ -86,7 +86,7 @@ impl AuditTrail {
         Ok(Self { audit, writer: running.thread().clone(), done })
     }
 
-    /// The handle that adds records.
+    /// Returns the handle that adds records.
     pub(crate) fn audit(&self) -> &Audit {
         &self.audit
     }
@@ -94,7 +94,7 @@ impl AuditTrail {
     /// Reopens the file at each SIGHUP, for rotation.
     ///
     /// # Errors
-    /// When the signal cannot be handled.
+    /// Fails when the signal cannot be handled.
     pub(crate) fn reopen_on_hangup(&self) -> std::io::Result<()> {
         let mut hangups = signal(SignalKind::hangup())?;
         let (audit, writer) = (self.audit.clone(), self.writer.clone());
@@ -120,21 +120,21 @@ impl AuditTrail {
         }
     }
 
-    /// Waits until everything is written, at most `within`, and logs how many records were written and lost.
+    /// Waits for at most `within` until everything is written, and logs how many records were written and lost.
     pub(crate) async fn finish(self, within: Duration) {
         self.audit.0.finishing.store(true, Ordering::Release);
         self.writer.unpark();
         let in_time = timeout(within, self.done).await.is_ok();
         let (written, lost) = (self.audit.written(), self.audit.lost());
         if in_time {
-            tracing::info!(audit.records = written, audit.lost = lost, "the audit trail is complete to its end");
+            tracing::info!(audit.records = written, audit.lost = lost, "the audit trail is complete");
         } else {
             let unwritten = self.audit.0.queue.unwritten() + self.audit.0.in_hand.load(Ordering::Acquire);
             tracing::error!(
                 audit.records = written,
                 audit.lost = lost,
                 audit.unwritten = unwritten,
-                "audit records are left unwritten, the sink does not take them"
+                "audit records are left unwritten: the sink does not accept them"
             );
         }
     }
@@ -154,17 +154,17 @@ impl Audit {
         }))
     }
 
-    /// A session began.
+    /// Records the start of a session.
     pub(crate) fn session_opened(&self, session: &Session) {
         self.push(|out| record::session_opened(out, self.0.clock.now(), session));
     }
 
-    /// A session ended.
+    /// Records the end of a session.
     pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
         self.push(|out| record::session_ended(out, self.0.clock.now(), session, reason));
     }
 
-    /// The authorization of an event stream has ended.
+    /// Records that the authorization of an event stream has ended.
     pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
         self.push(|out| record::stream_ended(out, stream));
     }

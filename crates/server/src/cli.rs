@@ -1,15 +1,24 @@
 //! The command line.
 
 mod connect;
+#[cfg(test)]
+mod documented;
 mod idp;
+mod login;
+mod mcp_remote;
+mod provider;
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use portcullis_metadata::Secret;
 
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
+pub(crate) use self::login::{Login, Logout};
+pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
+pub(crate) use self::provider::Provider;
 use crate::telemetry::LogFormat;
 
 /// OAuth 2.1 in front of MCP-style endpoints.
@@ -47,11 +56,13 @@ pub(crate) enum Command {
     /// Get a token for a protected MCP server and call one method of it.
     ///
     /// It uses the token of a previous login, or obtains one for this call. PORTCULLIS_TOKEN in the environment overrides both.
+    /// With `--scope`, no other scopes are requested. Progress goes to standard error. Exits with 3 if the result has
+    /// `isError`, and with 1 if there is no result.
     Call(Call),
     /// Sign in to a protected resource in the browser and store the token.
-    Login(SignIn),
+    Login(Login),
     /// Delete the stored token for a protected resource, and revoke it if the issuer supports that.
-    Logout(SignIn),
+    Logout(Logout),
     /// Print a valid access token for a protected resource, for scripts. It never prompts: log in first.
     Token(SignIn),
     /// Connect an MCP client that uses standard input and output to a remote MCP server.
@@ -61,6 +72,17 @@ pub(crate) enum Command {
     /// at the first message, once for all running instances. PORTCULLIS_TOKEN in the environment or an `Authorization`
     /// header overrides both.
     Connect(Connect),
+    /// Connect like `mcp-remote`: accepts the arguments of mcp-remote 0.15.1 and does what `connect` does.
+    ///
+    /// Every option is honoured, or answered with one line on standard error that says why it is not. Exits with 2 if the
+    /// arguments are invalid or would weaken security.
+    McpRemote(McpRemote),
+    /// Replace `mcp-remote` with this program in the configurations of MCP clients.
+    ///
+    /// Without CONFIG, it reads the configurations of Claude Desktop, Cursor, VS Code, Windsurf and Zed in their default
+    /// locations. It prints the changes, and writes them only with `--write` or after a question in a terminal. Comments and
+    /// formatting stay as they are.
+    ImportMcpRemote(ImportMcpRemote),
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
     /// Exits with 0 if standards-compliant clients can connect, with 1 if there are problems, and with 2 if it cannot run.
@@ -160,9 +182,18 @@ pub(crate) struct SignIn {
     /// The authorization server to use, one of those that the resource lists.
     #[arg(long, value_name = "ISSUER")]
     pub(crate) authorization_server: Option<String>,
-    /// The port on 127.0.0.1 that receives the redirect. The default depends on the resource.
+    /// The port on this machine that receives the redirect. The default depends on the resource.
     #[arg(long, value_name = "PORT")]
     pub(crate) callback_port: Option<u16>,
+    /// The path of the redirect, exactly as it was registered. The default is `/callback`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) callback_path: Option<String>,
+    /// The host of the redirect: `127.0.0.1` (default), `localhost` (which receives on 127.0.0.1 and ::1) or `::1`.
+    #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost", "::1"])]
+    pub(crate) callback_host: Option<String>,
+    /// The client secret itself, for commands that obtain it otherwise than from a file.
+    #[arg(skip)]
+    pub(crate) client_secret: Option<Secret>,
     /// Where tokens are stored. The default is `portcullis` in the user's state directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) store: Option<PathBuf>,
@@ -173,9 +204,12 @@ pub(crate) struct SignIn {
     /// other paths there, and the server could use it for them. Without this option, a terminal prompts.
     #[arg(long)]
     pub(crate) accept_broader_resource: bool,
-    /// A PEM file of certificates to trust for the resource, in addition to the system's.
+    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is
+    /// for all hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) provider: Provider,
 }
 
 #[derive(Args)]
@@ -197,7 +231,8 @@ pub(crate) struct Examination {
     /// Also follow server-supplied URLs into private networks.
     #[arg(long)]
     pub(crate) allow_private: bool,
-    /// A PEM file of certificates to trust for the resource, in addition to the system's.
+    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is
+    /// for all hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
 }

@@ -8,7 +8,9 @@ pub(crate) mod connect;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod idp;
+pub(crate) mod import_mcp_remote;
 pub(crate) mod login;
+pub(crate) mod mcp_remote;
 pub(crate) mod serve;
 mod sign_in;
 mod text;
@@ -25,8 +27,16 @@ pub(crate) fn report(error: &anyhow::Error) {
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         return;
     }
-    let (label, error) = ("error:".if_supports_color(Stream::Stderr, |text| text.red()), format!("{error:#}"));
+    let (label, error) = ("error:".if_supports_color(Stream::Stderr, |text| text.red()), with_advice(error));
     tell(format_args!("{label} {}", EscapedText(&error)));
+}
+
+/// The error with its causes and what helps against it.
+fn with_advice(error: &anyhow::Error) -> String {
+    match portcullis_client::advice(error.as_ref()) {
+        Some(advice) => format!("{error:#}; {advice}"),
+        None => format!("{error:#}"),
+    }
 }
 
 /// The runtime for everything that is not a request of the data path. It lives on the main thread.

@@ -16,16 +16,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// The service in front of which guard and endpoint stand.
+/// The service behind the guard and the endpoint.
 pub(crate) type DemoService = StreamableHttpService<Tools, LocalSessionManager>;
 
-/// The demo server. Host and Origin are the guard's business, so it checks neither.
+/// Creates the demo server. It does not check `Host` and `Origin`, because the guard does.
 pub(crate) fn service() -> DemoService {
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     StreamableHttpService::new(|| Ok(Tools::new()), Arc::new(LocalSessionManager::default()), config)
 }
 
-/// Three tools: two that compute, and one that shows what the guard found out.
+/// Three tools: two that compute, and one that shows the principal.
 #[derive(Clone)]
 pub(crate) struct Tools {
     tool_router: ToolRouter<Self>,

@@ -13,13 +13,13 @@ use std::{
 /// How often writer threads write the queued lines.
 pub(crate) const WRITE_PERIOD: Duration = Duration::from_millis(100);
 
-/// The most bytes of capacity that an empty batch keeps.
+/// The maximum capacity that an empty batch keeps, in bytes.
 const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
 /// The queue.
 pub(crate) struct LogQueue {
     slots: Box<[Mutex<Batch>]>,
-    /// The most bytes in one slot. The last line may exceed it.
+    /// The maximum size of one slot in bytes. The last line may exceed it.
     slot_capacity: usize,
 }
 
@@ -46,10 +46,10 @@ impl LogQueue {
         Self { slots: (0..slots).map(|_| Mutex::default()).collect(), slot_capacity }
     }
 
-    /// Adds a line, which `write` appends, newline included.
+    /// Adds a line. `write` appends it, including its newline.
     ///
     /// # Errors
-    /// When the slot is full. The line is counted as lost.
+    /// Fails when the slot is full. The line is counted as lost.
     pub(crate) fn push(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
         let mut batch = lock(&self.slots[slot_of_thread() % self.slots.len()]);
         // No line follows a lost one, so that the count belongs to the end of the batch.
@@ -77,7 +77,7 @@ impl LogQueue {
         Some(())
     }
 
-    /// The number of lines that are queued, or lost and not yet reported.
+    /// Returns the number of lines that are queued, or lost and not yet reported.
     pub(crate) fn unwritten(&self) -> u64 {
         self.slots.iter().map(|slot| lock(slot).unwritten()).sum()
     }
@@ -96,7 +96,7 @@ impl Batch {
     }
 }
 
-/// The number of the calling thread, by which it has its own slot wherever there are enough.
+/// Returns the number of the calling thread. Each thread has its own slot if there are enough slots.
 pub(crate) fn slot_of_thread() -> usize {
     thread_local! {
         static SLOT: Cell<Option<usize>> = const { Cell::new(None) };

@@ -18,23 +18,25 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 
-/// A worker frees most allocations of a request before the next one. The system's allocator takes a tenth of a request's
-/// instructions for that.
+/// A worker frees most allocations of a request before the next one. The system's allocator would need a tenth of a
+/// request's instructions for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
-    let result = telemetry::start(log_format).and_then(|()| match command {
+    let result = telemetry::start(log_format, command::mcp_remote::log_level(&command)).and_then(|()| match command {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => done(command::check::run(&arguments)),
         Command::Idp(arguments) => done(command::idp::run(arguments)),
-        Command::Call(arguments) => done(command::call::run(&arguments)),
+        Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),
         Command::Logout(arguments) => done(command::login::logout(&arguments)),
         Command::Token(arguments) => done(command::login::token(&arguments)),
         Command::Connect(arguments) => done(command::connect::run(&arguments)),
+        Command::McpRemote(arguments) => command::mcp_remote::run(&arguments),
+        Command::ImportMcpRemote(arguments) => command::import_mcp_remote::run(&arguments),
         Command::Doctor(arguments) => Ok(command::doctor::run(&arguments)),
         Command::ExplainToken(arguments) => Ok(command::doctor::explain_token(&arguments)),
         Command::ClientDocument { url } => done(command::client_document::run(&url)),
@@ -46,7 +48,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The exit code of a command that succeeds or fails.
+/// Returns the exit code of a command that has no other result than success or failure.
 fn done(result: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     result.map(|()| ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! The plan: the validated configuration, before anything starts.
 
 mod audit;
+mod entra;
 mod introspection;
 mod issuers;
 mod rates;
@@ -29,44 +30,46 @@ pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::TlsFiles;
 pub(crate) use upstream::UpstreamPlan;
 
-/// Where the process says that it answers.
+/// The path of the liveness report.
 pub(crate) const HEALTH: &str = "/healthz";
-/// Where it says which issuers are usable.
+/// The path of the readiness report, which lists the usable issuers.
 pub(crate) const READY: &str = "/readyz";
 /// Paths that no endpoint can have.
 const RESERVED_PATHS: &[&str] = &[HEALTH, READY];
 
-/// The most threads that make sense on one machine.
+/// The maximum number of worker threads.
 const MAX_WORKERS: usize = 256;
-/// What a request's head needs beside the access token.
+/// The maximum size of a request's head without the access token, in bytes.
 const HEAD_BESIDE_TOKEN: usize = 16 << 10;
 
-/// A configuration that can run.
+/// A validated configuration.
 pub(crate) struct Plan {
     pub(crate) listen: SocketAddr,
     pub(crate) workers: usize,
     pub(crate) shutdown_delay: Duration,
     pub(crate) shutdown_timeout: Duration,
-    /// None where the listener speaks plain HTTP.
+    /// `None` if the listener uses plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) limits: Limits,
     pub(crate) rates: RatesPlan,
     pub(crate) session: SessionPlan,
     pub(crate) issuers: Vec<IssuerPlan>,
     pub(crate) resources: Vec<ResourcePlan>,
-    /// Which Host and Origin values are answered on paths that belong to no resource.
+    /// The accepted `Host` and `Origin` values on paths that belong to no resource.
     pub(crate) origins: OriginPolicy,
-    /// None where no audit trail is kept.
+    /// `None` without an audit trail.
     pub(crate) audit: Option<AuditPlan>,
-    /// What can run but should not stay.
+    /// Settings that work but should be changed.
     pub(crate) warnings: Vec<String>,
+    /// What `check` explains about the providers of this configuration.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Plan {
     /// Validates a configuration. Reads the files that it names, and opens no connection and no port.
     ///
     /// # Errors
-    /// When something cannot run; the message names the key and the fix.
+    /// Fails when a value is invalid. The message names the key and the fix.
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         let base_url = base_url(&config.base_url)?;
         check_limits(&config.limits)?;
@@ -87,10 +90,11 @@ impl Plan {
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
             audit: config.audit.as_ref().map(audit::plan).transpose()?,
             warnings,
+            notes: entra::notes(&config.issuer),
         })
     }
 
-    /// Bytes that the head of a request may have, on either HTTP version.
+    /// Returns the maximum size of a request's head in bytes, on either HTTP version.
     pub(crate) fn max_head(&self) -> usize {
         self.limits.max_token + HEAD_BESIDE_TOKEN
     }

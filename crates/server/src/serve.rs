@@ -44,26 +44,26 @@ use worker::{StopSignals, Worker};
 pub(crate) use listener::{PassedListener, bind};
 pub(crate) use signals::shutdown as shutdown_signal;
 
-/// The least time that cancelled requests have to report their end, and the audit trail to write its last records.
+/// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Builds everything that a plan needs and drops it, without any network access.
 ///
 /// # Errors
-/// When the plan cannot run.
+/// Fails when the plan cannot run.
 pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     ServerState::new(plan, Arc::new(SystemClock::new()), Observers { access, audit: None }).map(drop)
 }
 
-/// Serves until `shutdown` is true and the requests in progress have ended, or the shutdown timeout is over.
+/// Serves until `shutdown` is true and the requests in progress have ended, or the shutdown timeout has passed.
 ///
-/// Raises the process's limit of open files to what the plan needs. Where that is not possible, fewer connections are served.
+/// Raises the process's limit of open files to what the plan needs. If that is not possible, serves fewer connections.
 ///
 /// Runs on the control runtime, which accepts connections, fetches keys and sweeps sessions.
 ///
 /// # Errors
-/// When the server cannot start, or the last access lines cannot be written.
+/// Fails when the server cannot start, or the last access lines cannot be written.
 pub(crate) async fn serve(
     mut plan: Plan,
     listener: TcpListener,
@@ -83,7 +83,7 @@ pub(crate) async fn serve(
     // State: issuers, sessions and the service stacks of all resources.
     let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
     let (state, upstream_ends) = ServerState::new(&plan, Arc::new(SystemClock::new()), observers)?;
-    // A plan that cannot run reports its error alone.
+    // If the plan cannot run, only its error is reported.
     if let Some(shortage) = shortage {
         shortage.warn();
     }
@@ -122,11 +122,14 @@ pub(crate) async fn serve(
     accept::run(listener, workers, plan.limits.max_connections, draining).await;
 
     // Shutdown: streams and requests first, then sessions, then the logs.
-    tracing::info!("shutting down: requests under way may end");
+    tracing::info!("shutting down: waiting for requests in progress");
     state.load().end_listeners();
     let deadline = Instant::now() + plan.shutdown_timeout;
     if timeout_at(deadline, workers_done.recv()).await.is_err() {
-        tracing::warn!(timeout.seconds = plan.shutdown_timeout.as_secs(), "requests still under way are cut off");
+        tracing::warn!(
+            timeout.seconds = plan.shutdown_timeout.as_secs(),
+            "cancelling the requests that are still in progress"
+        );
         state.load().cut_off();
         cancel.send_replace(true);
         // Each cancelled request is logged before its worker is done. A worker that is stuck is not waited for.

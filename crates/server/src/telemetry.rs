@@ -41,12 +41,12 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging to standard error.
+/// Starts logging to standard error. `level` applies unless `PORTCULLIS_LOG` is set.
 ///
 /// # Errors
-/// When `PORTCULLIS_LOG` is not a filter.
-pub(crate) fn start(format: LogFormat) -> anyhow::Result<()> {
-    let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| "info".to_owned());
+/// Fails when `PORTCULLIS_LOG` is not a filter.
+pub(crate) fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
+    let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| level.to_owned());
     let filter = directives
         .parse::<Targets>()
         .with_context(|| format!("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`"))?;
@@ -74,7 +74,7 @@ fn is_allowed(metadata: &tracing::Metadata<'_>) -> bool {
     metadata.target().starts_with("portcullis") || *metadata.level() == Level::ERROR
 }
 
-/// The time as access lines have it.
+/// The timestamp of a line, in the format of access lines.
 struct Timestamp(SystemClock);
 
 impl FormatTime for Timestamp {
@@ -83,7 +83,7 @@ impl FormatTime for Timestamp {
     }
 }
 
-/// How times are written.
+/// Returns a time as it is written in logs.
 pub(crate) fn timestamp(time: UnixTime) -> impl Display {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(time.as_millis()))
 }

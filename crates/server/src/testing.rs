@@ -9,28 +9,28 @@ use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
 /// An issuer and a verifier of its tokens.
-pub(crate) struct Bench {
+pub(crate) struct VerifierFixture {
     runtime: Runtime,
-    forge: TestIssuer,
+    issuer: TestIssuer,
     trusted: Arc<TrustedIssuer>,
 }
 
-impl Bench {
+impl VerifierFixture {
     pub(crate) fn new() -> Self {
         let runtime = Builder::new_current_thread().build().unwrap();
-        let forge = TestIssuer::new("https://issuer.example");
-        let mut settings = IssuerSettings::new(forge.issuer().clone());
-        settings.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
+        let issuer = TestIssuer::new("https://issuer.example");
+        let mut settings = IssuerSettings::new(issuer.issuer().clone());
+        settings.keys = KeySource::Fixed(JwkSet::parse(issuer.jwks_json().as_bytes()).unwrap());
         let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(ManualClock::new()));
         let trusted = TrustedIssuer::new(settings, fetch, clock, runtime.handle().clone()).unwrap();
-        Self { runtime, forge, trusted }
+        Self { runtime, issuer, trusted }
     }
 
-    /// A token of this subject and client, verified.
+    /// Returns a verified token of this subject and client.
     pub(crate) fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
         let settings = VerifierSettings::new(resource(TestIssuer::RESOURCE));
         let verifier = Verifier::new(settings, vec![Arc::clone(&self.trusted)], Arc::new(ManualClock::new()));
-        let token = self.forge.token().subject(subject).client_id(client).sign();
+        let token = self.issuer.token().subject(subject).client_id(client).sign();
         self.runtime.block_on(verifier.unwrap().verify(&AccessToken::new(token))).unwrap()
     }
 }
@@ -39,7 +39,7 @@ fn resource(text: &str) -> ResourceUri {
     ResourceUri::parse(text).unwrap()
 }
 
-/// Short and long texts, with and without characters that JSON escapes.
+/// Generates short and long texts, with and without characters that JSON escapes.
 pub(crate) fn any_text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-c]", "[ -~]{1,12}", "\\PC{1,6}", "(é){120,140}", "a(é){510,515}"]
 }

@@ -66,6 +66,9 @@ struct Found {
 const SWEEP_BATCH: usize = 1024;
 
 impl SessionStore {
+    /// How often [`sweep`](Self::sweep) should be called: 5 s.
+    pub const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
     /// Returns an empty store.
     pub fn new(settings: SessionSettings, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> Self {
         let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, keys } = settings;

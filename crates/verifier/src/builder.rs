@@ -54,8 +54,8 @@ impl Verifier {
 /// Builds a [`Verifier`] and its issuers. [`Verifier::builder`] creates it.
 ///
 /// Without further settings the verifier behaves as in `portcullis serve`: the issuer's keys are discovered and fetched
-/// over HTTP, tokens are verified by signature with RS256, and the system's clock is used. `build` starts the background
-/// refresh of the keys. The refresh stops when the last reference to the verifier is dropped.
+/// over HTTP, tokens are verified by signature with RS256, and the system's clock is used. `build` starts the
+/// background refresh of the keys. The refresh stops when the last reference to the verifier is dropped.
 ///
 /// The verifier does not check scopes. For the options of one issuer, such as introspection or other algorithms, see
 /// [`issuer_settings`](Self::issuer_settings).
@@ -78,7 +78,8 @@ enum IssuerSource {
 
 impl VerifierBuilder {
     /// Accepts the tokens of one more issuer, with the default [`IssuerSettings`]. The issuer identifier must be an
-    /// `https` URL, or `http` with a loopback host, and must be equal byte for byte to the `iss` of the issuer's tokens.
+    /// `https` URL, or `http` with a loopback host, and must be equal byte for byte to the `iss` of the issuer's
+    /// tokens.
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuers.push(IssuerSource::Identifier(issuer.into()));
         self
@@ -134,8 +135,8 @@ impl VerifierBuilder {
     ///
     /// # Errors
     /// Fails if the resource or an issuer is not a valid identifier or is plain `http` outside loopback, if there is no
-    /// issuer, if an issuer is given twice or its settings cannot be used, or outside a tokio runtime. The message names
-    /// the method to correct.
+    /// issuer, if an issuer is given twice or its settings cannot be used, or outside a tokio runtime. The message
+    /// names the method to correct.
     pub fn build(self) -> Result<Arc<Verifier>, VerifierBuilderError> {
         let resource = parse_resource(self.resource)?;
         if self.issuers.is_empty() {
@@ -200,7 +201,8 @@ pub enum VerifierBuilderError {
     /// There is no issuer.
     #[error("no issuer; call issuer(\"https://…\") with the issuer identifier of your authorization server")]
     NoIssuer,
-    /// An issuer is not a valid issuer identifier (RFC 8414 section 2), or is plain `http` on a host other than loopback.
+    /// An issuer is not a valid issuer identifier (RFC 8414 section 2), or is plain `http` on a host other than
+    /// loopback.
     #[error("issuer({issuer:?}): {reason}; pass the issuer as the authorization server's metadata writes it")]
     Issuer {
         /// The string that was passed.
@@ -281,8 +283,8 @@ mod tests {
         }
     }
 
-    /// C10: the keys are fetched before the first token arrives and refreshed later; the refresh stops when the verifier is
-    /// dropped.
+    /// C10: the keys are fetched before the first token arrives and refreshed later; the refresh stops when the
+    /// verifier is dropped.
     #[tokio::test(start_paused = true)]
     async fn the_refresh_starts_by_itself_and_stops_on_drop() {
         let (issuer, fetch) = (TestIssuer::new(ISSUER), ScriptedFetch::new());

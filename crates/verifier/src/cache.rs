@@ -21,11 +21,11 @@ const MAX_SHARDS: usize = 64;
 
 /// Recently verified tokens.
 ///
-/// An entry is identified by a keyed hash of the token and the configuration generation; the token itself is not stored. A
-/// lookup locks one shard for one table access and does not allocate.
+/// An entry is identified by a keyed hash of the token and the configuration generation; the token itself is not
+/// stored. A lookup locks one shard for one table access and does not allocate.
 ///
-/// The cache is bounded. In a full shard, a new entry replaces about the oldest one. Invalid entries are removed when they
-/// are looked up, replaced, or [swept](Self::sweep).
+/// The cache is bounded. In a full shard, a new entry replaces about the oldest one. Invalid entries are removed when
+/// they are looked up, replaced, or [swept](Self::sweep).
 pub(crate) struct Cache {
     hash_key: TokenHashKey,
     resource_generation: u64,
@@ -181,7 +181,8 @@ impl Shard {
         Some(replaced)
     }
 
-    /// Returns the position of the oldest entry. Renewed entries, and entries that replaced a removed one, are out of order.
+    /// Returns the position of the oldest entry. Renewed entries, and entries that replaced a removed one, are out of
+    /// order.
     fn take_victim(&mut self) -> usize {
         let position = if self.next_victim < self.entries.len() { self.next_victim } else { 0 };
         self.next_victim = position + 1;

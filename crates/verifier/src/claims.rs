@@ -1,6 +1,7 @@
 //! The claims of access tokens and of introspection responses.
 
 mod json_claims;
+pub(crate) mod scopes;
 pub(crate) mod token_type;
 pub(crate) mod validation;
 

@@ -10,13 +10,13 @@ const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
 
 /// Why a token is not accepted.
 ///
-/// No variant contains a part of the token. With [`IssuerUnavailable`](Self::IssuerUnavailable) and [`Busy`](Self::Busy) the
-/// token could not be verified and may be valid. All other variants reject the token.
+/// No variant contains a part of the token. With [`IssuerUnavailable`](Self::IssuerUnavailable) and
+/// [`Busy`](Self::Busy) the token could not be verified and may be valid. All other variants reject the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The token is not an acceptable JWS, its algorithm is not allowed for its issuer, no key matches, or the signature is
-    /// invalid.
+    /// The token is not an acceptable JWS, its algorithm is not allowed for its issuer, no key matches, or the
+    /// signature is invalid.
     #[error(transparent)]
     Jws(#[from] JoseError),
     /// The payload is not a JSON object, or a claim is duplicated, has the wrong type or is an invalid date.
@@ -38,7 +38,8 @@ pub enum VerifyError {
     /// [`require_at_jwt`](crate::IssuerSettings::require_at_jwt).
     #[error("the token's header type is not that of an access token")]
     TypeNotAllowed,
-    /// The claims or the introspection response are those of an ID token, a refresh token, a logout token or a security event.
+    /// The claims or the introspection response are those of an ID token, a refresh token, a logout token or a security
+    /// event.
     #[error("the token is not an access token")]
     NotAnAccessToken,
     /// The token is sender-constrained (`cnf`), which is not supported.

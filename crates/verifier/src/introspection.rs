@@ -34,7 +34,7 @@ use crate::{
 };
 pub(crate) use error::CLIENT_REJECTED;
 use error::CallError;
-pub(crate) use response::validate_response;
+pub(crate) use response::{ValidResponse, validate_response};
 pub use settings::{IntrospectionAuthentication, IntrospectionSettings};
 
 /// The maximum duration of one call. A waiting request has a deadline of its own.
@@ -119,8 +119,8 @@ impl IntrospectionClient {
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in use. If the metadata names
-    /// no usable endpoint, the current one is removed.
+    /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in use. If the metadata
+    /// names no usable endpoint, the current one is removed.
     pub(crate) async fn discover_endpoint(&self) -> Result<(), RefreshError> {
         let Some(metadata) = &self.metadata else { return Ok(()) };
         let found = match timeout(DISCOVERY_TIMEOUT, metadata.get()).await {

@@ -32,9 +32,10 @@ const MAX_WAITING: usize = 1024;
 
 /// Limits the signature verifications of one thread.
 ///
-/// A signature costs about as much as the rest of a request, and anyone can send tokens with invalid signatures. The time
-/// that rejected tokens take is therefore charged, and uncached tokens wait in order until the charges are at most a
-/// tenth of the thread's time. No token waits if no token was rejected recently, or if no cached token was used recently.
+/// A signature costs about as much as the rest of a request, and anyone can send tokens with invalid signatures. The
+/// time that rejected tokens take is therefore charged, and uncached tokens wait in order until the charges are at most
+/// a tenth of the thread's time. No token waits if no token was rejected recently, or if no cached token was used
+/// recently.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     queue: Arc<Semaphore>,

@@ -47,8 +47,8 @@ pub(crate) use server_metadata::ServerMetadata;
 /// A key set is fresh for 10 min or for the `max-age` of its response, within 1 min to 24 h. A failed refresh removes
 /// nothing: the keys remain in use until they have been stale for [`max_stale`](IssuerSettings::max_stale).
 ///
-/// If tokens are introspected, the refresh also discovers the introspection endpoint. It remains in use while the metadata
-/// cannot be fetched, and is no longer used if the metadata stops naming a usable one.
+/// If tokens are introspected, the refresh also discovers the introspection endpoint. It remains in use while the
+/// metadata cannot be fetched, and is no longer used if the metadata stops naming a usable one.
 pub struct TrustedIssuer {
     settings: IssuerSettings,
     keys: Keys,
@@ -125,11 +125,12 @@ impl TrustedIssuer {
         &self.settings.issuer
     }
 
-    /// Starts the background refresh: immediately, then before the keys expire. After failures it retries with delays that
-    /// grow from 1 s to 1 min. It stops when the last reference to this issuer is dropped. Further calls do nothing.
+    /// Starts the background refresh: immediately, then before the keys expire. After failures it retries with delays
+    /// that grow from 1 s to 1 min. It stops when the last reference to this issuer is dropped. Further calls do
+    /// nothing.
     ///
-    /// If tokens are introspected, each refresh also probes the endpoint with a random token, and so does a rejected call.
-    /// While the endpoint rejects this client, the issuer is not usable.
+    /// If tokens are introspected, each refresh also probes the endpoint with a random token, and so does a rejected
+    /// call. While the endpoint rejects this client, the issuer is not usable.
     pub fn spawn_refresh(self: &Arc<Self>) {
         if self.needs_refresh() || self.introspection.is_some() {
             let spawn = || self.control.spawn(refresh_periodically(Arc::downgrade(self))).abort_handle();
@@ -137,8 +138,8 @@ impl TrustedIssuer {
         }
     }
 
-    /// Fetches the keys and discovers the introspection endpoint now, or waits for the running refresh. The cooldown does
-    /// not apply.
+    /// Fetches the keys and discovers the introspection endpoint now, or waits for the running refresh. The cooldown
+    /// does not apply.
     ///
     /// # Errors
     /// Fails if the keys cannot be fetched or no endpoint is found. The current keys and endpoint remain in use.
@@ -182,8 +183,8 @@ impl TrustedIssuer {
         }
     }
 
-    /// Starts the checks of [watched tokens](crate::WatchedToken) that are due. Call it about twice a second. It does not
-    /// wait, and is cheap if no token is watched.
+    /// Starts the checks of [watched tokens](crate::WatchedToken) that are due. Call it about twice a second. It does
+    /// not wait, and is cheap if no token is watched.
     pub fn start_due_rechecks(&self) {
         self.rechecks.start_due();
     }
@@ -225,8 +226,8 @@ impl TrustedIssuer {
         introspection.introspect(token, deadline.get()).await
     }
 
-    /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the throttle. If the key is
-    /// unknown, the keys are refreshed once. `now` is the monotonic time.
+    /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the throttle. If the
+    /// key is unknown, the keys are refreshed once. `now` is the monotonic time.
     pub(crate) async fn verify_signature(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
@@ -275,8 +276,8 @@ impl TrustedIssuer {
         self.keys.current().as_ref().is_some_and(|keys| keys.set().has_key_for(token))
     }
 
-    /// Returns the generation of the keys that verify the signature, or `None` if no usable key matches the token's `kid`
-    /// and `alg`.
+    /// Returns the generation of the keys that verify the signature, or `None` if no usable key matches the token's
+    /// `kid` and `alg`.
     fn verify_with_current_keys(
         self: &Arc<Self>,
         token: &CompactJws<'_>,

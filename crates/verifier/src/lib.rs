@@ -28,7 +28,9 @@ pub use issuer::{IssuerHealth, RefreshError, TrustedIssuer};
 pub use portcullis_metadata::AccessToken;
 pub use principal::Principal;
 pub use recheck::{HeldToken, RecheckFailure, WatchedToken};
-pub use settings::{IssuerSettings, KeySource, Validation, VerifierSettingsError};
+pub use settings::{
+    ApplicationAudience, ApplicationAudienceError, IssuerSettings, KeySource, Validation, VerifierSettingsError,
+};
 pub use verified_token::VerifiedToken;
 pub use verifier::{RuleCheck, TokenRule, Verifier, VerifierSettings};
 

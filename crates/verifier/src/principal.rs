@@ -72,8 +72,8 @@ impl Principal {
         self.fields.expires
     }
 
-    /// Returns the time from which the verifier rejects the token: `exp` plus the issuer's leeway. Returns `None` if the
-    /// introspection response has no `exp`; then only the issuer knows how long the token is valid.
+    /// Returns the time from which the verifier rejects the token: `exp` plus the issuer's leeway. Returns `None` if
+    /// the introspection response has no `exp`; then only the issuer knows how long the token is valid.
     pub fn valid_until(&self) -> Option<UnixTime> {
         self.fields.valid_until
     }
@@ -115,8 +115,8 @@ impl Principal {
         self.fields.subjectless_client && self.subject().is_none() && self.client().is_some()
     }
 
-    /// Returns the key by which requests are counted for limits: a hash of the issuer and the subject or, if there is no
-    /// subject, of the issuer and the client.
+    /// Returns the key by which requests are counted for limits: a hash of the issuer and the subject or, if there is
+    /// no subject, of the issuer and the client.
     ///
     /// The hash is keyed with a random key of the process, so clients cannot cause collisions.
     pub fn limit_key(&self) -> u64 {

@@ -15,7 +15,7 @@ pub(crate) use queue::Rechecks;
 
 /// How long a check may be delayed before the token is unconfirmed. A call to the issuer takes at most 5 s.
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// When a check is repeated that found too many running calls.
+/// The delay before a check is repeated because too many calls were running.
 const RETRY_WHEN_BUSY: Duration = Duration::from_secs(1);
 
 /// An introspected token that can be introspected again. [`Verifier::hold`] creates it.
@@ -27,12 +27,12 @@ pub struct HeldToken {
     token: AccessToken,
 }
 
-/// An introspected token that is introspected again and again.
+/// An introspected token that is introspected periodically.
 ///
-/// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the issuer's responses, or 5 s if
-/// they are not cached. Each check is early by up to a fifth of the interval, so that checks are spread out and a revocation
-/// is noticed in time. All references for one token share its checks, and an introspection for a request counts as a check.
-/// The checks end when the last reference is dropped. They are started by
+/// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the issuer's responses, or 5
+/// s if they are not cached. Each check is early by up to a fifth of the interval, so that checks are spread out and a
+/// revocation is noticed in time. All references for one token share its checks, and an introspection for a request
+/// counts as a check. The checks end when the last reference is dropped. They are started by
 /// [`TrustedIssuer::start_due_rechecks`](crate::TrustedIssuer::start_due_rechecks).
 pub struct WatchedToken {
     held: HeldToken,
@@ -46,7 +46,8 @@ pub struct WatchedToken {
 pub enum RecheckFailure {
     /// The token has expired.
     Expired,
-    /// The token is inactive, the verifier rejects the introspection response, or the token's subject or client has changed.
+    /// The token is inactive, the verifier rejects the introspection response, or the token's subject or client has
+    /// changed.
     Inactive,
     /// The issuer has not confirmed the token for two intervals.
     Unconfirmed,
@@ -60,8 +61,8 @@ struct State {
 }
 
 impl Verifier {
-    /// Holds a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can be
-    /// [watched](HeldToken::watch). Returns `None` for a token that was not introspected.
+    /// Holds a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can
+    /// be [watched](HeldToken::watch). Returns `None` for a token that was not introspected.
     pub fn hold(self: &Arc<Self>, verified: &VerifiedToken, token: &str) -> Option<HeldToken> {
         verified.principal().is_introspected().then(|| HeldToken {
             verifier: Arc::clone(self),
@@ -72,8 +73,8 @@ impl Verifier {
 }
 
 impl HeldToken {
-    /// Starts to check the token until the returned value and all others for the same token are dropped. Returns `None` if the
-    /// verifier does not have the token's issuer.
+    /// Starts to check the token until the returned value and all others for the same token are dropped. Returns `None`
+    /// if the verifier does not have the token's issuer.
     pub fn watch(&self) -> Option<Arc<WatchedToken>> {
         let issuer = self.verified.principal().issuer();
         let trusted = self.verifier.issuers().iter().find(|trusted| trusted.issuer() == issuer)?;
@@ -99,8 +100,8 @@ impl WatchedToken {
         Self { held, rechecks, state: Mutex::new(State { latest, confirmed_at, failure: None }) }
     }
 
-    /// Returns the token as last introspected. Its scopes and expiration time may have changed. The expiration time is not
-    /// compared with the clock.
+    /// Returns the token as last introspected. Its scopes and expiration time may have changed. The expiration time is
+    /// not compared with the clock.
     ///
     /// # Errors
     /// Fails if the token is no longer valid. All later calls fail, too.

@@ -1,5 +1,7 @@
 //! [`IssuerSettings`]: how the tokens of one issuer are verified.
 
+mod application_audience;
+
 use std::time::Duration;
 
 use portcullis_discovery::UrlPolicy;
@@ -8,6 +10,8 @@ use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
 use url::Url;
 
 use crate::introspection::IntrospectionSettings;
+
+pub use application_audience::{ApplicationAudience, ApplicationAudienceError};
 
 /// The maximum leeway.
 pub(crate) const MAX_LEEWAY: Duration = Duration::from_secs(60);
@@ -34,15 +38,26 @@ pub struct IssuerSettings {
     pub max_stale: Duration,
     /// The tolerated clock difference. Default: 10 s. Maximum: 60 s.
     pub leeway: Duration,
-    /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are rejected. Default: unlimited.
+    /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are rejected. Default:
+    /// unlimited.
     pub max_lifetime: Option<Duration>,
-    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because many issuers send `JWT`.
+    /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because many issuers send
+    /// `JWT`.
     pub require_at_jwt: bool,
     /// Whether clients without a subject may own sessions. Default: no.
     pub subjectless_client: bool,
-    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this empty if several resources
-    /// share this issuer, because these URLs are accepted for all of them.
+    /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this empty if several
+    /// resources share this issuer, because these URLs are accepted for all of them.
     pub audiences: Vec<ResourceUri>,
+    /// The issuer's own names for the protected resource that are accepted in `aud`, for providers that do not write the
+    /// resource URL there. Default: none. A token that matches only by such a name must also have a `scope` or `scp`
+    /// with a scope, `azp` or `appid`, because an ID token can have the same `aud`. Use them only with a single resource
+    /// and with required scopes; neither is checked here.
+    pub application_audiences: Vec<ApplicationAudience>,
+    /// Claims whose values count as scopes, beside `scope` and `scp`: names, or JSON pointers (RFC 6901) such as
+    /// `/realm_access/roles`. Default: none. The value is a string or an array; entries that are not scope names
+    /// (RFC 6749 section 3.3) are ignored. In introspection responses, the members of these names count as well.
+    pub scope_claims: Vec<String>,
 }
 
 impl IssuerSettings {
@@ -68,6 +83,8 @@ impl IssuerSettings {
             require_at_jwt: false,
             subjectless_client: false,
             audiences: Vec::new(),
+            application_audiences: Vec::new(),
+            scope_claims: Vec::new(),
         }
     }
 
@@ -94,8 +111,18 @@ impl IssuerSettings {
         {
             return Err(VerifierSettingsError::JwksUri { issuer: issuer() });
         }
+        if let Some(claim) = self.scope_claims.iter().find(|claim| !is_scope_claim(claim)) {
+            return Err(VerifierSettingsError::ScopeClaim { issuer: issuer(), claim: claim.clone() });
+        }
         Ok(())
     }
+}
+
+/// Returns whether a claim's name or JSON pointer can be read for scopes. `scope` and `scp` are always read.
+fn is_scope_claim(path: &str) -> bool {
+    let Some(pointer) = path.strip_prefix('/') else { return !matches!(path, "" | "scope" | "scp") };
+    let has_valid_escapes = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    has_valid_escapes && !matches!(pointer, "" | "scope" | "scp")
 }
 
 /// How an issuer's tokens are verified.
@@ -105,8 +132,8 @@ pub enum Validation {
     /// By signature.
     #[default]
     Jwt,
-    /// By introspection (RFC 7662), even for JWTs. Keys and algorithms are not used. A resource has at most one such issuer,
-    /// which also introspects opaque tokens.
+    /// By introspection (RFC 7662), even for JWTs. Keys and algorithms are not used. A resource has at most one such
+    /// issuer, which also introspects opaque tokens.
     Introspection(IntrospectionSettings),
     /// By signature, then by introspection, so that revocations take effect.
     JwtAndIntrospection(IntrospectionSettings),
@@ -156,7 +183,8 @@ pub enum VerifierSettingsError {
         /// The issuer.
         issuer: Issuer,
     },
-    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL policy.
+    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL
+    /// policy.
     #[error("issuer {issuer}: the introspection endpoint must be https, or http with a loopback host")]
     IntrospectionEndpoint {
         /// The issuer.
@@ -210,6 +238,16 @@ pub enum VerifierSettingsError {
         /// The issuer.
         issuer: Issuer,
     },
+    /// A claim that cannot be read for scopes.
+    #[error(
+        "issuer {issuer}: scope_claims has {claim:?}; each entry is a claim's name or a JSON pointer such as \"/realm_access/roles\", and `scope` and `scp` are always read"
+    )]
+    ScopeClaim {
+        /// The issuer.
+        issuer: Issuer,
+        /// The entry.
+        claim: String,
+    },
     /// None of the fixed keys can be used.
     #[error("issuer {issuer}: none of the given keys matches the allowed algorithms")]
     NoUsableKey {
@@ -249,6 +287,7 @@ impl VerifierSettingsError {
             Self::LeewayTooLong { .. } => "settings.leeway_too_long",
             Self::CooldownTooShort { .. } => "settings.cooldown_too_short",
             Self::JwksUri { .. } => "settings.jwks_uri",
+            Self::ScopeClaim { .. } => "settings.scope_claim",
             Self::NoUsableKey { .. } => "settings.no_usable_key",
             Self::NoIssuer { .. } => "settings.no_issuer",
             Self::DuplicateIssuer { .. } => "settings.duplicate_issuer",

@@ -16,7 +16,7 @@ pub(crate) struct SingleFlight<K, T> {
     running: Mutex<HashMap<K, ResultReceiver<T>>>,
 }
 
-/// What [`SingleFlight::join`] returns.
+/// The result of [`SingleFlight::join`].
 pub(crate) enum Joined<K: Copy + Eq + Hash, T: Clone> {
     /// No operation is running for the key. The caller starts it and passes its result to the [`Operation`].
     Leader(Operation<K, T>, ResultReceiver<T>),

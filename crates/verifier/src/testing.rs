@@ -1,4 +1,4 @@
-//! What the tests of verifier and issuer share: one issuer, one resource, a clock to turn.
+//! [`Bench`]: one issuer, one resource and a manual clock, for tests.
 
 use std::{
     fmt::{Debug, Write},
@@ -19,14 +19,14 @@ pub(crate) const ISSUER: &str = "https://issuer.example";
 
 pub(crate) struct Bench {
     pub(crate) clock: ManualClock,
-    pub(crate) forge: TestIssuer,
+    pub(crate) test_issuer: TestIssuer,
     pub(crate) fake: ScriptedFetch,
     pub(crate) issuer: Arc<TrustedIssuer>,
     pub(crate) verifier: Arc<Verifier>,
 }
 
 impl Bench {
-    /// An issuer that answers, whose keys nobody has asked for yet.
+    /// Returns an available issuer whose keys are not fetched yet.
     pub(crate) fn new() -> Self {
         Self::with(|_| ())
     }
@@ -37,17 +37,17 @@ impl Bench {
 
     pub(crate) fn on(control: Handle, change: impl FnOnce(&mut IssuerSettings)) -> Self {
         let clock = ManualClock::new();
-        let forge = TestIssuer::new(ISSUER).with_clock(clock.clone());
+        let test_issuer = TestIssuer::new(ISSUER).with_clock(clock.clone());
         let fake = ScriptedFetch::new();
-        fake.publish(&forge);
-        let mut settings = IssuerSettings::new(forge.issuer().clone());
+        fake.publish(&test_issuer);
+        let mut settings = IssuerSettings::new(test_issuer.issuer().clone());
         change(&mut settings);
         let issuer = trusted(settings, &fake, &clock, control);
         let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&issuer)], &clock);
-        Self { clock, forge, fake, issuer, verifier }
+        Self { clock, test_issuer, fake, issuer, verifier }
     }
 
-    /// Verifies, and gives the code of a refusal.
+    /// Verifies a token. The error is the code of the rejection.
     pub(crate) async fn verify(&self, token: &str) -> Result<VerifiedToken, &'static str> {
         self.verifier.verify(&AccessToken::new(token)).await.map_err(|error| error.code())
     }
@@ -56,12 +56,12 @@ impl Bench {
         self.verify(token).await.err()
     }
 
-    /// How often the keys were asked for.
+    /// Returns how often the keys were fetched.
     pub(crate) fn hits(&self) -> usize {
-        self.fake.hits(self.forge.endpoint("jwks"))
+        self.fake.hits(self.test_issuer.endpoint("jwks"))
     }
 
-    /// Turns both clocks on and lets everything run that is due by then.
+    /// Advances both clocks and runs the tasks that are due.
     pub(crate) async fn pass(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
         tokio::time::advance(Duration::from_secs(seconds)).await;
@@ -83,14 +83,14 @@ pub(crate) fn verifier_of(resource: &str, issuers: Vec<Arc<TrustedIssuer>>, cloc
     Verifier::new(settings, issuers, Arc::new(clock.clone())).unwrap()
 }
 
-/// Lets the other tasks of this thread go as far as they get.
+/// Runs the other tasks of this thread until they wait.
 pub(crate) async fn settle() {
     for _ in 0..50 {
         yield_now().await;
     }
 }
 
-/// Runs futures at the same time, as tasks, and gives their results in order.
+/// Runs futures concurrently as tasks and returns their results in order.
 pub(crate) async fn all<T: Send + 'static>(
     futures: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
@@ -102,12 +102,12 @@ pub(crate) async fn all<T: Send + 'static>(
     results
 }
 
-/// What this crate logs on one thread: an event a line, its level first.
+/// The log of one thread: one line per event, starting with its level.
 #[derive(Clone, Default)]
 pub(crate) struct Logged(Arc<Mutex<Vec<String>>>);
 
 impl Logged {
-    /// Notes what this thread logs from now on, until the guard is dropped.
+    /// Records the log of this thread until the guard is dropped.
     pub(crate) fn here() -> (Self, subscriber::DefaultGuard) {
         let logged = Self::default();
         (logged.clone(), subscriber::set_default(logged))

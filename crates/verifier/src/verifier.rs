@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::{CompactJws, JoseError};
 use portcullis_metadata::{
-    AccessToken, ClaimsError, Clock, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
+    AccessToken, ClaimsError, Clock, ResourceUri, UnixTime, UnverifiedClaims, unverified_issuer,
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     claims::{token_type, validation},
     deadline::Deadline,
     error::VerifyError,
-    introspection::{opaque_token, validate_response},
+    introspection::{ValidResponse, opaque_token, validate_response},
     invalid_token_throttle::Throttle,
     issuer::TrustedIssuer,
     principal::Principal,
@@ -61,8 +61,8 @@ impl VerifierSettings {
 /// Verifies the access tokens of one resource and caches verified tokens.
 ///
 /// The unverified `iss` of a token selects exactly one of the configured issuers. The token is then verified with that
-/// issuer's keys, algorithms and settings only. An opaque token, which is any token that is not a JWS, goes to the issuer
-/// with [`Validation::Introspection`], if there is one.
+/// issuer's keys, algorithms and settings only. An opaque token, which is any token that is not a JWS, goes to the
+/// issuer with [`Validation::Introspection`], if there is one.
 ///
 /// A verified token is cached until its `exp`, until its issuer's keys change, and for at most 5 min, or 30 s if it was
 /// introspected. Rejected tokens are not cached. Scopes are not checked.
@@ -92,8 +92,8 @@ impl Verifier {
     /// Creates a verifier for one resource and its issuers. See [`builder`](Self::builder) for a simpler way.
     ///
     /// # Errors
-    /// Fails if there is no issuer, an issuer is given twice, two issuers introspect all their tokens, or the random number
-    /// generator fails.
+    /// Fails if there is no issuer, an issuer is given twice, two issuers introspect all their tokens, or the random
+    /// number generator fails.
     pub fn new(
         settings: VerifierSettings,
         issuers: Vec<Arc<TrustedIssuer>>,
@@ -139,8 +139,8 @@ impl Verifier {
         &*self.clock
     }
 
-    /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be any bytes, for example an
-    /// unchecked header value.
+    /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be any bytes, for
+    /// example an unchecked header value.
     pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
         let token = token.as_ref();
         self.check_length(token).ok()?;
@@ -158,9 +158,9 @@ impl Verifier {
     /// It waits only for an unknown key, for introspection and for the throttle below, for at most 5 s in total. The
     /// runtime must have tokio's time enabled.
     ///
-    /// The throttle protects requests with cached tokens from floods of invalid ones: while a thread serves cached tokens,
-    /// tokens that are rejected after their signature was computed take at most a tenth of its time. Up to 1024 tokens wait
-    /// per thread. Outside a runtime no token waits.
+    /// The throttle protects requests with cached tokens from floods of invalid ones: while a thread serves cached
+    /// tokens, tokens that are rejected after their signature was computed take at most a tenth of its time. Up to 1024
+    /// tokens wait per thread. Outside a runtime no token waits.
     ///
     /// # Errors
     /// Fails if the token is rejected, or if it cannot be verified now ([`VerifyError::is_unavailable`]).
@@ -202,8 +202,8 @@ impl Verifier {
         Ok(verified)
     }
 
-    /// Removes cached tokens that are no longer valid and returns their number. They are never returned either way; a timer
-    /// that calls this once a minute frees their memory.
+    /// Removes cached tokens that are no longer valid and returns their number. They are never returned either way; a
+    /// timer that calls this once a minute frees their memory.
     pub fn sweep(&self) -> usize {
         self.cache.sweep(self.now(), self.generations())
     }
@@ -295,8 +295,8 @@ impl Verifier {
     ) -> Verified {
         let mut deadline = Deadline::default();
         let (signed, generation) = self.verify_signed(routed, jws, claims, &mut deadline).await?;
-        let (response, introspected) = self.introspect(routed, &mut deadline, |_| signed.expires()).await?;
-        Ok((signed.narrowed_to(response.scope.as_ref(), &introspected), generation))
+        let response = self.introspect(routed, &mut deadline, |_| signed.expires()).await?;
+        Ok((signed.narrowed_to(response.scopes.as_ref(), &response.principal), generation))
     }
 
     async fn introspect_jws(&self, routed: &Routed<'_>, jws: &CompactJws<'_>) -> Verified {
@@ -312,23 +312,22 @@ impl Verifier {
     async fn introspect_only(&self, routed: &Routed<'_>) -> Verified {
         let generation = routed.issuer.generation();
         let default_expiry = |now: UnixTime| now.saturating_add(DEFAULT_LIFETIME);
-        let (_, principal) = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
-        Ok((principal, generation))
+        let response = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
+        Ok((response.principal, generation))
     }
 
-    /// Introspects a token and validates the response. `default_expiry` returns the expiration time for a response without
-    /// `exp`, given the current time.
+    /// Introspects a token and validates the response. `default_expiry` returns the expiration time for a response
+    /// without `exp`, given the current time.
     async fn introspect(
         &self,
         routed: &Routed<'_>,
         deadline: &mut Deadline,
         default_expiry: impl FnOnce(UnixTime) -> UnixTime,
-    ) -> Result<(Arc<IntrospectionResponse>, Principal), VerifyError> {
+    ) -> Result<ValidResponse, VerifyError> {
         let response = routed.issuer.introspect(routed.token, deadline).await?;
         let (now, settings) = (self.now(), routed.issuer.settings());
         let default_expiry = default_expiry(now.unix);
-        let principal = validate_response(&response, settings, &self.settings.resource, now, default_expiry)?;
-        Ok((response, principal))
+        validate_response(&response, settings, &self.settings.resource, now, default_expiry)
     }
 
     fn now(&self) -> Now {

@@ -1,4 +1,5 @@
-//! `cargo xtask bench connect`: the stdio bridge beside `mcp-remote`, both driven by the TypeScript SDK's client.
+//! `cargo xtask bench connect`: compares the stdio bridge with `mcp-remote`, both driven by the TypeScript SDK's
+//! client.
 
 use std::{
     fmt, fs,
@@ -16,19 +17,19 @@ use serde_json::json;
 use super::{figures::Spread, process::MeasuredProcess, report::machine};
 use xtask::{built, workspace};
 
-/// What to measure.
+/// The options of the comparison.
 #[derive(Args)]
 pub(super) struct Options {
-    /// Rounds in which both bridges take their turn.
+    /// The number of rounds. In each round, both bridges are measured once.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(7..))]
     rounds: u16,
-    /// Calls a round and bridge.
+    /// Calls per round and bridge.
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..))]
     calls: u32,
-    /// The release build to measure, in place of one that is built now.
+    /// Measure this release build instead of building one.
     #[arg(long)]
     program: Option<PathBuf>,
-    /// Print the figures for machines.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -78,7 +79,7 @@ async fn compare(options: &Options) -> anyhow::Result<()> {
     report.check_goals()
 }
 
-/// One turn of one bridge.
+/// The figures of one bridge in one round.
 #[derive(Deserialize, Serialize)]
 struct Sample {
     bridge: String,
@@ -110,17 +111,17 @@ fn measure(
     let driver = workspace::root().join("tests/bench/src/connect/driver.mjs");
     let mut node = Command::new("node");
     node.arg(driver).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut node = node.spawn().context("node is needed")?;
+    let mut node = node.spawn().context("node could not be started")?;
     node.stdin.take().context("no standard input")?.write_all(plan.to_string().as_bytes())?;
     let output = node.wait_with_output()?;
     ensure!(output.status.success(), "the driver ended with {}", output.status);
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let samples: Vec<Sample> = lines.map(serde_json::from_slice).collect::<Result<_, _>>()?;
-    ensure!(samples.len() == 2 * usize::from(options.rounds), "the driver gave {} samples", samples.len());
+    ensure!(samples.len() == 2 * usize::from(options.rounds), "the driver returned {} samples", samples.len());
     Ok(samples)
 }
 
-/// What was measured.
+/// The figures of all rounds.
 struct Report {
     rounds: Vec<Sample>,
 }
@@ -141,13 +142,13 @@ impl Report {
         let call = self.call_ratio();
         let goals = [
             ("resident memory in MB", resident, MEMORY_GOAL),
-            ("time to the first answer in ms", first, FIRST_GOAL),
-            ("time a call, to that of mcp-remote", call, CALL_GOAL),
+            ("time to the first response in ms", first, FIRST_GOAL),
+            ("time per call, relative to mcp-remote", call, CALL_GOAL),
         ];
         let missed: Vec<_> = goals
             .into_iter()
-            .filter(|(_, is, goal)| is > goal)
-            .map(|(what, is, goal)| format!("{what}: {is:.2}, and {goal} is the goal"))
+            .filter(|(_, value, goal)| value > goal)
+            .map(|(name, value, goal)| format!("{name}: {value:.2}, goal {goal}"))
             .collect();
         if missed.is_empty() { Ok(()) } else { bail!("goals are missed: {}", missed.join("; ")) }
     }
@@ -155,8 +156,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} rounds, in turns; {}", self.rounds.len() / 2, machine())?;
-        writeln!(f, "{:<22}{:>28}{:>28}", "median (least, most)", OURS, THEIRS)?;
+        writeln!(f, "{} rounds; {}", self.rounds.len() / 2, machine())?;
+        writeln!(f, "{:<22}{:>28}{:>28}", "median (min, max)", OURS, THEIRS)?;
         let mut line = |name: &str, number: fn(&Sample) -> f64| {
             let text = |bridge| {
                 let Spread { median, min, max } = self.spread(bridge, number);
@@ -166,8 +167,8 @@ impl fmt::Display for Report {
         };
         line("resident, MB", |sample| sample.resident / MB)?;
         line("of it anonymous, MB", |sample| sample.anonymous / MB)?;
-        line("first answer, ms", |sample| sample.first_ms)?;
-        line("a call, ms", |sample| sample.call_ms)?;
-        writeln!(f, "a call takes {:.2} of the time", self.call_ratio())
+        line("first response, ms", |sample| sample.first_ms)?;
+        line("call, ms", |sample| sample.call_ms)?;
+        writeln!(f, "a call takes {:.2} of the time of mcp-remote", self.call_ratio())
     }
 }

@@ -1,4 +1,4 @@
-//! What was measured, and what is computed of it.
+//! The measured values and the statistics of them.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use super::{
     process::Memory,
-    rig::{NGINX, VARIANTS},
+    servers::{NGINX, VARIANTS},
 };
 
 /// One variant in one round.
 #[derive(Clone, Copy, Default, Serialize)]
 pub(super) struct Sample {
-    /// CPU time of the variant's process, user and system, in microseconds a request.
+    /// The CPU time of the variant's process, user and system, in microseconds per request.
     pub(super) cpu_us: f64,
-    /// Requests a second.
+    /// Requests per second.
     pub(super) throughput: f64,
-    /// Requests without an access line, where there is an access log.
+    /// The number of requests without an access line, if there is an access log.
     pub(super) lines_missing: usize,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Sample {
 #[derive(Default)]
 pub(super) struct Figures(Vec<[Sample; VARIANTS.len()]>);
 
-/// The middle and the ends of a row of numbers.
+/// The median and the range of a list of numbers.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -32,10 +32,10 @@ pub(super) struct Spread {
     pub(super) max: f64,
 }
 
-/// How the server starts.
+/// The figures of the server's start.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Starts {
-    /// Milliseconds from its start until it is ready for requests.
+    /// The time from the start until the server is ready, in milliseconds.
     pub(super) ready_ms: Spread,
     pub(super) idle_memory: Memory,
 }
@@ -49,22 +49,22 @@ impl Figures {
         self.0.len()
     }
 
-    /// A variant's samples, by round.
+    /// Returns a variant's samples by round.
     pub(super) fn samples(&self, variant: usize) -> Vec<Sample> {
         self.0.iter().map(|round| round[variant]).collect()
     }
 
-    /// One number of a variant.
+    /// Returns the spread of one figure of a variant.
     pub(super) fn spread(&self, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
         Spread::of(self.0.iter().map(|round| number(&round[variant])).collect())
     }
 
-    /// One number of a variant, divided by nginx's in the same round.
+    /// Returns the spread of one figure of a variant, divided by nginx's in the same round.
     pub(super) fn ratio(&self, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
         self.ratio_to(NGINX, variant, number)
     }
 
-    /// One number of a variant, divided by another variant's in the same round.
+    /// Returns the spread of one figure of a variant, divided by another variant's in the same round.
     pub(super) fn ratio_to(&self, other: usize, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
         Spread::of(self.0.iter().map(|round| number(&round[variant]) / number(&round[other])).collect())
     }
@@ -87,7 +87,7 @@ impl Starts {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::rig::PORTCULLIS, *};
+    use super::{super::servers::PORTCULLIS, *};
 
     #[test]
     fn ratios_are_paired_by_round() {

@@ -1,54 +1,54 @@
-//! Requests that are refused, sent beside good ones: what is left of the good ones' rate.
+//! The rate of valid requests while other connections send invalid ones.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 
-use super::{figures::Spread, load, portcullis, rig::Rig, varied::Varied};
+use super::{figures::Spread, load, portcullis, request_template::RequestTemplate, servers::Servers};
 
-/// The kinds, in the order of [`kinds`].
-pub(super) const KINDS: [&str; 3] = ["invalid signatures", "unknown key ids", "garbage"];
+/// The names of the hostile requests, in the order of [`hostile_requests`].
+pub(super) const HOSTILE_REQUESTS: [&str; 3] = ["invalid signatures", "unknown key ids", "garbage"];
 
-/// Each takes four runs, and none of them is compared with anything outside its round.
-const MOST_ROUNDS: usize = 5;
+/// The maximum number of rounds. A round has four runs, which are compared only with each other.
+const MAX_ROUNDS: usize = 5;
 
-/// The rate of good requests beside each kind of hostile ones, against their rate beside good ones.
+/// The rate of valid requests beside each type of hostile requests, divided by their rate beside valid requests.
 #[derive(Serialize)]
-pub(super) struct Kept(pub(super) [Spread; KINDS.len()]);
+pub(super) struct RateRatios(pub(super) [Spread; HOSTILE_REQUESTS.len()]);
 
-/// Measures, in rounds in which the good ones and each kind have their turn.
-pub(super) async fn measure(rig: &Rig<'_>, rounds: usize, times: usize) -> anyhow::Result<Kept> {
-    let kinds = kinds(rig.token());
-    let mut ratios = [const { Vec::new() }; KINDS.len()];
-    let rounds = rounds.min(MOST_ROUNDS);
+/// Measures in rounds of one run with valid requests and one with each type of hostile requests.
+pub(super) async fn measure(servers: &Servers<'_>, rounds: usize, times: usize) -> anyhow::Result<RateRatios> {
+    let hostile_requests = hostile_requests(servers.token());
+    let mut ratios = [const { Vec::new() }; HOSTILE_REQUESTS.len()];
+    let rounds = rounds.min(MAX_ROUNDS);
     for round in 0..rounds {
         eprintln!("hostile round {} of {rounds}", round + 1);
-        let address = rig.protected();
-        let peace = load::run_beside(address, rig.request(), times, rig.request()).await?;
-        for (kind, ratios) in kinds.iter().zip(&mut ratios) {
-            rig.clear_log()?;
-            let strife = load::run_beside(address, rig.request(), times, kind).await?;
-            ratios.push(peace.as_secs_f64() / strife.as_secs_f64());
+        let address = servers.protected();
+        let beside_valid = load::run_beside(address, servers.request(), times, servers.request()).await?;
+        for (hostile, ratios) in hostile_requests.iter().zip(&mut ratios) {
+            servers.clear_log()?;
+            let beside_hostile = load::run_beside(address, servers.request(), times, hostile).await?;
+            ratios.push(beside_valid.as_secs_f64() / beside_hostile.as_secs_f64());
         }
     }
-    Ok(Kept(ratios.map(Spread::of)))
+    Ok(RateRatios(ratios.map(Spread::of)))
 }
 
-/// Hostile requests, made of a good token.
-fn kinds(token: &str) -> [Varied; KINDS.len()] {
+/// Returns hostile requests that are derived from a valid token.
+fn hostile_requests(token: &str) -> [RequestTemplate; HOSTILE_REQUESTS.len()] {
     let (signed, signature) = token.rsplit_once('.').unwrap_or((token, ""));
     let (_, payload) = signed.split_once('.').unwrap_or((signed, ""));
     let header = unknown_kid(0);
     let garbage = "x".repeat(token.len());
     let call = |token: &str| portcullis::tool_call(token, "none");
     [
-        // Not at the start: a number that is larger than the modulus is refused before it costs anything.
-        Varied::new(call(token), signature, signature.len() / 2, letters),
-        Varied::new(call(&format!("{header}.{payload}.{signature}")), &header, 0, unknown_kid),
-        Varied::new(call(&garbage), &garbage, 0, letters),
+        // Not at the start, because a number that exceeds the modulus is rejected without any computation.
+        RequestTemplate::new(call(token), signature, signature.len() / 2, letters),
+        RequestTemplate::new(call(&format!("{header}.{payload}.{signature}")), &header, 0, unknown_kid),
+        RequestTemplate::new(call(&garbage), &garbage, 0, letters),
     ]
 }
 
-/// Eleven letters that a token may have.
+/// Returns eleven characters that are allowed in a token.
 pub(super) fn letters(number: u64) -> String {
     URL_SAFE_NO_PAD.encode(number.to_be_bytes())
 }
@@ -62,11 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_request_differs_from_the_good_one_and_from_every_other() {
+    fn all_requests_are_different() {
         let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.{}", "p".repeat(90), "A".repeat(342));
         let length = portcullis::tool_call(&token, "none").len();
-        for mut kind in kinds(&token) {
-            let [one, other] = [1 << 40, 7].map(|number| String::from_utf8(kind.number(number).to_vec()).unwrap());
+        for mut hostile in hostile_requests(&token) {
+            let [one, other] = [1 << 40, 7].map(|number| String::from_utf8(hostile.number(number).to_vec()).unwrap());
             assert!(!one.contains(&token) && one != other);
             assert!(one.starts_with("POST ") && one.len().abs_diff(length) < 100);
         }

@@ -1,4 +1,4 @@
-//! The least HTTP that measuring takes: one connection, whole requests out, whole answers in.
+//! A minimal HTTP/1.1 client: one connection that sends encoded requests and reads complete responses.
 
 use std::net::SocketAddr;
 
@@ -11,14 +11,14 @@ use tokio::{
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const CHUNKED_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// A connection that is kept.
+/// A persistent connection.
 pub(super) struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
 }
 
-/// An answer, as it came.
-pub(super) struct Answer<'a> {
+/// A response.
+pub(super) struct Response<'a> {
     pub(super) status: u16,
     head: &'a str,
     pub(super) body: &'a [u8],
@@ -31,13 +31,13 @@ impl Connection {
         Ok(Self { stream, received: Vec::with_capacity(4096) })
     }
 
-    /// Sends a request and reads its answer to the end.
-    pub(super) async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
+    /// Sends a request and reads its complete response.
+    pub(super) async fn send(&mut self, request: &[u8]) -> anyhow::Result<Response<'_>> {
         self.stream.write_all(request).await?;
         self.received.clear();
         let (mut head_end, mut length) = (None, None);
         loop {
-            ensure!(self.stream.read_buf(&mut self.received).await? > 0, "the connection ended within an answer");
+            ensure!(self.stream.read_buf(&mut self.received).await? > 0, "the connection ended within a response");
             if head_end.is_none() {
                 head_end = find(&self.received, HEAD_END);
                 length = match head_end {
@@ -49,28 +49,32 @@ impl Connection {
             let body = &self.received[end + HEAD_END.len()..];
             let is_complete = match length {
                 Some(length) => {
-                    ensure!(body.len() <= length, "an answer is longer than it says");
+                    ensure!(body.len() <= length, "a response is longer than its Content-Length");
                     body.len() == length
                 }
                 None => self.received.ends_with(CHUNKED_END),
             };
             if is_complete {
-                return Answer::read(&self.received, end);
+                return Response::read(&self.received, end);
             }
         }
     }
 
-    /// Reads a path.
-    pub(super) async fn get(&mut self, path: &str) -> anyhow::Result<Answer<'_>> {
-        self.exchange(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes()).await
+    /// Sends a GET request.
+    pub(super) async fn get(&mut self, path: &str) -> anyhow::Result<Response<'_>> {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes()).await
     }
 }
 
-impl<'a> Answer<'a> {
+impl<'a> Response<'a> {
     fn read(received: &'a [u8], head_end: usize) -> anyhow::Result<Self> {
         let head = std::str::from_utf8(&received[..head_end])?;
         let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|code| code.parse().ok());
-        Ok(Self { status: status.context("no HTTP/1.1 answer")?, head, body: &received[head_end + HEAD_END.len()..] })
+        Ok(Self {
+            status: status.context("the response is not HTTP/1.1")?,
+            head,
+            body: &received[head_end + HEAD_END.len()..],
+        })
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&'a str> {
@@ -79,7 +83,7 @@ impl<'a> Answer<'a> {
 
     /// Fails unless the status is 200.
     pub(super) fn ok(self) -> anyhow::Result<Self> {
-        ensure!(self.status == 200, "an answer is no 200:\n{}\n\n{}", self.head, String::from_utf8_lossy(self.body));
+        ensure!(self.status == 200, "a response is not 200:\n{}\n\n{}", self.head, String::from_utf8_lossy(self.body));
         Ok(self)
     }
 }

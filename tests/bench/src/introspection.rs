@@ -1,4 +1,4 @@
-//! An issuer that calls every token active, as quickly as it can.
+//! An introspection endpoint that reports every token as active.
 
 use std::convert::Infallible;
 
@@ -14,7 +14,8 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// Serves until the process is killed. Prints its address first. Every token is the same caller's, for `audience`.
+/// Serves until the process is killed. Prints its address first. Every token has the same subject, client and
+/// `audience`.
 pub(super) fn run(audience: &str) -> anyhow::Result<()> {
     let answer = format!(
         r#"{{"active":true,"sub":"5f0d3b1c-7a52-4d0e-9c58-6a1f0c5e2b47","client_id":"test-client","token_type":"Bearer","scope":"openid profile mcp:tools","aud":"{audience}","exp":4102444800}}"#
@@ -28,14 +29,14 @@ pub(super) fn run(audience: &str) -> anyhow::Result<()> {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             let answer = answer.clone();
-            let service = service_fn(move |request| say(request, answer.clone()));
+            let service = service_fn(move |request| respond(request, answer.clone()));
             tokio::spawn(http1::Builder::new().writev(false).serve_connection(TokioIo::new(stream), service));
         }
     })
 }
 
-async fn say(request: Request<Incoming>, answer: Bytes) -> Result<Response<Full<Bytes>>, Infallible> {
-    // A body that breaks off ends its connection; there is nothing to answer.
+async fn respond(request: Request<Incoming>, answer: Bytes) -> Result<Response<Full<Bytes>>, Infallible> {
+    // An incomplete body ends its connection, so there is no response.
     let _ = request.into_body().collect().await;
     let mut response = Response::new(Full::new(answer));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

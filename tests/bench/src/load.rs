@@ -1,4 +1,4 @@
-//! The load generator: a fixed number of requests over a fixed number of connections, one at a time on each.
+//! The load generator: a fixed number of requests over a fixed number of connections, one at a time on each connection.
 
 use std::{
     net::SocketAddr,
@@ -8,21 +8,21 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{http::Connection, varied::Varied};
+use super::{http::Connection, request_template::RequestTemplate};
 
-/// Connections that are open at once.
+/// The number of open connections.
 pub(super) const CONNECTIONS: usize = 32;
 
-/// How often each connection sends, so that all together send at least so many requests.
+/// Returns how many requests each connection sends, so that all connections together send at least this number.
 pub(super) fn times(requests: u32) -> usize {
     (requests as usize).div_ceil(CONNECTIONS)
 }
 
-/// Sends requests on each connection so many times and reads the answers; gives the time that it took.
+/// Sends this number of requests on each connection, reads the responses, and returns the elapsed time.
 ///
 /// # Errors
-/// When an answer is no 200, so that nothing but successes is ever measured.
-pub(super) async fn run(address: SocketAddr, request: &Varied, times: usize) -> anyhow::Result<Duration> {
+/// Fails when a response is not 200.
+pub(super) async fn run(address: SocketAddr, request: &RequestTemplate, times: usize) -> anyhow::Result<Duration> {
     let mut connections = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
         connections.push(Connection::open(address).await?);
@@ -38,33 +38,33 @@ pub(super) async fn run(address: SocketAddr, request: &Varied, times: usize) -> 
     Ok(started.elapsed())
 }
 
-/// How many of the connections send what is measured where others send something else.
+/// The number of connections that send the measured requests while the others send different ones.
 const MEASURED: usize = CONNECTIONS / 2;
 
-/// The time that half of the connections take to send `good` so many times each, while the other half sends `other`
-/// requests, no two the same, whatever becomes of those.
+/// Returns the time in which half of the connections send `valid` requests, while the other half sends `other`
+/// requests, whose responses are ignored.
 ///
 /// # Errors
-/// When an answer to `good` is no 200.
+/// Fails when a response to a `valid` request is not 200.
 pub(super) async fn run_beside(
     address: SocketAddr,
-    good: &Varied,
+    valid: &RequestTemplate,
     times: usize,
-    other: &Varied,
+    other: &RequestTemplate,
 ) -> anyhow::Result<Duration> {
     let mut connections = Vec::with_capacity(MEASURED);
     for _ in 0..MEASURED {
         connections.push(Connection::open(address).await?);
     }
-    // They end with this.
+    // These tasks are aborted when the set is dropped.
     let mut beside = JoinSet::new();
     for _ in MEASURED..CONNECTIONS {
-        beside.spawn(bother(address, other.clone()));
+        beside.spawn(send_endlessly(address, other.clone()));
     }
     let started = Instant::now();
     let mut senders = JoinSet::new();
     for connection in connections {
-        senders.spawn(repeat(connection, good.clone(), times));
+        senders.spawn(repeat(connection, valid.clone(), times));
     }
     while let Some(ended) = senders.join_next().await {
         ended??;
@@ -72,27 +72,27 @@ pub(super) async fn run_beside(
     Ok(started.elapsed())
 }
 
-/// Sends without end. A connection that the server closes is replaced.
-async fn bother(address: SocketAddr, mut request: Varied) {
+/// Sends requests without end. Replaces connections that the server closes.
+async fn send_endlessly(address: SocketAddr, mut request: RequestTemplate) {
     let mut numbers = numbers();
     loop {
         let Ok(mut connection) = Connection::open(address).await else { continue };
         for number in numbers.by_ref() {
-            if connection.exchange(request.number(number)).await.is_err() {
+            if connection.send(request.number(number)).await.is_err() {
                 break;
             }
         }
     }
 }
 
-async fn repeat(mut connection: Connection, mut request: Varied, times: usize) -> anyhow::Result<()> {
+async fn repeat(mut connection: Connection, mut request: RequestTemplate, times: usize) -> anyhow::Result<()> {
     for number in numbers().take(times) {
-        connection.exchange(request.number(number)).await?.ok()?;
+        connection.send(request.number(number)).await?.ok()?;
     }
     Ok(())
 }
 
-/// Numbers that no connection of this process had before.
+/// Returns numbers that no other connection of this process uses.
 fn numbers() -> impl Iterator<Item = u64> {
     static CONNECTIONS_SO_FAR: AtomicU64 = AtomicU64::new(0);
     (CONNECTIONS_SO_FAR.fetch_add(1, Ordering::Relaxed) << 32)..

@@ -1,12 +1,12 @@
-//! `cargo xtask bench`: what a protected request costs, against nginx as a bare reverse proxy, in one run.
+//! `cargo xtask bench`: measures the cost of a protected request and compares it with nginx as a bare reverse proxy.
 //!
-//! `docs/contribute/benchmarks.md` says what is measured and how.
+//! `docs/contribute/benchmarks.md` describes the measurements.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod build;
+mod configuration;
 mod connect;
 mod figures;
-mod flavour;
 mod hostile;
 mod http;
 mod introspection;
@@ -18,17 +18,17 @@ mod portcullis;
 mod process;
 mod proxy;
 mod report;
-mod rig;
+mod request_template;
+mod servers;
 mod sessions;
 mod streams;
 mod upstream;
-mod varied;
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-/// Measures what a protected request costs.
+/// Measures the cost of a protected request.
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench", args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -40,19 +40,19 @@ struct Arguments {
 
 #[derive(Args)]
 struct Options {
-    /// Rounds in which every variant is measured once.
+    /// The number of rounds. In each round, every variant is measured once.
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Requests per round and variant.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..))]
     requests: u32,
-    /// Print the figures for machines.
+    /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
-    /// Only the steps of a request, without sockets.
+    /// Measure only the steps of a request, without sockets.
     #[arg(long, conflicts_with = "only_macro")]
     micro: bool,
-    /// Only whole requests, over sockets.
+    /// Measure only whole requests, over sockets.
     #[arg(long = "macro")]
     only_macro: bool,
     /// Also measure this program, such as a build of an earlier commit, in the same rounds.
@@ -60,14 +60,14 @@ struct Options {
     baseline: Option<PathBuf>,
 }
 
-/// One part alone, and the helpers that a run starts.
+/// Single measurements, and the helper programs that a run starts.
 #[derive(Subcommand)]
 enum Part {
-    /// Only sessions: their memory and the cost of finding one, from a thousand to a million.
+    /// Measure only sessions: memory and lookup time for 1,000 to 1,000,000 sessions.
     Sessions,
-    /// Only event streams: the memory of an idle one, and what stays when they have closed.
+    /// Measure only event streams: the memory of an idle one, and what remains when they have closed.
     Streams(streams::Options),
-    /// Only the stdio bridge, beside `mcp-remote`. Needs Node.js and npm.
+    /// Compare the stdio bridge with `mcp-remote`. Needs Node.js and npm.
     Connect(connect::Options),
     #[command(hide = true)]
     StreamsUpstream,

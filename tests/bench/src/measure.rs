@@ -1,4 +1,4 @@
-//! The run itself: the steps first, then rounds in which all variants take their turn.
+//! The run: first the steps, then rounds with all variants.
 
 use std::{path::Path, process::Stdio};
 
@@ -12,10 +12,10 @@ use super::{
     figures::{Figures, Sample},
     hostile, load, nginx,
     report::Report,
-    rig::{Rig, VARIANTS},
+    servers::{Servers, VARIANTS},
 };
 
-/// Measures and prints. All processes are ended, also after a failure or an interruption.
+/// Measures and prints. All processes are ended, even after a failure or an interruption.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let programs = Programs::build(options)?;
     block_on(measure(options, &programs))
@@ -38,7 +38,7 @@ async fn measure(options: &Options, programs: &Programs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the benchmark of the steps. It prints for itself, unless its figures are wanted for machines.
+/// Runs the benchmark of the steps. It prints its own table, unless JSON is requested.
 async fn steps(program: &Path, json: bool) -> anyhow::Result<Value> {
     eprintln!("measuring the steps of a request");
     let mut command = tokio::process::Command::new(program);
@@ -46,7 +46,7 @@ async fn steps(program: &Path, json: bool) -> anyhow::Result<Value> {
     if json {
         command.stdout(Stdio::piped());
     }
-    let running = command.spawn().context("the benchmark of the steps does not start")?;
+    let running = command.spawn().context("the benchmark of the steps could not be started")?;
     let output = running.wait_with_output().await?;
     ensure!(output.status.success(), "the benchmark of the steps failed");
     if json { Ok(serde_json::from_slice(&output.stdout)?) } else { Ok(Value::Null) }
@@ -54,36 +54,36 @@ async fn steps(program: &Path, json: bool) -> anyhow::Result<Value> {
 
 async fn whole(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
     let nginx = nginx::version()?;
-    let rig = Rig::start(portcullis, options.baseline.as_deref()).await?;
-    let variants = rig.variants();
+    let servers = Servers::start(portcullis, options.baseline.as_deref()).await?;
+    let variants = servers.variants();
     eprintln!("started {}", VARIANTS[..variants].join(", "));
     let (rounds, times) = (usize::from(options.rounds), load::times(options.requests));
 
     eprintln!("warming up");
     for variant in 0..variants {
-        rig.measure(variant, times.div_ceil(10)).await?;
+        servers.measure(variant, times.div_ceil(10)).await?;
     }
     let mut figures = Figures::default();
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
         let mut samples = [Sample::default(); VARIANTS.len()];
-        for turn in 0..variants {
-            // Each round begins with another variant, so that none is always the first after a pause.
-            let variant = (round + turn) % variants;
-            samples[variant] = rig.measure(variant, times).await?;
+        for position in 0..variants {
+            // Each round starts with another variant, so that none is always the first after a pause.
+            let variant = (round + position) % variants;
+            samples[variant] = servers.measure(variant, times).await?;
         }
         figures.add(samples);
     }
-    let memory_after = rig.memory()?;
-    let kept = hostile::measure(&rig, rounds, times).await?;
+    let memory_after = servers.memory()?;
+    let beside_hostile = hostile::measure(&servers, rounds, times).await?;
     Ok(Report {
         nginx,
         variants,
-        request_bytes: rig.request().len(),
+        request_bytes: servers.request().len(),
         requests: times * load::CONNECTIONS,
         memory_after,
-        kept,
-        starts: rig.starts,
+        beside_hostile,
+        starts: servers.starts,
         figures,
     })
 }

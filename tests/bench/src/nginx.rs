@@ -1,4 +1,4 @@
-//! nginx, as it is installed on this machine.
+//! The nginx of this machine, as a bare reverse proxy.
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
@@ -10,14 +10,14 @@ use super::process::MeasuredProcess;
 const CONFIGURATION: &str = include_str!("nginx.conf");
 const MISSING: &str = "nginx is not on PATH; install it (Debian: apt install nginx-light), or run with --micro";
 
-/// What it calls itself, such as `nginx/1.22.1`.
+/// Returns the version, such as `nginx/1.22.1`.
 pub(super) fn version() -> anyhow::Result<String> {
     let output = Command::new("nginx").arg("-v").output().context(MISSING)?;
     let text = String::from_utf8_lossy(&output.stderr);
     Ok(text.trim().rsplit(' ').next().unwrap_or_default().to_owned())
 }
 
-/// Starts it in front of the upstream.
+/// Starts nginx in front of the upstream.
 pub(super) async fn start(folder: &Path, upstream: SocketAddr) -> anyhow::Result<MeasuredProcess> {
     let address = free_address()?;
     let configuration = CONFIGURATION

@@ -13,53 +13,53 @@ use anyhow::{Context as _, bail};
 use portcullis_scenarios::{command, free_address};
 use tokio::time::sleep;
 
-use super::{flavour::Flavour, http::Connection, process::MeasuredProcess};
+use super::{configuration::Configuration, http::Connection, process::MeasuredProcess};
 
 pub(super) const PATH: &str = "/mcp";
 pub(super) const ISSUER: &str = "https://auth.example.com/realms/prod";
 pub(super) const BASE_URL: &str = "http://127.0.0.1:3000";
 
-/// How long the server may take to become ready.
+/// The maximum time until the server is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long access lines may stay in memory.
+/// The maximum time until an access line is written.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
-/// What every access line of an admitted request has.
+/// The parts of every access line of an admitted request.
 const ACCESS_LINE: [&str; 2] = [" http.path=/mcp ", " http.status=200 "];
 
-/// What it takes to start it, and who may use it.
+/// The program, its configuration and a valid token.
 pub(super) struct Setup<'a> {
     program: &'a Path,
-    configuration: PathBuf,
-    /// The access log, and the audit trail where there is one.
+    file: PathBuf,
+    /// The access log, and the audit trail if there is one.
     written: [PathBuf; 2],
     address: SocketAddr,
     pub(super) token: String,
 }
 
 impl<'a> Setup<'a> {
-    /// Writes a configuration into a folder that has the key set.
+    /// Writes the configuration into a folder that has the key set.
     pub(super) fn prepare(
         program: &'a Path,
         name: &str,
-        flavour: Flavour,
+        configuration: Configuration,
         token: String,
         folder: &Path,
         upstream: SocketAddr,
     ) -> anyhow::Result<Self> {
         let address = free_address()?;
-        let configuration = folder.join(format!("{name}.toml"));
+        let file = folder.join(format!("{name}.toml"));
         let audit = folder.join(format!("{name}.jsonl"));
-        fs::write(&configuration, flavour.configuration(address, upstream, folder, &audit))?;
+        fs::write(&file, configuration.text(address, upstream, folder, &audit))?;
         let written = [folder.join(format!("{name}.log")), audit];
-        Ok(Self { program, configuration, written, address, token })
+        Ok(Self { program, file, written, address, token })
     }
 
-    /// Starts it, and tells how long it took until it was ready for requests.
+    /// Starts the server and returns the time until it was ready.
     pub(super) async fn start(&self) -> anyhow::Result<(MeasuredProcess, Duration)> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let mut command = command(self.program);
-        command.arg("serve").arg("--config").arg(&self.configuration);
-        // With it, every invalid signature costs a walk through the stack: josekit's errors take one along.
+        command.arg("serve").arg("--config").arg(&self.file);
+        // With a backtrace, every invalid signature would walk the stack, because josekit's errors contain one.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         command.stdout(Stdio::null()).stderr(log);
         let started = Instant::now();
@@ -69,26 +69,26 @@ impl<'a> Setup<'a> {
         let mut connection = Connection::open(self.address).await?;
         while connection.get("/readyz").await?.status != 200 {
             if started.elapsed() > READY_TIMEOUT {
-                bail!("it does not become ready:\n{}", log());
+                bail!("the server does not become ready:\n{}", log());
             }
             sleep(Duration::from_millis(1)).await;
         }
         Ok((process, started.elapsed()))
     }
 
-    /// Opens a session and gives its identifier.
+    /// Opens a session and returns its identifier.
     pub(super) async fn open_session(&self) -> anyhow::Result<String> {
         const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
         let mut connection = Connection::open(self.address).await?;
-        let answer = connection.exchange(&request(&self.token, None, INITIALIZE)).await?.ok()?;
-        Ok(answer.header("mcp-session-id").context("no session was opened")?.to_owned())
+        let response = connection.send(&request(&self.token, None, INITIALIZE)).await?.ok()?;
+        Ok(response.header("mcp-session-id").context("no session was opened")?.to_owned())
     }
 
     fn log(&self) -> &Path {
         &self.written[0]
     }
 
-    /// Forgets what was written so far.
+    /// Empties the log files.
     pub(super) fn clear_log(&self) -> anyhow::Result<()> {
         for file in self.written.iter().filter(|file| file.exists()) {
             File::options().write(true).open(file)?.set_len(0)?;
@@ -96,11 +96,11 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    /// Waits for the access lines of so many requests since the log was cleared, and tells how many never came: the
-    /// server drops lines rather than wait for a log that is too slow.
+    /// Waits for the access lines of this number of requests since the log was cleared, and returns how many are
+    /// missing. The server drops lines if the log is too slow.
     ///
     /// # Errors
-    /// When there are more lines than requests.
+    /// Fails when there are more lines than requests.
     pub(super) async fn lines_missing(&self, requests: usize) -> anyhow::Result<usize> {
         let (mut found, mut grew) = (0, Instant::now());
         while found < requests && grew.elapsed() < LOG_TIMEOUT {

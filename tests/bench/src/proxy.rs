@@ -1,5 +1,5 @@
-//! A bare reverse proxy on hyper, as a reader of hyper's guides would write it: what the rest of Portcullis costs shows
-//! against it.
+//! A bare reverse proxy on hyper, written as in hyper's guides. The difference to it is the cost of Portcullis' own
+//! code.
 
 use std::{convert::Infallible, net::SocketAddr, thread};
 
@@ -52,8 +52,8 @@ fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStrea
                 let (pool, upstream) = (pool.clone(), upstream.clone());
                 let service = service_fn(move |request| forward(pool.clone(), upstream.clone(), request));
                 let mut protocol = http1::Builder::new();
-                // As the server under test: head and body in one plain write, and no `pipeline_flush`, which holds answers
-                // back where bytes of a next head have come.
+                // As in the server under test: head and body in one write, and no `pipeline_flush`, which delays
+                // responses when bytes of the next head have arrived.
                 tokio::spawn(protocol.writev(false).serve_connection(TokioIo::new(stream), service));
             }
         });

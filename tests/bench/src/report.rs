@@ -1,4 +1,4 @@
-//! The tables, for people and for machines.
+//! The report as tables and as JSON.
 
 use std::{fmt, fs, thread};
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::{
     figures::{Figures, Spread, Starts},
-    hostile::{KINDS, Kept},
+    hostile::{HOSTILE_REQUESTS, RateRatios},
     load::CONNECTIONS,
     process::Memory,
-    rig::{ALL_ON, BASELINE, BASELINE_ALL_ON, PORTCULLIS, VARIANTS},
+    servers::{ALL_ON, BASELINE, BASELINE_ALL_ON, PORTCULLIS, VARIANTS},
 };
 
 /// Goals: see `docs/contribute/benchmarks.md`.
@@ -18,21 +18,21 @@ const CPU_GOAL: f64 = 1.10;
 const THROUGHPUT_GOAL: f64 = 0.95;
 const MEMORY_GOAL: f64 = 15.0;
 const READY_GOAL: f64 = 50.0;
-const KEPT_GOAL: f64 = 0.80;
+const RATE_RATIO_GOAL: f64 = 0.80;
 
-/// Everything that was measured over sockets.
+/// The figures of whole requests.
 pub(super) struct Report {
     pub(super) nginx: String,
-    /// How many of [`VARIANTS`] were measured.
+    /// The number of measured [`VARIANTS`].
     pub(super) variants: usize,
     pub(super) request_bytes: usize,
-    /// Requests a round and variant.
+    /// Requests per round and variant.
     pub(super) requests: usize,
     pub(super) figures: Figures,
     pub(super) starts: Starts,
     pub(super) memory_after: Memory,
-    /// What good requests keep of their rate beside hostile ones.
-    pub(super) kept: Kept,
+    /// The rate of valid requests beside hostile ones.
+    pub(super) beside_hostile: RateRatios,
 }
 
 impl Serialize for Report {
@@ -60,7 +60,7 @@ impl Serialize for Report {
             "variants": variants,
             "start": self.starts,
             "memory_after": self.memory_after,
-            "kept_beside_hostile": self.kept,
+            "kept_beside_hostile": self.beside_hostile,
         })
         .serialize(serializer)
     }
@@ -75,11 +75,11 @@ impl fmt::Display for Report {
             figures.rounds()
         )?;
         writeln!(f, "{}, {nginx}", machine())?;
-        writeln!(f, "every answer was a 200, and the upstream was asked as often as clients were answered\n")?;
+        writeln!(f, "every response was 200, and the upstream received exactly as many requests\n")?;
         writeln!(
             f,
             "{:<20}{:>23}{:>27}{:>23}{:>23}",
-            "median (min to max)", "CPU us a request", "requests a second", "CPU / nginx", "throughput / nginx"
+            "median (min to max)", "CPU us per request", "requests per second", "CPU / nginx", "throughput / nginx"
         )?;
         for (number, name) in VARIANTS[..self.variants].iter().enumerate() {
             writeln!(
@@ -117,12 +117,12 @@ impl Report {
             ready_ms.show(1),
             is_met(ready_ms.median <= READY_GOAL)
         )?;
-        for (kind, kept) in KINDS.iter().zip(&self.kept.0) {
+        for (name, ratio) in HOSTILE_REQUESTS.iter().zip(&self.beside_hostile.0) {
             writeln!(
                 f,
-                "portcullis, good requests    {} of their rate beside as many {kind}, goal {KEPT_GOAL:.2}: {}",
-                kept.show(2),
-                is_met(kept.median >= KEPT_GOAL)
+                "portcullis, valid requests   {} of their rate beside as many {name}, goal {RATE_RATIO_GOAL:.2}: {}",
+                ratio.show(2),
+                is_met(ratio.median >= RATE_RATIO_GOAL)
             )?;
         }
         writeln!(f, "portcullis, CPU / nginx      {cpu:.2}, goal {CPU_GOAL:.2}: {}", is_met(cpu <= CPU_GOAL))?;
@@ -166,7 +166,7 @@ impl fmt::Display for Megabytes {
     }
 }
 
-/// What it was measured on, and what else the machine had to do.
+/// Returns a description of the machine and its load.
 pub(super) fn machine() -> String {
     let text = |path| fs::read_to_string(path).unwrap_or_default();
     let processors = text("/proc/cpuinfo");

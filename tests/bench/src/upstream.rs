@@ -1,5 +1,5 @@
-//! The upstream of all measurements: a hyper server that answers every POST with the same 90 bytes, and counts.
-//! A POST without a session gets one, as from an MCP server.
+//! The upstream of all measurements: a hyper server that responds to every POST with the same 90 bytes and counts them.
+//! Like an MCP server, it opens a session for a POST without one.
 
 use std::{
     convert::Infallible,
@@ -25,7 +25,7 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// 90 bytes of JSON-RPC.
 const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789abcdef"}]}}"#;
 
-/// Serves until the process is killed. Prints its address first; GET answers the count of POSTs.
+/// Serves until the process is killed. Prints its address first. The response to GET is the number of POST requests.
 pub(super) fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -47,7 +47,7 @@ async fn answer(request: Request<Incoming>, hits: Arc<AtomicU64>) -> Result<Resp
         return Ok(Response::new(Full::from(hits.load(Ordering::Relaxed).to_string())));
     }
     let has_session = request.headers().contains_key(SESSION);
-    // A body that breaks off ends its connection; there is nothing to answer.
+    // An incomplete body ends its connection, so there is no response.
     let _ = request.into_body().collect().await;
     hits.fetch_add(1, Ordering::Relaxed);
     let mut response = Response::new(Full::from(ANSWER));

@@ -11,7 +11,7 @@ use super::Tests;
 
 const FOLDERS: &[&str] = &["crates", "examples", "fuzz/bodies", "tests", "xtask"];
 
-/// All tests below the workspace's folders, by the numbers in their doc comments.
+/// Returns all tests of the workspace by the numbers in their doc comments.
 pub(super) fn tests(root: &Path) -> anyhow::Result<Tests> {
     let mut tests = Tests::new();
     for folder in FOLDERS {
@@ -49,7 +49,7 @@ fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The pairs (number, test name) of one file: the numbers that open the doc comment of each test.
+/// Returns the pairs (number, test name) of one file. The numbers are at the start of the doc comment of each test.
 fn named(text: &str) -> Vec<(String, String)> {
     let mut named = Vec::new();
     let mut comment = String::new();
@@ -81,7 +81,7 @@ fn function_name(line: &str) -> Option<&str> {
     line.strip_prefix("fn ")?.split(['(', '<']).next()
 }
 
-/// The numbers before the comment's first colon, such as `B2` and `B4` in `B2, B4: what is shown`.
+/// Returns the numbers before the comment's first colon, such as `B2` and `B4` in `B2, B4: the property`.
 fn numbers(comment: &str) -> Vec<String> {
     let Some((opening, _)) = comment.split_once(':') else { return Vec::new() };
     let words: Vec<&str> = opening.split([',', ' ']).filter(|word| !word.is_empty()).collect();
@@ -100,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_open_the_comment_of_a_test() {
+    fn numbers_at_the_start_of_a_comment_are_found() {
         let text = "/// B2, B4: quoted.\n#[test]\nfn quoted() {}\n/// C1: waits.\n#[tokio::test(start_paused = true)]\nasync fn waits() {}\n";
         let expected = [("B2", "quoted"), ("B4", "quoted"), ("C1", "waits")];
         assert_eq!(named(text), expected.map(|(number, test)| (number.to_owned(), test.to_owned())));
     }
 
     #[test]
-    fn other_comments_and_other_functions_name_nothing() {
+    fn other_comments_and_functions_are_ignored() {
         assert!(named("/// B2: not a test.\nfn helper() {}\n").is_empty());
         assert!(named("/// As in B2: prose.\n#[test]\nfn prose() {}\n").is_empty());
         assert!(named("/// B2: of something else.\nstruct A;\n#[test]\nfn bare() {}\n").is_empty());

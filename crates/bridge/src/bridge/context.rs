@@ -17,6 +17,7 @@ use crate::{
     bridge::{
         endpoint::{Endpoint, ErrorResponse, TokenRenewal},
         message::{self, Message, MessageKind, RequestId},
+        message_budget::{MessageBudget, Reservation},
         settings::BridgeSettings,
         state::{
             latch::Latch,
@@ -36,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) settings: Arc<BridgeSettings>,
     pub(crate) endpoint: Endpoint,
     pub(crate) output: LineSender,
+    pub(crate) budget: Arc<MessageBudget>,
     pub(crate) pending: PendingRequests,
     pub(crate) sessions: Sessions,
     pub(crate) tools: ToolHeaders,
@@ -54,6 +56,8 @@ pub(crate) struct Request {
     pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) message: Message,
+    /// What the message holds of the budget.
+    pub(crate) _reservation: Reservation,
     /// Ends when the request is answered, refused or cancelled.
     pub(crate) over: watch::Receiver<()>,
     /// What a refusal of its token leads to.
@@ -69,7 +73,10 @@ impl Context {
         output: LineSender,
         open_server_stream: fn(&Arc<Context>),
     ) -> Self {
+        // The output has its own capacity of one message.
+        let budget = settings.message_budget.saturating_sub(settings.max_message);
         Self {
+            budget: MessageBudget::new(budget, settings.max_message),
             sessions: Sessions::new(settings.session_header.clone()),
             settings,
             endpoint,
@@ -189,7 +196,8 @@ impl Context {
         let over = self.pending.begin(id.clone(), requester, purpose, usize::MAX);
         let over = over.unwrap_or_else(|| watch::channel(()).1);
         let message = message::request(&id, method, params);
-        (Request { id, method: method.to_owned(), message, over, token_renewal }, answer)
+        let _reservation = Reservation::uncounted();
+        (Request { id, method: method.to_owned(), message, _reservation, over, token_renewal }, answer)
     }
 
     /// Opens the server's own stream in the current session, unless it is open.
@@ -220,7 +228,7 @@ impl Context {
     }
 }
 
-/// An error with its causes.
+/// An error with its causes and what helps against it.
 pub(crate) fn error_chain(error: &McpError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -231,6 +239,10 @@ pub(crate) fn error_chain(error: &McpError) -> String {
             text.push_str(&cause_text);
         }
         source = cause.source();
+    }
+    if let Some(advice) = portcullis_client::advice(error) {
+        text.push_str("; ");
+        text.push_str(advice);
     }
     text
 }

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use portcullis_mcp::ErrorCode;
 use tokio::{
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     task::{AbortHandle, JoinHandle, JoinSet},
 };
 
 use crate::bridge::{
     context::{Context, Request},
     endpoint::TokenRenewal,
-    message::{Message, MessageError, MessageKind, RequestId, error_answer},
-    outgoing_queue::{self, OutgoingMessage, Protocol},
+    message::{Message, MessageKind, RequestId, error_answer},
+    outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
     session_requests,
     state::{
         latch::LatchGuard,
         pending_requests::{Purpose, Requester},
         subscriptions::SubscriptionChange,
     },
-    stdio::line_reader::Line,
+    stdio::{line_reader::Line, oversized_line::OversizedMessage},
     transport::{legacy, modern},
 };
 
@@ -28,7 +28,10 @@ pub(crate) struct Dispatcher {
     context: Arc<Context>,
     /// One task for each request.
     requests: JoinSet<()>,
+    /// The requests that may be sent; further ones wait for one of these to end.
+    slots: Arc<Semaphore>,
     outgoing: mpsc::Sender<OutgoingMessage>,
+    outgoing_capacity: OutgoingCapacity,
     queue: JoinHandle<()>,
     /// The revision of the client's latest modern request.
     modern: Option<String>,
@@ -38,7 +41,9 @@ impl Dispatcher {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let (outgoing, waiting) = mpsc::channel(outgoing_queue::CAPACITY);
         let queue = tokio::spawn(outgoing_queue::run(Arc::clone(&context), waiting));
-        Self { context, requests: JoinSet::new(), outgoing, queue, modern: None }
+        let slots = Arc::new(Semaphore::new(context.settings.max_requests.min(Semaphore::MAX_PERMITS)));
+        let outgoing_capacity = OutgoingCapacity::new(context.settings.max_message);
+        Self { context, requests: JoinSet::new(), slots, outgoing, outgoing_capacity, queue, modern: None }
     }
 
     /// Processes a line. It waits only while the outgoing queue or the output is full.
@@ -46,7 +51,7 @@ impl Dispatcher {
         while self.requests.try_join_next().is_some() {}
         let message = match line {
             Line::Text(text) => Message::parse(text),
-            Line::TooLong => Err(MessageError::TooLong),
+            Line::TooLong(message) => return self.reject_oversized(message).await,
         };
         let message = match message {
             Ok(message) => message,
@@ -77,12 +82,13 @@ impl Dispatcher {
             }
         };
         let opens = matches!(purpose, Purpose::Initialize { .. });
-        let begun =
-            self.context.pending.begin(id.clone(), Requester::Client, purpose, self.context.settings.max_requests);
-        let Some(over) = begun else {
-            let text = "too many requests are in progress, or the request identifier is in use";
-            let answer = error_answer(Some(&id), ErrorCode::InternalError, text, "bridge.busy");
-            return self.context.send_to_client(answer).await;
+        let Some(reservation) = self.context.budget.try_reserve(message.text.len()) else {
+            return self.reject(&id, "the messages in progress hold all the memory that is allowed for them").await;
+        };
+        let settings = &self.context.settings;
+        let max = settings.max_requests.saturating_add(settings.max_waiting_requests);
+        let Some(over) = self.context.pending.begin(id.clone(), Requester::Client, purpose, max) else {
+            return self.reject(&id, "too many requests are waiting, or the request identifier is in use").await;
         };
         let closed = opens.then(|| {
             self.context.subscriptions.clear();
@@ -92,17 +98,21 @@ impl Dispatcher {
         if version.is_some() {
             self.modern.clone_from(&version);
         }
-        let context = Arc::clone(&self.context);
-        let request = Request { id: id.clone(), method, message, over, token_renewal: TokenRenewal::Allowed };
+        let (context, slots) = (Arc::clone(&self.context), Arc::clone(&self.slots));
+        let token_renewal = TokenRenewal::Allowed;
+        let request = Request { id: id.clone(), method, message, _reservation: reservation, over, token_renewal };
         let stop = self.requests.spawn(async move {
+            // All others may wait for a handshake, so it waits for none of them.
+            let _slot = if opens { None } else { slots.acquire_owned().await.ok() };
+            if version.is_none() && !opens {
+                context.handshake.opened().await;
+                context.initialized.opened().await;
+            }
+            context.pending.sent(&request.id);
             let outcome = match (&version, opens) {
                 (Some(version), _) => modern::ask(&context, &request, version).await,
                 (None, true) => legacy::initialize(&context, &request).await,
-                (None, false) => {
-                    context.handshake.opened().await;
-                    context.initialized.opened().await;
-                    session_requests::ask(&context, &request).await
-                }
+                (None, false) => session_requests::ask(&context, &request).await,
             };
             drop(closed);
             if let Err(error) = outcome {
@@ -112,13 +122,42 @@ impl Dispatcher {
         self.context.pending.stoppable(&id, stop);
     }
 
+    /// Answers a request that is not sent.
+    async fn reject(&self, id: &RequestId, text: &str) {
+        let answer = error_answer(Some(id), ErrorCode::InternalError, text, "bridge.busy");
+        self.context.send_to_client(answer).await;
+    }
+
+    /// Answers a message that is too large: a request to the client, and a response to the server, which waits for it.
+    async fn reject_oversized(&mut self, message: OversizedMessage) {
+        let limit = self.context.settings.max_message;
+        let text = format!("the message is larger than {limit} bytes, the limit that --max-message sets");
+        let error = |id| error_answer(id, ErrorCode::InvalidRequest, &text, "bridge.too_large");
+        tracing::warn!("the client sent a message that is too large");
+        match message {
+            OversizedMessage::Request(id) => self.context.send_to_client(error(Some(&id))).await,
+            OversizedMessage::Response(id) => match Message::parse(error(Some(&id))) {
+                Ok(response) if self.context.sessions.current().is_some() => self.send(response, None, None).await,
+                _ => {}
+            },
+            OversizedMessage::Other => self.context.send_to_client(error(None)).await,
+        }
+    }
+
     /// Cancels a request: the client gets no answer. A modern server is informed by the closed response, a legacy server
-    /// by the notification. A handshake is only abandoned, because it cannot be cancelled.
+    /// by the notification. A handshake is only abandoned, because it cannot be cancelled, and so is a request that still
+    /// waits.
     async fn cancel(&mut self, message: Message) {
         let Some(entry) = message.params().request_id().and_then(|id| self.context.pending.take(&id)) else { return };
         match entry.purpose {
-            Purpose::Plain | Purpose::ChangeSubscriptions(_) => self.send(message, entry.stop, None).await,
-            Purpose::Initialize { .. } | Purpose::Modern | Purpose::ModernToolsList => {
+            Purpose::Plain | Purpose::ChangeSubscriptions(_) if entry.is_sent => {
+                self.send(message, entry.stop, None).await
+            }
+            Purpose::Plain
+            | Purpose::ChangeSubscriptions(_)
+            | Purpose::Initialize { .. }
+            | Purpose::Modern
+            | Purpose::ModernToolsList => {
                 if let Some(stop) = entry.stop {
                     stop.abort();
                 }
@@ -130,19 +169,26 @@ impl Dispatcher {
         let version = message.params().protocol_version();
         let version = version.or_else(|| self.modern.clone().filter(|_| self.context.sessions.handshake().is_none()));
         if let Some(version) = version {
-            return self.deliver(OutgoingMessage::modern(message, method, version)).await;
+            return self.deliver(message, Protocol::Modern { method, version }, None, None).await;
         }
         let opens = (method == "notifications/initialized").then(|| self.context.initialized.close());
         self.send(message, None, opens).await;
     }
 
     async fn send(&mut self, message: Message, stops: Option<AbortHandle>, opens: Option<LatchGuard>) {
-        self.deliver(OutgoingMessage { message, protocol: Protocol::Legacy, stops, opens }).await;
+        self.deliver(message, Protocol::Legacy, stops, opens).await;
     }
 
-    async fn deliver(&mut self, message: OutgoingMessage) {
+    async fn deliver(
+        &mut self,
+        message: Message,
+        protocol: Protocol,
+        stops: Option<AbortHandle>,
+        opens: Option<LatchGuard>,
+    ) {
+        let capacity = self.outgoing_capacity.acquire(message.text.len()).await;
         // The queue ends with the dispatcher.
-        let _ = self.outgoing.send(message).await;
+        let _ = self.outgoing.send(OutgoingMessage { message, protocol, stops, opens, _capacity: capacity }).await;
     }
 
     /// Waits until all messages are delivered and all requests are answered.

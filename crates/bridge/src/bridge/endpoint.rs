@@ -8,18 +8,19 @@ use portcullis_mcp::ErrorCode;
 use tokio::time::sleep;
 use url::Url;
 
-use portcullis_client::TokenManager;
+use portcullis_client::{ResourceRedirects, TokenManager};
 
 use crate::{
-    bridge::settings::BridgeSettings,
+    bridge::{message_budget::Reservation, settings::BridgeSettings},
     error::McpError,
+    resource_fetch::ResourceFetch,
     response::{Content, Limits, insufficient_scope, is_unknown_session, read_body},
 };
 
 /// The way to the server: requests with the token, and again where that helps.
 pub(crate) struct Endpoint {
     token_manager: Arc<TokenManager>,
-    fetch: Arc<dyn Fetch>,
+    fetch: ResourceFetch,
     settings: Arc<BridgeSettings>,
 }
 
@@ -38,9 +39,12 @@ const CONNECT_AGAIN: [Duration; 3] =
 /// How often, and how long, a server that asks for patience gets it.
 const MAX_WAITS: u32 = 2;
 const MAX_WAIT: u64 = 30;
+/// The maximum size of an error response that is read.
+const MAX_ERROR: usize = 1024 * 1024;
 
 impl Endpoint {
     pub(crate) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
+        let fetch = ResourceFetch::new(fetch, token_manager.start_url().url());
         Self { token_manager, fetch, settings }
     }
 
@@ -50,28 +54,28 @@ impl Endpoint {
     }
 
     pub(crate) fn post(&self, url: &Url, body: bytes::Bytes, headers: HeaderMap) -> FetchRequest {
-        let mut request = FetchRequest::post_json(url.clone(), body, UrlPolicy::Operator);
+        let mut request = FetchRequest::post_json(url.clone(), body, UrlPolicy::StartOrigin);
         request.headers.extend(headers);
         let accept = http::HeaderValue::from_static("application/json, text/event-stream");
         request.header(header::ACCEPT, accept)
     }
 
     pub(crate) fn get(&self, headers: HeaderMap) -> FetchRequest {
-        let mut request = FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::Operator);
+        let mut request = FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::StartOrigin);
         request.headers.extend(headers);
         request.header(header::ACCEPT, http::HeaderValue::from_static("text/event-stream"))
     }
 
     /// Sends a request. A refusal of its token is answered as [`RequestAuthorization`](portcullis_client::RequestAuthorization) says, where that is wanted,
     /// and may take as long as a person does then; a refused connection is tried again, and so is a server that is too
-    /// busy and says when.
+    /// busy and says when. A redirect within the resource is followed, as [`ResourceRedirects`] says.
     pub(crate) async fn send(
         &self,
-        request: FetchRequest,
+        mut request: FetchRequest,
         token_renewal: TokenRenewal,
     ) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
-        let (mut connects, mut waits) = (0, 0);
+        let (mut connects, mut waits, mut redirects) = (0, 0, ResourceRedirects::default());
         loop {
             let mut attempt = request.clone();
             attempt.timeout = self.settings.timeout;
@@ -109,18 +113,33 @@ impl Endpoint {
             if renews && authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
                 continue;
             }
+            if status.is_redirection() {
+                let resource = self.token_manager.resource();
+                request.url = redirects.follow(status, &headers, &request.url, resource.as_ref())?;
+                continue;
+            }
             return match body {
                 None => Err(McpError::Unauthorized),
-                Some(_) if status.is_redirection() => Err(McpError::Redirected { status }),
                 Some(body) => Ok(OpenResponse { status, headers, body }),
             };
         }
     }
 
     /// The whole of a body.
-    pub(crate) async fn read(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
+    pub(crate) async fn read(
+        &self,
+        body: Box<dyn BodyStream>,
+        reservation: &mut Reservation,
+    ) -> Result<Vec<u8>, McpError> {
         let limits = Limits { timeout: self.settings.timeout, max_message: self.settings.max_message };
-        read_body(body, &limits).await
+        read_body(body, &limits, reservation).await
+    }
+
+    /// The body of an error response, which is small.
+    async fn read_error(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
+        let max_message = self.settings.max_message.min(MAX_ERROR);
+        let limits = Limits { timeout: self.settings.timeout, max_message };
+        read_body(body, &limits, &mut Reservation::uncounted()).await
     }
 }
 
@@ -162,7 +181,7 @@ impl ErrorResponse {
         let status = response.status;
         let error_to_tell = insufficient_scope(status, &response.headers).unwrap_or(McpError::Status { status });
         let body = match Content::of(&response.headers) {
-            Content::Json => endpoint.read(response.body).await.ok(),
+            Content::Json => endpoint.read_error(response.body).await.ok(),
             Content::Stream | Content::Other => None,
         };
         let error = body.and_then(|body| {

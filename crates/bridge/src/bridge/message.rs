@@ -44,15 +44,13 @@ pub(crate) enum MessageError {
     NotJsonRpc,
     #[error("batches are not supported")]
     Batch,
-    #[error("the message is too large")]
-    TooLong,
 }
 
 impl MessageError {
     pub(crate) fn rpc_code(self) -> ErrorCode {
         match self {
             Self::NotJson => ErrorCode::ParseError,
-            Self::NotJsonRpc | Self::Batch | Self::TooLong => ErrorCode::InvalidRequest,
+            Self::NotJsonRpc | Self::Batch => ErrorCode::InvalidRequest,
         }
     }
 }
@@ -151,6 +149,11 @@ fn on_one_line(text: Bytes) -> Bytes {
 }
 
 impl RequestId {
+    /// Reads an identifier from its JSON text.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        Self::of(serde_json::from_slice(text).ok()?)
+    }
+
     /// A text or a number.
     fn of(raw: &RawValue) -> Option<Self> {
         match serde_json::from_str(raw.get()).ok()? {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::AbortHandle,
+};
 
 use crate::bridge::{
     context::{Context, error_chain},
@@ -21,6 +24,14 @@ pub(crate) struct OutgoingMessage {
     pub(crate) stops: Option<AbortHandle>,
     /// What may go on once the server knows.
     pub(crate) opens: Option<LatchGuard>,
+    /// What the message takes of the queue's capacity.
+    pub(crate) _capacity: Option<OwnedSemaphorePermit>,
+}
+
+/// The bytes that the waiting messages may hold together, in units of 1 KiB.
+pub(crate) struct OutgoingCapacity {
+    free: Arc<Semaphore>,
+    size: u32,
 }
 
 pub(crate) enum Protocol {
@@ -32,10 +43,20 @@ pub(crate) enum Protocol {
     },
 }
 
-impl OutgoingMessage {
-    pub(crate) fn modern(message: Message, method: String, version: String) -> Self {
-        Self { message, protocol: Protocol::Modern { method, version }, stops: None, opens: None }
+impl OutgoingCapacity {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let size = units(bytes);
+        Self { free: Arc::new(Semaphore::new(size as usize)), size }
     }
+
+    /// Waits until a message of this size may wait in the queue.
+    pub(crate) async fn acquire(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).acquire_many_owned(units(bytes).min(self.size)).await.ok()
+    }
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX).max(1)
 }
 
 /// How many outgoing may wait.
@@ -43,7 +64,7 @@ pub(crate) const CAPACITY: usize = 64;
 
 /// Delivers outgoing one by one.
 pub(crate) async fn run(context: Arc<Context>, mut outgoing: mpsc::Receiver<OutgoingMessage>) {
-    while let Some(OutgoingMessage { message, protocol, stops, opens }) = outgoing.recv().await {
+    while let Some(OutgoingMessage { message, protocol, stops, opens, _capacity }) = outgoing.recv().await {
         // An answer goes out at once: the server may want it before it answers the handshake.
         let is_notification = matches!(message.kind, MessageKind::Notification { .. });
         if is_notification {

@@ -126,7 +126,7 @@ async fn open(context: &Arc<Context>, session: &Session, position: &ResumePositi
     headers.extend(position.last_event().map(|event| (names::LAST_EVENT_ID, event)));
     match context.endpoint.send(context.endpoint.get(headers), TokenRenewal::Disabled).await {
         Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
-            Ok(EventReader::new(answer.body, context.settings.max_message))
+            Ok(EventReader::new(context, answer.body))
         }
         Ok(answer) if answer.status.is_server_error() && answer.status != StatusCode::NOT_IMPLEMENTED => {
             Err(Failure::Passing)

@@ -18,10 +18,20 @@ pub struct BridgeSettings {
     pub headers: HeaderMap,
     /// Which of the HTTP transports to use. Both by default.
     pub transport: BridgeTransport,
-    /// How large one message may be, in either direction, in bytes. 4 MiB by default.
+    /// How large one message may be, in either direction, in bytes. 64 MiB by default. A larger request is answered with
+    /// an error.
     pub max_message: usize,
-    /// How many requests of the client may be under way at once. 256 by default; more are refused.
+    /// How many bytes the messages in progress may hold together: requests until they are answered, arriving messages of
+    /// the server, and messages that the client has not read. 256 MiB by default, and at least three times
+    /// [`max_message`](Self::max_message). A request of the client that does not fit is answered with an error; messages
+    /// of the server wait. The client's notifications and responses do not count: they always pass, and at most
+    /// `max_message` bytes of them wait.
+    pub message_budget: usize,
+    /// How many requests of the client may be under way at once. 256 by default. Further requests wait; responses,
+    /// notifications and cancellations do not.
     pub max_requests: usize,
+    /// How many requests may wait. 1,024 by default. Further requests are answered with an error.
+    pub max_waiting_requests: usize,
     /// How long the head of an answer may take. 5 min by default. A stream, once it has begun, has no limit.
     pub timeout: Duration,
     /// How long requests that are under way when the input ends may still take. 1.8 s by default,
@@ -74,8 +84,10 @@ impl Default for BridgeSettings {
             session_header: names::SESSION,
             headers: HeaderMap::new(),
             transport: BridgeTransport::default(),
-            max_message: 4 * 1024 * 1024,
+            max_message: 64 * 1024 * 1024,
+            message_budget: 256 * 1024 * 1024,
             max_requests: 256,
+            max_waiting_requests: 1024,
             timeout: Duration::from_secs(5 * 60),
             grace: Duration::from_millis(1_800),
         }
@@ -90,7 +102,9 @@ impl fmt::Debug for BridgeSettings {
             .field("headers", &headers)
             .field("transport", &self.transport)
             .field("max_message", &self.max_message)
+            .field("message_budget", &self.message_budget)
             .field("max_requests", &self.max_requests)
+            .field("max_waiting_requests", &self.max_waiting_requests)
             .field("timeout", &self.timeout)
             .field("grace", &self.grace)
             .finish()

@@ -2,4 +2,5 @@
 
 pub(crate) mod line_reader;
 pub(crate) mod line_writer;
+pub(crate) mod oversized_line;
 pub(crate) mod streams;

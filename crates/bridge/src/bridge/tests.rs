@@ -3,6 +3,7 @@
 mod abuse;
 mod authorization;
 mod legacy;
+mod many_messages;
 mod messages;
 mod modern;
 mod renewal;

@@ -145,7 +145,7 @@ impl McpClient {
         let event = HeaderValue::from_str(event).map_err(|_| McpError::StreamEnded)?;
         sleep(Duration::from_millis(retry.unwrap_or(RESUME_AFTER).min(MAX_RESUME_AFTER))).await;
         let request = || {
-            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::Operator)
+            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
                 .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
                 .header(names::LAST_EVENT_ID, event.clone());
             self.with_session(request, &session)
@@ -156,7 +156,12 @@ impl McpClient {
 
     /// Sends a message that has no answer.
     pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
-        let answer = self.endpoint.send(|| self.post_request(message)).await?;
+        let answer = match self.connection() {
+            Some(connection) => {
+                self.endpoint.send_same_origin(|| self.post_request(message, &connection.message_url)).await?
+            }
+            None => self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?,
+        };
         self.keep_session(&answer);
         message_stream::accepted(answer, &self.limits()).await
     }

@@ -4,19 +4,38 @@ use std::{collections::VecDeque, fmt};
 
 use http::StatusCode;
 use portcullis_discovery::{BodyStream, OpenResponse};
-use portcullis_mcp::sse::Decoder;
+use portcullis_mcp::sse::{Decoder, Event};
 use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::{
+    bridge::Reservation,
     error::{McpError, RpcError},
     response::{Content, Limits, insufficient_scope, read_body},
 };
 
 /// The answer to a request, its status judged.
 pub(super) struct Answer {
-    messages: MessageStream,
+    messages: Source,
     id: Option<u64>,
     status: StatusCode,
+}
+
+/// Where the messages come from.
+enum Source {
+    /// The response itself.
+    Response(Box<MessageStream>),
+    /// The stream that all calls of an HTTP+SSE session share, for one call at a time.
+    Session(OwnedMutexGuard<MessageStream>),
+}
+
+impl Source {
+    fn stream(&mut self) -> &mut MessageStream {
+        match self {
+            Self::Response(stream) => stream,
+            Self::Session(stream) => stream,
+        }
+    }
 }
 
 /// Messages of a stream, each handed over as soon as it is complete. Dropping it ends the stream.
@@ -59,21 +78,37 @@ impl MessageStream {
             };
             match self.decoder.push(&piece) {
                 Ok(events) => {
-                    for event in events {
-                        self.last_event = event.id.or(self.last_event.take());
-                        self.retry = event.retry.or(self.retry);
-                        if event.data.is_empty() {
-                            continue;
-                        }
-                        match serde_json::from_str(&event.data) {
-                            Ok(sent) => self.ready.extend(messages(sent)),
-                            Err(_) => return self.fail(McpError::InvalidResponse),
-                        }
+                    if let Err(error) = self.receive(events) {
+                        return self.fail(error);
                     }
                 }
                 Err(error) => return self.fail(McpError::InvalidStream(error)),
             }
         }
+    }
+
+    fn receive(&mut self, events: Vec<Event>) -> Result<(), McpError> {
+        for event in events {
+            self.last_event = event.id.or(self.last_event.take());
+            self.retry = event.retry.or(self.retry);
+            if event.data.is_empty() {
+                continue;
+            }
+            let sent = serde_json::from_str(&event.data).map_err(|_| McpError::InvalidResponse)?;
+            self.ready.extend(messages(sent));
+        }
+        Ok(())
+    }
+
+    /// A stream of which the decoder has read these events.
+    pub(super) fn resumed_with(
+        body: Box<dyn BodyStream>,
+        decoder: Decoder,
+        events: Vec<Event>,
+    ) -> Result<Self, McpError> {
+        let mut stream = Self { body: Some(body), decoder, ready: VecDeque::new(), last_event: None, retry: None };
+        stream.receive(events)?;
+        Ok(stream)
     }
 
     fn of(body: Box<dyn BodyStream>, limits: &Limits) -> Self {
@@ -97,7 +132,7 @@ impl MessageStream {
 impl Answer {
     /// The next step up to the response, or none when the stream ends before it.
     pub(super) async fn step(&mut self) -> Result<Option<Step>, McpError> {
-        let Some(mut message) = self.messages.next().await? else { return Ok(None) };
+        let Some(mut message) = self.messages.stream().next().await? else { return Ok(None) };
         if !self.is_response(&message) {
             return Ok(Some(Step::Before(message)));
         }
@@ -109,14 +144,18 @@ impl Answer {
 
     /// Where a stream that has ended can be resumed, and after how many milliseconds.
     pub(super) fn resumable(&self) -> Option<(&str, Option<u64>)> {
-        Some((self.messages.last_event.as_deref()?, self.messages.retry))
+        match &self.messages {
+            Source::Response(stream) => Some((stream.last_event.as_deref()?, stream.retry)),
+            Source::Session(_) => None,
+        }
     }
 
     /// Goes on with the stream that resumes the one that ended.
     pub(super) fn resume(&mut self, mut messages: MessageStream) {
-        messages.last_event = self.messages.last_event.take();
-        messages.retry = self.messages.retry;
-        self.messages = messages;
+        let ended = self.messages.stream();
+        messages.last_event = ended.last_event.take();
+        messages.retry = ended.retry;
+        self.messages = Source::Response(Box::new(messages));
     }
 
     /// A response names the request, but an error may come without a name (JSON-RPC 2.0 section 5).
@@ -128,8 +167,17 @@ impl Answer {
         }
     }
 
-    pub(super) fn into_messages(self) -> MessageStream {
-        self.messages
+    /// The messages of the response. None when they come on the session's stream.
+    pub(super) fn into_messages(self) -> Option<MessageStream> {
+        match self.messages {
+            Source::Response(stream) => Some(*stream),
+            Source::Session(_) => None,
+        }
+    }
+
+    /// The answer to a request that was accepted, which comes on the session's stream.
+    pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>) -> Self {
+        Self { messages: Source::Session(stream), id, status: StatusCode::OK }
     }
 }
 
@@ -150,12 +198,12 @@ pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits)
     let messages = match Content::of(&response.headers) {
         Content::Stream => MessageStream::of(response.body, limits),
         Content::Json => {
-            let body = read_body(response.body, limits).await?;
+            let body = read_body(response.body, limits, &mut Reservation::uncounted()).await?;
             MessageStream::read_body(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
         }
         Content::Other => return Err(McpError::InvalidResponse),
     };
-    Ok(Answer { messages, id, status })
+    Ok(Answer { messages: Source::Response(Box::new(messages)), id, status })
 }
 
 /// The answer to an opened stream.
@@ -180,7 +228,7 @@ async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
         return error;
     }
     let reported = match Content::of(&response.headers) {
-        Content::Json => read_body(response.body, limits).await.ok(),
+        Content::Json => read_body(response.body, limits, &mut Reservation::uncounted()).await.ok(),
         Content::Stream | Content::Other => None,
     };
     reported

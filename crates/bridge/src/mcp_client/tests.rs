@@ -4,6 +4,7 @@ use super::*;
 use crate::testing::{FetchFn, RESOURCE, Reply, ScriptedUser, clock, well_behaved};
 use portcullis_client::AuthorizerSettings;
 
+mod http_sse;
 mod refusals;
 mod server_requests;
 
@@ -11,7 +12,7 @@ const SESSION: HeaderName = names::SESSION;
 
 fn client(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, revision: Revision) -> McpClient {
     let authorizer = Authorizer::new(network.clone(), person.clone(), clock(), AuthorizerSettings::default());
-    let settings = McpSettings { revision, ..McpSettings::default() };
+    let settings = McpSettings { revision, max_message: 4 * 1024 * 1024, ..McpSettings::default() };
     let start = StartUrl::parse(RESOURCE).unwrap();
     McpClient::new(start, network.clone(), Some(Arc::new(authorizer)), settings)
 }

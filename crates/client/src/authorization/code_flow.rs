@@ -1,6 +1,6 @@
 //! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
 
-use portcullis_discovery::{UrlPolicy, UrlPolicyError};
+use portcullis_discovery::{ChainPolicy, UrlPolicyError};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
@@ -22,9 +22,16 @@ pub enum UnsupportedServer {
     /// `response_types_supported` is without `code`.
     #[error("the authorization server does not offer the authorization code flow")]
     NoCodeFlow,
-    /// `code_challenge_methods_supported` is missing or without `S256`.
+    /// `code_challenge_methods_supported` is without `S256`.
     #[error("the authorization server does not offer PKCE with S256")]
     NoPkce,
+    /// `code_challenge_methods_supported` is missing, and nothing else says that the server supports PKCE
+    /// ([`ProviderSettings::assume_pkce`](crate::ProviderSettings::assume_pkce)).
+    #[error(
+        "the authorization server's metadata does not say that it supports PKCE (code_challenge_methods_supported is \
+         missing); if its documentation says so, give --assume-pkce"
+    )]
+    PkceNotAdvertised,
     /// There is no `authorization_endpoint`.
     #[error("the authorization server names no authorization endpoint")]
     NoAuthorizationEndpoint,
@@ -42,6 +49,7 @@ impl UnsupportedServer {
         match self {
             Self::NoCodeFlow => "server.no_code",
             Self::NoPkce => "server.no_pkce",
+            Self::PkceNotAdvertised => "server.pkce_not_advertised",
             Self::NoAuthorizationEndpoint => "server.no_authorization_endpoint",
             Self::NoTokenEndpoint => "server.no_token_endpoint",
             Self::UnsafeAuthorizationEndpoint(_) => "server.unsafe_endpoint",
@@ -51,21 +59,28 @@ impl UnsupportedServer {
 
 impl CodeFlow {
     /// Judges the metadata. The authorization endpoint is judged by `policy` here, since a browser opens it and no
-    /// fetcher sees it; the others are judged when they are fetched.
+    /// fetcher sees it; the others are judged when they are fetched. `assumes_pkce` stands for metadata without a list of
+    /// PKCE methods, and not for a list without S256.
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
-        policy: UrlPolicy,
+        policy: ChainPolicy,
+        assumes_pkce: bool,
     ) -> Result<Self, UnsupportedServer> {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
             return Err(UnsupportedServer::NoCodeFlow);
         }
-        let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
-        if !methods.iter().any(|method| method == PkceChallenge::METHOD) {
-            return Err(UnsupportedServer::NoPkce);
+        match metadata.code_challenge_methods_supported.as_deref() {
+            Some(methods) if methods.iter().any(|method| method == PkceChallenge::METHOD) => {}
+            Some(_) => return Err(UnsupportedServer::NoPkce),
+            None if assumes_pkce => {}
+            None => return Err(UnsupportedServer::PkceNotAdvertised),
         }
         let authorization_endpoint =
             metadata.authorization_endpoint.clone().ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
-        policy.check(&authorization_endpoint).map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
+        policy
+            .of(&authorization_endpoint)
+            .check(&authorization_endpoint)
+            .map_err(UnsupportedServer::UnsafeAuthorizationEndpoint)?;
         Ok(Self {
             server: Server::from_metadata(metadata, policy)?,
             authorization_endpoint,
@@ -90,28 +105,48 @@ impl CodeFlow {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_discovery::UrlPolicy;
+
     use super::*;
 
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
 
     fn parsed(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, UnsupportedServer> {
+        parsed_assuming(false, change)
+    }
+
+    fn parsed_assuming(
+        assumes_pkce: bool,
+        change: impl FnOnce(&mut AuthorizationServerMetadata),
+    ) -> Result<CodeFlow, UnsupportedServer> {
         let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
         metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize").unwrap());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
         metadata.response_types_supported = vec!["token".into(), "code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
         change(&mut metadata);
-        CodeFlow::from_metadata(&metadata, LOOPBACK)
+        CodeFlow::from_metadata(&metadata, LOOPBACK.into(), assumes_pkce)
     }
 
     /// G7: without S256 in the metadata nothing is authorized.
     #[test]
     fn s256_must_be_advertised() {
         assert!(parsed(|_| ()).is_ok());
-        assert_eq!(parsed(|m| m.code_challenge_methods_supported = None).unwrap_err(), UnsupportedServer::NoPkce);
+        let missing = |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = None;
+        assert_eq!(parsed(missing).unwrap_err(), UnsupportedServer::PkceNotAdvertised);
         let plain =
             |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = Some(vec!["plain".into()]);
         assert_eq!(parsed(plain).unwrap_err(), UnsupportedServer::NoPkce);
+    }
+
+    /// G7: PKCE can be assumed only where the metadata does not list methods.
+    #[test]
+    fn pkce_is_assumed_only_without_a_list() {
+        assert!(parsed_assuming(true, |m| m.code_challenge_methods_supported = None).is_ok());
+        for listed in [vec![], vec!["plain".to_owned()], vec!["s256".to_owned()]] {
+            let outcome = parsed_assuming(true, |m| m.code_challenge_methods_supported = Some(listed));
+            assert_eq!(outcome.unwrap_err(), UnsupportedServer::NoPkce);
+        }
     }
 
     /// G8: `response_types_supported` without `code` is refused.

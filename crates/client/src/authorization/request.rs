@@ -2,17 +2,19 @@
 
 use std::fmt;
 
+use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{Issuer, OAuthError, PkceChallenge, ResourceUri, Scopes, Secret, check_response_issuer};
 use url::Url;
 
 use crate::{
     ClientError, RedirectError, RedirectParameters, authorization::code_flow::CodeFlow, authorizer::selection::OFFLINE,
-    random, token::dpop::DpopBinding,
+    provider::RequestProfile, random, token::dpop::DpopBinding,
 };
 
 /// One authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and what its answer is judged by.
 pub struct AuthorizationRequest {
     url: Url,
+    policy: UrlPolicy,
     state: Secret,
     issuer: Issuer,
     promises_issuer: bool,
@@ -23,7 +25,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) client_id: &'a str,
     pub(crate) redirect_uri: &'a Url,
     pub(crate) challenge: &'a PkceChallenge,
-    pub(crate) resource: &'a ResourceUri,
+    /// None where the authorization server is not told.
+    pub(crate) resource: Option<&'a ResourceUri>,
+    pub(crate) profile: &'a RequestProfile,
     pub(crate) scopes: &'a Scopes,
     /// The key that the token is to be bound to; the code is then bound to it too (RFC 9449 section 10).
     pub(crate) binding: Option<&'a DpopBinding>,
@@ -41,24 +45,35 @@ impl AuthorizationRequest {
             .append_pair("redirect_uri", asked.redirect_uri.as_str())
             .append_pair("code_challenge", asked.challenge.as_str())
             .append_pair("code_challenge_method", PkceChallenge::METHOD)
-            .append_pair("state", state.secret())
-            .append_pair("resource", asked.resource.as_str());
+            .append_pair("state", state.secret());
+        if let Some(resource) = asked.resource {
+            url.query_pairs_mut().append_pair("resource", resource.as_str());
+        }
         if !asked.scopes.is_empty() {
             url.query_pairs_mut().append_pair("scope", &asked.scopes.to_string());
         }
-        if asked.scopes.contains(OFFLINE) {
+        if asked.scopes.contains(OFFLINE) && asked.profile.prompts_consent {
             // Without it, a server need not grant what lasts (OpenID Connect Core section 11).
             url.query_pairs_mut().append_pair("prompt", "consent");
+        }
+        for (name, value) in &asked.profile.parameters {
+            url.query_pairs_mut().append_pair(name, value);
         }
         if let Some(binding) = asked.binding {
             url.query_pairs_mut().append_pair("dpop_jkt", binding.key().thumbprint());
         }
-        Ok(Self { url, state, issuer: server.server.issuer.clone(), promises_issuer: server.promises_issuer })
+        let policy = server.server.policy.of(&url);
+        Ok(Self { url, policy, state, issuer: server.server.issuer.clone(), promises_issuer: server.promises_issuer })
     }
 
     /// The URL to visit: `https` or loopback `http`, as the URL parser writes it.
     pub fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// The policy for a program that fetches the URL in place of a browser.
+    pub fn url_policy(&self) -> UrlPolicy {
+        self.policy
     }
 
     /// Judges an answer: `state` first, then `iss` (RFC 9207 section 2.4), and only then what it says.
@@ -92,10 +107,10 @@ impl fmt::Debug for AuthorizationRequest {
 pub(crate) mod tests {
     use std::collections::HashMap;
 
-    use portcullis_discovery::UrlPolicy;
     use portcullis_metadata::{AuthorizationServerMetadata, PkceVerifier, ResponseIssuerError};
 
     use super::*;
+    use crate::{AuthorizeParameter, ProviderSettings};
 
     pub(crate) const ISSUER: &str = "https://auth.example.com";
 
@@ -104,21 +119,32 @@ pub(crate) mod tests {
     }
 
     fn request_for(scopes: &str, promises_issuer: bool) -> AuthorizationRequest {
+        request_with(scopes, promises_issuer, &ProviderSettings::default())
+    }
+
+    fn request_with(scopes: &str, promises_issuer: bool, settings: &ProviderSettings) -> AuthorizationRequest {
         let mut metadata = AuthorizationServerMetadata::new(Issuer::parse(ISSUER).unwrap());
         metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize?tenant=a#x").unwrap());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
         metadata.response_types_supported = vec!["code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["S256".into()]);
         metadata.authorization_response_iss_parameter_supported = promises_issuer;
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        let profile = RequestProfile::new(settings, &metadata, &resource);
         let asked = Asked {
             client_id: "client&1",
             redirect_uri: &Url::parse("http://127.0.0.1:1/callback").unwrap(),
             challenge: &PkceVerifier::generate().unwrap().challenge(),
-            resource: &ResourceUri::parse("https://mcp.example.com/mcp").unwrap(),
+            resource: (!profile.omits_resource).then_some(&resource),
+            profile: &profile,
             scopes: &Scopes::parse(scopes).unwrap(),
             binding: None,
         };
-        AuthorizationRequest::new(&CodeFlow::from_metadata(&metadata, UrlPolicy::Operator).unwrap(), &asked).unwrap()
+        AuthorizationRequest::new(
+            &CodeFlow::from_metadata(&metadata, UrlPolicy::Operator.into(), false).unwrap(),
+            &asked,
+        )
+        .unwrap()
     }
 
     pub(crate) fn state(request: &AuthorizationRequest) -> String {
@@ -157,6 +183,19 @@ pub(crate) mod tests {
     fn what_lasts_needs_consent() {
         assert_eq!(query(&request_for("a offline_access", true))["prompt"], "consent");
         assert!(!query(&request_for("a", true)).contains_key("prompt"));
+    }
+
+    /// I1: the user's parameters are added, and `resource` is omitted on request.
+    #[test]
+    fn requests_follow_the_profile() {
+        let parameters = ["login_hint=a&b", "prompt=login"].map(|text| AuthorizeParameter::parse(text).unwrap());
+        let settings =
+            ProviderSettings { omit_resource: true, parameters: parameters.into(), ..ProviderSettings::default() };
+        let request = request_with("a offline_access", true, &settings);
+        let query = query(&request);
+        assert_eq!((query["login_hint"].as_str(), query["prompt"].as_str()), ("a&b", "login"));
+        assert!(!query.contains_key("resource"));
+        assert_eq!(request.url().query_pairs().filter(|(name, _)| name == "prompt").count(), 1);
     }
 
     /// I1: an answer without the request's state is refused before anything else of it is looked at.

@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 
 use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
-use url::Url;
 
 use super::Authorizer;
 use crate::{
@@ -18,6 +17,15 @@ use crate::{
 pub(super) struct Client {
     pub(super) credentials: ClientCredentials,
     kept: Option<Kept>,
+    /// The registration of an earlier sign-in, if the client is one.
+    reused: Option<Registered>,
+}
+
+impl Client {
+    /// The registration of an earlier sign-in, which the server may have forgotten.
+    pub(super) fn reused(&self) -> Option<&Registered> {
+        self.reused.as_ref()
+    }
 }
 
 /// Where a client is kept that was not brought.
@@ -37,26 +45,29 @@ impl Authorizer {
         registration: &Registration<'_>,
     ) -> Result<Client, ClientError> {
         if let Some(credentials) = self.brought(&server.issuer)? {
-            return Ok(Client { credentials, kept: None });
+            return Ok(Client { credentials, kept: None, reused: None });
         }
-        let by_hand = self.store().lock_client_by_hand(&server.issuer).await?;
-        if let Some(known) = noticed(by_hand.read(&server.issuer))? {
-            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand) });
+        let by_hand = self.store().lock_client_by_hand(&server.issuer, registration.only_for).await?;
+        if let Some(known) = noticed(by_hand.read(&server.issuer))?.filter(|_| !self.settings.fresh_registration) {
+            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::ByHand), reused: None });
         }
         drop(by_hand);
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|_| server.takes_client_documents) {
-            return Ok(Client { credentials: documented(&server.issuer, document), kept: None });
+            return Ok(Client { credentials: documented(&server.issuer, document), kept: None, reused: None });
         }
         let redirect_uri = registration.redirect_uri;
-        let entry = self.store().lock_client(&server.issuer, redirect_uri).await?;
+        let entry = self.store().lock_client(&server.issuer, redirect_uri, registration.only_for).await?;
         let known = noticed(entry.read(&server.issuer))?;
         let method = self.settings.token_auth_method;
         let serves = |known: &Registered| {
             known.serves(redirect_uri.as_str(), self.clock.now()) && known.authenticates_by(method)
         };
         let known = known.filter(serves);
-        if let Some(known) = known.as_ref().filter(|known| known.may_ask_for(registration.needed)) {
-            return Ok(Client { credentials: known.credentials()?, kept: Some(Kept::Registered) });
+        let may_reuse =
+            |known: &&Registered| known.may_ask_for(registration.needed) && !self.settings.fresh_registration;
+        if let Some(known) = known.as_ref().filter(may_reuse) {
+            let (credentials, reused) = (known.credentials()?, Some(known.clone()));
+            return Ok(Client { credentials, kept: Some(Kept::Registered), reused });
         }
         if let Some(endpoint) = &server.registration_endpoint {
             // What was asked for before is asked for again, so that two needs in turn end in one registration.
@@ -65,10 +76,10 @@ impl Authorizer {
             let registered = dynamic::register(&*self.fetch, server, endpoint, &registration).await?;
             let credentials = registered.credentials()?;
             entry.write(&registered)?;
-            return Ok(Client { credentials, kept: Some(Kept::Registered) });
+            return Ok(Client { credentials, kept: Some(Kept::Registered), reused: None });
         }
         drop(entry);
-        self.ask(interaction, &server.issuer).await
+        self.ask(interaction, &server.issuer, registration).await
     }
 
     /// The client that a token was given to, where it is still known.
@@ -100,12 +111,13 @@ impl Authorizer {
     }
 
     /// Forgets a client that its authorization server does not know. Says whether there was anything to forget.
-    pub(super) async fn forget(&self, client: &Client, redirect_uri: &Url) -> Result<bool, ClientError> {
+    pub(super) async fn forget(&self, client: &Client, registration: &Registration<'_>) -> Result<bool, ClientError> {
+        let Registration { redirect_uri, only_for, .. } = *registration;
         let issuer = &client.credentials.issuer;
         let entry: ClientEntry = match client.kept {
             None => return Ok(false),
-            Some(Kept::Registered) => self.store().lock_client(issuer, redirect_uri).await?,
-            Some(Kept::ByHand) => self.store().lock_client_by_hand(issuer).await?,
+            Some(Kept::Registered) => self.store().lock_client(issuer, redirect_uri, only_for).await?,
+            Some(Kept::ByHand) => self.store().lock_client_by_hand(issuer, only_for).await?,
         };
         // Somebody else may have registered anew by now.
         if noticed(entry.read(issuer))?.is_some_and(|kept| kept.response.client_id == client.credentials.client_id) {
@@ -114,18 +126,23 @@ impl Authorizer {
         Ok(true)
     }
 
-    async fn ask(&self, interaction: &dyn Interaction, issuer: &Issuer) -> Result<Client, ClientError> {
+    async fn ask(
+        &self,
+        interaction: &dyn Interaction,
+        issuer: &Issuer,
+        registration: &Registration<'_>,
+    ) -> Result<Client, ClientError> {
         let Some(details) = interaction.client_information(issuer).await? else {
             return Err(ClientError::NoRegistration { issuer: issuer.clone() });
         };
         let kept = match Registered::by_hand(issuer.clone(), &details) {
             Some(registered) => {
-                self.store().lock_client_by_hand(issuer).await?.write(&registered)?;
+                self.store().lock_client_by_hand(issuer, registration.only_for).await?.write(&registered)?;
                 Some(Kept::ByHand)
             }
             None => None,
         };
-        Ok(Client { credentials: details.at(issuer.clone()), kept })
+        Ok(Client { credentials: details.at(issuer.clone()), kept, reused: None })
     }
 }
 

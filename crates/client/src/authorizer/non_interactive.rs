@@ -25,7 +25,7 @@ impl Authorizer {
         start: &StartUrl,
         found: &Found,
     ) -> Result<ResourceToken, ClientError> {
-        let server = Server::from_metadata(&found.metadata, found.policy)?;
+        let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
         let client = self.brought(&server.issuer)?;
         if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
             return Err(ClientError::NoRegistration { issuer: server.issuer });
@@ -46,10 +46,12 @@ impl Authorizer {
                 self.grant_token(&server, client, fields, found).await?
             }
         };
+        found.profile.check_response(&response, start, &server.issuer)?;
         let purpose = Purpose {
             start,
             issuer: &server.issuer,
             resource: &found.resource,
+            is_unbound: found.profile.omits_resource,
             client_id: client.map(|client| client.client_id.as_str()),
             asked: &found.scopes,
             binding: found.binding.clone(),
@@ -66,7 +68,7 @@ impl Authorizer {
     ) -> Result<TokenResponse, ClientError> {
         let scope = found.scopes.to_string();
         let mut fields: Fields<'_> = fields;
-        fields.push(("resource", found.resource.as_str()));
+        fields.extend(found.requested_resource().map(|resource| ("resource", resource.as_str())));
         if !scope.is_empty() {
             fields.push(("scope", &scope));
         }

@@ -3,7 +3,12 @@
 use http::StatusCode;
 
 use super::Authorizer;
-use crate::{ClientError, ResourceToken, StartUrl, authorization::server::Server, token::endpoint::TokenEndpoint};
+use crate::{
+    ClientError, ResourceToken, StartUrl,
+    authorization::server::Server,
+    provider::{RequestProfile, refresh_scopes},
+    token::endpoint::TokenEndpoint,
+};
 
 /// What an authorization server has revoked of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +30,20 @@ impl Authorizer {
             return Err(no_client());
         };
         let client = self.client_named(issuer, client_id)?;
-        let server = Server::from_metadata(&self.server(start, issuer).await?, self.policy(start))?;
-        let fields = vec![
-            ("grant_type", "refresh_token"),
-            ("refresh_token", refresh_token.secret()),
-            ("resource", token.resource().as_str()),
-        ];
+        let metadata = self.server(start, issuer).await?;
+        let server = Server::from_metadata(&metadata, self.policy(start))?;
+        let scope = refresh_scopes(token.asked(), token.scopes()).to_string();
+        let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh_token.secret())];
+        if !token.is_unbound() {
+            fields.push(("resource", token.resource().as_str()));
+        } else if !scope.is_empty() {
+            fields.push(("scope", &scope));
+        }
         let endpoint = self.token_endpoint(&server);
         let response = endpoint.token(Some(&client), &fields, token.binding().as_deref()).await?;
+        let mut settings = self.settings.provider.clone();
+        settings.omit_resource = token.is_unbound();
+        RequestProfile::new(&settings, &metadata, token.resource()).check_response(&response, start, issuer)?;
         token.refreshed(response, self.clock.now())
     }
 
@@ -50,7 +61,7 @@ impl Authorizer {
             method: self.settings.token_auth_method,
             name: "revocation",
             url,
-            policy: server.policy,
+            policy: server.policy.of(url),
             issuer: &server.issuer,
             authentication_methods: metadata
                 .revocation_endpoint_auth_methods_supported

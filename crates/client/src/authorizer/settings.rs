@@ -2,7 +2,7 @@
 
 use portcullis_metadata::{ClientIdUrl, Issuer, ProtectedResourceMetadata, Scopes};
 
-use crate::{ClientCredentials, ClientInformation, CredentialStore, TokenAuthMethod};
+use crate::{ClientCredentials, ClientInformation, CredentialStore, ProviderSettings, TokenAuthMethod};
 
 /// What an [`Authorizer`](crate::Authorizer) may use beside what it finds out.
 #[derive(Clone, Debug)]
@@ -25,12 +25,18 @@ pub struct AuthorizerSettings {
     /// secret is sent once by the other listed method. With a value, that method is requested and used, and no other is
     /// tried.
     pub token_auth_method: Option<TokenAuthMethod>,
+    /// Whether to register again although a registration is stored. `false` by default. A client that a person named
+    /// before is asked for again. Brought credentials and [`client_id_url`](Self::client_id_url) are not affected.
+    pub fresh_registration: bool,
     /// The authorization server to use, of those that the resource lists. By default the first that credentials are
     /// there for, else the first.
     pub authorization_server: Option<Issuer>,
     /// The scopes to ask for, in place of what the challenge and the resource's metadata name. Scopes that a later
     /// challenge wants are added.
     pub scopes: Option<Scopes>,
+    /// Whether [`scopes`](Self::scopes) are the most that is ever requested: scopes that a later challenge wants, and
+    /// those of an earlier sign-in, are not added. False by default. It has no effect without `scopes`.
+    pub scopes_are_limit: bool,
     /// The resource's metadata, for resources that publish none.
     pub resource_metadata: Option<ProtectedResourceMetadata>,
     /// Whether what a resource names may be at private addresses. Not by default.
@@ -45,6 +51,8 @@ pub struct AuthorizerSettings {
     /// taken for the authorization server, whose endpoints are `/authorize`, `/token` and `/register` when it publishes
     /// none either. Not by default.
     pub revision_2025_03_26: bool,
+    /// How requests differ from MCP's profile. Not at all by default, except for known issuers.
+    pub provider: ProviderSettings,
     /// Where tokens and registrations are kept. In memory by default.
     pub store: CredentialStore,
 }
@@ -57,12 +65,15 @@ impl Default for AuthorizerSettings {
             client: None,
             client_id_url: None,
             token_auth_method: None,
+            fresh_registration: false,
             authorization_server: None,
             scopes: None,
+            scopes_are_limit: false,
             resource_metadata: None,
             private_addresses: false,
             accept_broader_resource: false,
             revision_2025_03_26: false,
+            provider: ProviderSettings::default(),
             store: CredentialStore::in_memory(),
         }
     }

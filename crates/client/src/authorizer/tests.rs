@@ -12,7 +12,10 @@ use crate::testing::{
 mod binding;
 mod broader_resource;
 mod client_authentication;
+mod device;
+mod forgotten_client;
 mod registration;
+mod unbound;
 
 fn authorizer(network: &Arc<FetchFn>, person: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
     Authorizer::new(network.clone(), person.clone(), clock(), settings)
@@ -100,7 +103,7 @@ async fn an_unfit_server_is_left_alone() {
     let no_pkce =
         but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
     let no_code = but_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
-    for (network, code) in [(no_pkce, "server.no_pkce"), (no_code, "server.no_code")] {
+    for (network, code) in [(no_pkce, "server.pkce_not_advertised"), (no_code, "server.no_code")] {
         let person = ScriptedUser::consents();
         assert_eq!(run(&network, &person).await.unwrap_err().code(), code);
         assert!(network.to(REGISTRATION_URL).is_empty());
@@ -144,15 +147,16 @@ async fn a_bad_token_response_is_refused() {
     }
 }
 
-/// G6: all that the resource names is fetched as a peer's, and only what the person typed as the operator's.
+/// G6: everything at the origin that the person typed is fetched as the person's own, and everything else as a peer's.
 #[tokio::test]
 async fn what_the_resource_names_is_a_peers() {
     let network = FetchFn::new(well_behaved);
     run(&network, &ScriptedUser::consents()).await.unwrap();
     for request in network.requests() {
-        let expected = match request.url.as_str() {
-            RESOURCE => UrlPolicy::Operator,
-            _ => UrlPolicy::Peer { loopback_http: false, private_addresses: false },
+        let is_own = request.url.origin() == Url::parse(RESOURCE).unwrap().origin();
+        let expected = match is_own {
+            true => UrlPolicy::StartOrigin,
+            false => UrlPolicy::Peer { loopback_http: false, private_addresses: false },
         };
         assert_eq!(request.policy, expected, "{}", request.url);
     }
@@ -164,16 +168,21 @@ async fn a_resource_on_this_machine_may_name_others_there() {
     for (start, private_addresses, loopback_http) in
         [(RESOURCE, true, false), ("http://127.0.0.1:3000/mcp", false, true), ("http://localhost:3000/mcp", true, true)]
     {
-        let network = FetchFn::new(|_| Some(Reply::status(401)));
+        let network = FetchFn::new(|request| {
+            let named = r#"Bearer resource_metadata="https://other.example.com/meta""#;
+            match request.url.path() {
+                "/mcp" => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, named)),
+                _ => Some(Reply::status(404)),
+            }
+        });
         let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
         let start = StartUrl::parse(start).unwrap();
         let refused = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
         assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
-        let requests = network.requests();
-        assert!(requests.len() > 1);
-        for request in &requests[1..] {
-            assert_eq!(request.policy, UrlPolicy::Peer { loopback_http, private_addresses }, "{}", request.url);
-        }
+        let policies: Vec<_> = network.requests().into_iter().map(|request| request.policy).collect();
+        let peer = UrlPolicy::Peer { loopback_http, private_addresses };
+        let own = UrlPolicy::StartOrigin;
+        assert_eq!(policies, [own, peer, own, own]);
     }
 }
 
@@ -184,13 +193,40 @@ async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
     assert!(run(&network, &ScriptedUser::consents()).await.is_ok());
 }
 
+/// I9: the first request follows redirects within the start URL, and no others.
+#[tokio::test]
+async fn the_first_request_follows_redirects_within_the_resource() {
+    let slash = format!("{RESOURCE}/");
+    let follow = |location: &str, status| {
+        let location = HeaderValue::from_str(location).unwrap();
+        let network = but(move |request| match request.url.as_str() {
+            RESOURCE => Some(Reply::status(status).header(header::LOCATION, location.to_str().unwrap())),
+            url if url == format!("{RESOURCE}/") => Some(Reply::status(401)),
+            _ => None,
+        });
+        async move { (run(&network, &ScriptedUser::consents()).await, network) }
+    };
+    for status in [307, 308] {
+        let (result, network) = follow(&slash, status).await;
+        result.unwrap();
+        assert_eq!(network.to(&slash).len(), 1);
+    }
+    for (location, status) in [("/other", 307), ("https://evil.example/mcp/", 308), (slash.as_str(), 302)] {
+        let (result, network) = follow(location, status).await;
+        assert_eq!(result.unwrap_err().code(), "client.redirected", "{location}");
+        assert_eq!(network.requests().len(), 2, "only GET and POST to the start URL");
+    }
+}
+
 #[tokio::test]
 async fn a_resource_without_a_challenge_is_told_apart() {
-    for (status, requests) in [(200, 1), (302, 1), (500, 1), (404, 2)] {
+    for (status, requests) in [(200, 1), (500, 1), (404, 2)] {
         let network = FetchFn::new(move |_| Some(Reply::status(status)));
         assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.not_challenged");
         assert_eq!(network.requests().len(), requests);
     }
+    let network = FetchFn::new(|_| Some(Reply::status(302)));
+    assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.redirected");
     let down = FetchFn::new(|_| None);
     assert_eq!(run(&down, &ScriptedUser::consents()).await.unwrap_err().code(), "fetch.connect");
 }
@@ -214,6 +250,24 @@ async fn the_caller_may_name_the_scopes() {
     let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
     authorizer(&network, &person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
     assert_eq!(query(&person.last_visit())["scope"], "mine only");
+}
+
+/// Scopes that are a limit are neither extended by a challenge nor by an earlier sign-in.
+#[tokio::test]
+async fn the_scopes_may_be_a_limit() {
+    for (scopes_are_limit, expected) in [(true, "mine only"), (false, "mine only more")] {
+        let (network, person) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let scopes = Some(Scopes::parse("mine only").unwrap());
+        let settings = AuthorizerSettings { scopes, scopes_are_limit, ..AuthorizerSettings::default() };
+        let authorizer = authorizer(&network, &person, settings);
+        let start = StartUrl::parse(RESOURCE).unwrap();
+        let more = Scopes::parse("more").unwrap();
+        let challenge = authorizer.probe(&start).await.unwrap().with_scopes(&more);
+        let found = authorizer.find(&start, &challenge).await.unwrap();
+        assert_eq!(found.scopes, Scopes::parse(expected).unwrap());
+        assert_eq!(authorizer.may_request(&more), !scopes_are_limit);
+        assert!(authorizer.may_request(&Scopes::parse("mine").unwrap()));
+    }
 }
 
 /// Where the caller allows it, a resource without metadata is its own authorization server, with or without metadata

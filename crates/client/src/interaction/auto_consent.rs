@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use http::header;
-use portcullis_discovery::{BoxFuture, Fetch, FetchRequest, UrlPolicy};
+use portcullis_discovery::{BoxFuture, Fetch, FetchRequest};
 use url::Url;
 
 use super::{Interaction, InteractionError};
@@ -19,7 +19,7 @@ pub struct AutoConsent {
 }
 
 impl AutoConsent {
-    /// With a fetcher. Authorization servers on loopback and on public addresses are asked, no others.
+    /// With a fetcher. Each request has the policy of its sign-in ([`AuthorizationRequest::url_policy`]).
     pub fn new(fetch: Arc<dyn Fetch>) -> Self {
         #[expect(clippy::expect_used, reason = "the text is a constant")]
         let redirect_uri = Url::parse("http://127.0.0.1/callback").expect("a URL");
@@ -37,12 +37,8 @@ impl Interaction for AutoConsent {
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         Box::pin(async move {
-            let policy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
-            let answer = self
-                .fetch
-                .fetch(FetchRequest::get(request.url().clone(), policy))
-                .await
-                .map_err(InteractionError::Fetch)?;
+            let page = FetchRequest::get(request.url().clone(), request.url_policy());
+            let answer = self.fetch.fetch(page).await.map_err(InteractionError::Fetch)?;
             let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
             let Some(location) = location else {
                 return Err(InteractionError::UserRequired { status: answer.status });

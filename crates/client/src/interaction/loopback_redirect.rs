@@ -3,7 +3,6 @@
 use std::{
     fmt,
     future::pending,
-    net::Ipv4Addr,
     sync::{Arc, Mutex as StdMutex, PoisonError},
     time::Duration,
 };
@@ -11,17 +10,18 @@ use std::{
 use portcullis_discovery::BoxFuture;
 use sha2::{Digest as _, Sha256};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::{Mutex, mpsc},
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use url::Url;
 
 use super::{
     Interaction, InteractionError,
     page::{page, verdict},
-    redirect_server::{PATH, respond, serve},
+    redirect_address::RedirectAddress,
+    redirect_server::{respond, serve},
 };
 use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl};
 
@@ -34,10 +34,11 @@ pub struct LoopbackRedirect {
     redirect_uri: Url,
     open: Box<dyn Fn(&Url) + Send + Sync>,
     paste: Option<Box<Paste>>,
+    delayed: Option<Box<dyn Fn() + Send + Sync>>,
     limit: Duration,
     one_at_a_time: Mutex<()>,
     waiting: Waiting,
-    server: JoinHandle<()>,
+    servers: Vec<JoinHandle<()>>,
 }
 
 /// Who waits for an answer, or was the last to.
@@ -49,6 +50,9 @@ type Paste = dyn Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>>
 impl LoopbackRedirect {
     /// How long a person has for the sign-in page.
     pub const TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+    /// How long the sign-in page may take before [`with_delay_notice`](Self::with_delay_notice) is called.
+    pub const DELAY: Duration = Duration::from_secs(60);
 
     /// The redirect URI to name in a client's document: it stands for the one here with any port (RFC 8252 section 7.3).
     pub const ANY_PORT: &str = "http://127.0.0.1/callback";
@@ -67,14 +71,23 @@ impl LoopbackRedirect {
     /// # Errors
     /// [`InteractionError::Listen`] when it cannot be bound.
     pub async fn bind_to(port: u16, open: impl Fn(&Url) + Send + Sync + 'static) -> Result<Self, InteractionError> {
-        let failed = |error: std::io::Error| InteractionError::Listen(error.kind());
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
-        let port = listener.local_addr().map_err(failed)?.port();
-        let redirect_uri = Self::uri(port)?;
-        let waiting = Waiting::default();
-        let server = tokio::spawn(serve(listener, waiting.clone()));
-        let (limit, one_at_a_time) = (Self::TIMEOUT, Mutex::default());
-        Ok(Self { redirect_uri, open: Box::new(open), paste: None, limit, one_at_a_time, waiting, server })
+        Self::bind_at(RedirectAddress::default().with_port(port), open).await
+    }
+
+    /// Binds the port of this address on every address of its host, for a client that is registered with it.
+    ///
+    /// # Errors
+    /// [`InteractionError::Listen`] when it cannot be bound.
+    pub async fn bind_at(
+        address: RedirectAddress,
+        open: impl Fn(&Url) + Send + Sync + 'static,
+    ) -> Result<Self, InteractionError> {
+        let (address, listeners) = address.bind().await?;
+        let (redirect_uri, path, waiting) = (address.uri()?, Arc::<str>::from(address.path()), Waiting::default());
+        let server = |listener| tokio::spawn(serve(listener, path.clone(), waiting.clone()));
+        let servers = listeners.into_iter().map(server).collect();
+        let (limit, one_at_a_time, open) = (Self::TIMEOUT, Mutex::default(), Box::new(open));
+        Ok(Self { redirect_uri, open, paste: None, delayed: None, limit, one_at_a_time, waiting, servers })
     }
 
     /// Binds the port on `127.0.0.1` that belongs to a resource, the same at each start, so that a registration can be
@@ -86,9 +99,21 @@ impl LoopbackRedirect {
         start: &StartUrl,
         open: impl Fn(&Url) + Send + Sync + Clone + 'static,
     ) -> Result<Self, InteractionError> {
-        match Self::bind_to(port_of(start), open.clone()).await {
+        Self::bind_at_port_for(start, RedirectAddress::default(), open).await
+    }
+
+    /// As [`bind_for`](Self::bind_for), with the host and the path of this address.
+    ///
+    /// # Errors
+    /// [`InteractionError::Listen`] when no port can be bound.
+    pub async fn bind_at_port_for(
+        start: &StartUrl,
+        address: RedirectAddress,
+        open: impl Fn(&Url) + Send + Sync + Clone + 'static,
+    ) -> Result<Self, InteractionError> {
+        match Self::bind_at(address.clone().with_port(port_of(start)), open.clone()).await {
             Ok(bound) => Ok(bound),
-            Err(_) => Self::bind(open).await,
+            Err(_) => Self::bind_at(address.with_port(0), open).await,
         }
     }
 
@@ -97,8 +122,7 @@ impl LoopbackRedirect {
     /// # Errors
     /// None in practice: every port gives a URL.
     pub fn uri(port: u16) -> Result<Url, InteractionError> {
-        Url::parse(&format!("http://127.0.0.1:{port}{PATH}"))
-            .map_err(|_| InteractionError::Listen(std::io::ErrorKind::AddrNotAvailable))
+        RedirectAddress::default().with_port(port).uri()
     }
 
     /// The port that belongs to a resource: see [`bind_for`](Self::bind_for).
@@ -118,6 +142,14 @@ impl LoopbackRedirect {
         self
     }
 
+    /// Calls `delayed` once for each sign-in that has no answer after [`DELAY`](Self::DELAY), so that it can tell the person
+    /// what to do if the server shows an error. The wait continues.
+    #[must_use]
+    pub fn with_delay_notice(mut self, delayed: impl Fn() + Send + Sync + 'static) -> Self {
+        self.delayed = Some(Box::new(delayed));
+        self
+    }
+
     async fn answer(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
         let (sender, mut arrived) = mpsc::channel(1);
@@ -125,8 +157,18 @@ impl LoopbackRedirect {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         (self.open)(request.url());
         let mut pasted = self.pasted(None);
+        let mut delay = self.delayed.as_ref().map(|delayed| (delayed, Box::pin(sleep(Self::DELAY))));
         loop {
             tokio::select! {
+                Some(delayed) = async {
+                    match &mut delay {
+                        Some((delayed, sleep)) => { sleep.await; Some(*delayed) }
+                        None => pending().await,
+                    }
+                } => {
+                    delayed();
+                    delay = None;
+                }
                 Some((stream, parameters)) = arrived.recv() => {
                     let judged = request.validate_response(&parameters).map(|_| ());
                     if matches!(judged, Err(RedirectError::State)) {
@@ -185,7 +227,7 @@ impl Interaction for LoopbackRedirect {
 
 impl Drop for LoopbackRedirect {
     fn drop(&mut self) {
-        self.server.abort();
+        self.servers.iter().for_each(JoinHandle::abort);
     }
 }
 

@@ -1,6 +1,9 @@
 //! The few lines of HTTP that a redirect needs.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -15,7 +18,6 @@ use super::{
 };
 use crate::RedirectParameters;
 
-pub(super) const PATH: &str = "/callback";
 const MAX_HEAD: usize = 16 * 1024;
 /// How long a browser may take to send its request once it is connected.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
@@ -24,7 +26,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 const MAX_CONNECTIONS: usize = 32;
 
 /// Reads what comes, and hands answers to whoever waits.
-pub(super) async fn serve(listener: TcpListener, waiting: Waiting) {
+pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Waiting) {
     let mut readers = JoinSet::new();
     loop {
         tokio::select! {
@@ -34,9 +36,9 @@ pub(super) async fn serve(listener: TcpListener, waiting: Waiting) {
                     sleep(ACCEPT_AGAIN).await;
                     continue;
                 };
-                let waiting = waiting.clone();
+                let (waiting, path) = (waiting.clone(), path.clone());
                 readers.spawn(async move {
-                    if let Some(arrived) = read_redirect(stream).await {
+                    if let Some(arrived) = read_redirect(stream, &path).await {
                         hand_over(arrived, &waiting).await;
                     }
                 });
@@ -59,11 +61,11 @@ async fn hand_over(arrived: Arrived, waiting: &Waiting) {
 }
 
 /// Reads one request. What is no redirect is answered here and gives nothing.
-async fn read_redirect(mut stream: TcpStream) -> Option<Arrived> {
+async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<Arrived> {
     let head = timeout(HEAD_LIMIT, read_head(&mut stream)).await.ok()??;
     let parsed = target(&head).and_then(|target| {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        (path == PATH).then(|| RedirectParameters::parse(query))
+        (path == expected).then(|| RedirectParameters::parse(query))
     });
     match parsed {
         Some(Ok(parameters)) => Some((stream, parameters)),

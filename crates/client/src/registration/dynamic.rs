@@ -18,8 +18,12 @@ pub(crate) struct Registration<'a> {
     pub(crate) needed: &'a Scopes,
     /// What the client may ask for, this time or another.
     pub(crate) scopes: &'a Scopes,
+    /// The only start URL that the registration is used for. None if it is used for every resource of its issuer.
+    pub(crate) only_for: Option<&'a Url>,
     /// How the user wants the client to authenticate. By default, the server's list decides.
     pub(crate) method: Option<TokenAuthMethod>,
+    /// A grant type beside the authorization code and the refresh token.
+    pub(crate) grant_type: Option<&'a str>,
 }
 
 /// Registers a client (RFC 7591 section 3).
@@ -29,7 +33,7 @@ pub(crate) async fn register(
     endpoint: &Url,
     registration: &Registration<'_>,
 ) -> Result<Registered, ClientError> {
-    let request = FetchRequest::post_json(endpoint.clone(), body(server, registration), server.policy);
+    let request = FetchRequest::post_json(endpoint.clone(), body(server, registration), server.policy.of(endpoint));
     let answer = fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: ENDPOINT, error })?;
     if !answer.status.is_success() {
         return Err(match RegistrationError::parse(&answer.body) {
@@ -98,11 +102,12 @@ fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a U
 }
 
 fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
-    let metadata = ClientMetadata {
+    let mut metadata = ClientMetadata {
         token_endpoint_auth_method: Some(authentication_method(server, registration.method).name().to_owned()),
         scope: (!registration.scopes.is_empty()).then(|| registration.scopes.to_string()),
         ..metadata(registration.client_name, [registration.redirect_uri])
     };
+    metadata.grant_types.extend(registration.grant_type.map(str::to_owned));
     ClientRegistrationRequest { metadata, software_statement: None }.to_json()
 }
 

@@ -16,17 +16,26 @@ use super::{Name, StoreError};
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
+    /// With what every write fails.
+    #[cfg(test)]
+    pub(super) refusal: std::sync::Mutex<Option<io::ErrorKind>>,
 }
 
 const MAX_ENTRY: usize = 256 * 1024;
 const MAX_ENTRIES: usize = 1000;
+/// By how much the entry that replaces another one may be larger.
+const MARGIN: usize = 32 * 1024;
 const ENTRY: &str = ".json";
 /// The system wakes nobody when a file lock becomes free, so that it is tried again and again.
 const LOCK_AGAIN: Duration = Duration::from_millis(25);
 
 impl Directory {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            #[cfg(test)]
+            refusal: std::sync::Mutex::default(),
+        }
     }
 
     pub(super) fn names(&self, prefix: &str) -> Result<Vec<Name>, StoreError> {
@@ -65,17 +74,48 @@ impl Directory {
         }
         let (path, beside) = (self.entry(name), self.file(name, ".tmp"));
         let replace = || {
-            // What a writer that was killed has left: nobody else writes under this lock. What cannot be removed is in
-            // the way of the next line, which says so.
-            let _ = fs::remove_file(&beside);
-            let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&beside)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
+            self.write_beside(&beside, bytes)?;
             fs::rename(&beside, &path)?;
             // Without this a power failure may undo the renaming.
             File::open(&self.path).and_then(|directory| directory.sync_all()).or_else(unless_unsupported)
         };
-        replace().map_err(|error| failed(&path, &error))
+        replace().map_err(|error| not_writable(&path, &error))
+    }
+
+    /// Checks that there is space and permission for an entry: writes a file of its size and some more beside it, and
+    /// removes that file.
+    pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
+        let (path, beside) = (self.entry(name), self.file(name, ".tmp"));
+        let current = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        let size = usize::try_from(current).unwrap_or(MAX_ENTRY).saturating_add(MARGIN).min(MAX_ENTRY);
+        make(&self.path)
+            .and_then(|()| self.write_beside(&beside, &vec![b' '; size]))
+            .and_then(|()| fs::remove_file(&beside))
+            .map_err(|error| not_writable(&path, &error))
+    }
+
+    /// Writes a file that is then renamed. One that is incomplete is removed, since it takes up space.
+    fn write_beside(&self, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+        // What a writer that was killed has left: nobody else writes under this lock. What cannot be removed is in the way
+        // of the next line, which says so.
+        let _ = fs::remove_file(beside);
+        let mut file = private(OpenOptions::new().write(true).create_new(true)).open(beside)?;
+        let written = self.refusal().and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
+        written.inspect_err(|_| {
+            let _ = fs::remove_file(beside);
+        })
+    }
+
+    /// The failure that a test injects.
+    #[cfg(test)]
+    fn refusal(&self) -> io::Result<()> {
+        let refusal = *self.refusal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        refusal.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+
+    #[cfg(not(test))]
+    fn refusal(&self) -> io::Result<()> {
+        Ok(())
     }
 
     pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
@@ -103,10 +143,10 @@ impl Directory {
 
     /// Locks a file beside the entry, which stays there: one that is removed could be locked by two at once.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
-        make(&self.path).map_err(|error| failed(&self.path, &error))?;
+        make(&self.path).map_err(|error| not_writable(&self.path, &error))?;
         let path = self.file(name, ".lock");
         let file = private(OpenOptions::new().write(true).create(true).truncate(false)).open(&path);
-        let file = file.map_err(|error| failed(&path, &error))?;
+        let file = file.map_err(|error| not_writable(&path, &error))?;
         let end = Instant::now() + limit;
         loop {
             match file.try_lock() {
@@ -129,6 +169,10 @@ impl Directory {
 
 fn failed(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Io { path: path.to_owned(), kind: error.kind() }
+}
+
+fn not_writable(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::NotWritable { path: path.to_owned(), kind: error.kind() }
 }
 
 /// Some file systems cannot sync a directory, and Windows cannot open one.

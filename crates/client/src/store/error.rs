@@ -14,6 +14,17 @@ pub enum StoreError {
         /// What the system says.
         kind: io::ErrorKind,
     },
+    /// A file cannot be written, for want of space or permission for instance.
+    #[error(
+        "cannot write the credential file {path}: {kind}; free space or correct the permissions, or name another \
+         directory with --store"
+    )]
+    NotWritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        kind: io::ErrorKind,
+    },
     /// A file is no entry, and was renamed. The next look finds no entry in its place.
     #[error("the credential file {path} cannot be understood; it is kept as {kept}, and you have to sign in again")]
     Corrupted {
@@ -44,6 +55,7 @@ impl StoreError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } => "store.io",
+            Self::NotWritable { .. } => "store.not_writable",
             Self::Corrupted { .. } => "store.corrupted",
             Self::Exposed { .. } => "store.exposed",
             Self::Busy { .. } => "store.busy",

@@ -24,19 +24,35 @@ impl Name {
         Self(format!("{}{own}", Self::tokens_of(resource.url())))
     }
 
+    /// What the names of all tokens begin with.
+    pub(super) const TOKENS: &str = "token-";
+
     /// What the names of all tokens for an origin begin with.
     pub(super) fn tokens_of(url: &Url) -> String {
         format!("token-{}-", hash(&[&url.origin().ascii_serialization()]))
     }
 
-    pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>) -> Self {
+    /// A registration has the redirect URI for which it was made, or none if a person entered it. One that is used for a
+    /// single start URL has an entry of its own.
+    pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>, only_for: Option<&Url>) -> Self {
         let own = redirect.map_or_else(|| "by-hand".to_owned(), |redirect| hash(&[redirect.as_str()]));
-        Self(format!("{}{own}", Self::clients_of(issuer)))
+        let only_for = only_for.map_or_else(String::new, |start| format!("-{}", hash(&[start.as_str()])));
+        Self(format!("{}{own}{only_for}", Self::clients_of(issuer)))
     }
 
     /// What the names of all registrations at an issuer begin with.
     pub(super) fn clients_of(issuer: &Issuer) -> String {
         format!("client-{}-", hash(&[issuer.as_str()]))
+    }
+
+    /// Whether a name, or the beginning of one, is that of a registration.
+    pub(super) fn is_client(name: &str) -> bool {
+        name.starts_with("client-")
+    }
+
+    /// An entry that is never written.
+    pub(super) fn probe() -> Self {
+        Self("probe".to_owned())
     }
 
     pub(super) fn sign_in(start: &Url) -> Self {

@@ -28,6 +28,9 @@ struct TokenRecord<'a> {
     start: Option<Cow<'a, str>>,
     issuer: Cow<'a, str>,
     resource: Cow<'a, str>,
+    /// Missing in what was written before it was kept.
+    #[serde(default)]
+    unbound: bool,
     client_id: Option<Cow<'a, str>>,
     #[serde(borrow)]
     access_token: Cow<'a, str>,
@@ -66,6 +69,7 @@ pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, Stor
         start: parts.start.as_ref().map(|start| start.url().as_str().into()),
         issuer: parts.issuer.as_str().into(),
         resource: parts.resource.as_str().into(),
+        unbound: parts.is_unbound,
         client_id: parts.client_id.as_deref().map(Cow::from),
         access_token: parts.access_token.secret().into(),
         refresh_token: parts.refresh_token.as_ref().map(|token| token.secret().into()),
@@ -75,6 +79,14 @@ pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, Stor
         expires: parts.expires.map(UnixTime::as_millis),
         dpop_key: dpop_key.as_ref().map(|key| Cow::from(key.as_str())),
     })
+}
+
+/// Whether the first entry is a token that was obtained after the second one.
+pub(super) fn is_newer(one: &[u8], other: &[u8]) -> bool {
+    match (token(one), token(other)) {
+        (Some(one), Some(other)) => one.obtained_at() > other.obtained_at(),
+        _ => false,
+    }
 }
 
 pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
@@ -105,6 +117,7 @@ pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
         start,
         issuer: Issuer::parse(&record.issuer).ok()?,
         resource,
+        is_unbound: record.unbound,
         client_id: record.client_id.map(Cow::into_owned),
         asked: Scopes::parse(&record.asked).ok()?,
         granted: record.granted.as_deref().map(Scopes::parse).transpose().ok()?,

@@ -10,6 +10,32 @@ use crate::{
 };
 
 mod files;
+mod unsaved;
+
+/// Registrations are kept in the directory, tokens are not; without a directory, both are in memory.
+#[tokio::test]
+async fn registrations_may_be_kept_without_tokens() {
+    let directory = ScratchDirectory::new();
+    let redirect = Url::parse("http://127.0.0.1:7/callback").unwrap();
+    for (path, is_kept) in [(directory.path().join("store"), true), ("/proc/none".into(), false)] {
+        let store = CredentialStore::clients_in_directory(&path);
+        let token = token_at(ISSUER, RESOURCE, "a");
+        let client = Registered {
+            issuer: issuer(ISSUER),
+            redirect_uri: Some(redirect.to_string()),
+            asked: Scopes::empty(),
+            response: ClientRegistrationResponse::parse(br#"{"client_id":"me"}"#).unwrap(),
+        };
+        store.lock_token(&token).await.unwrap().write(&token).unwrap();
+        store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&client).unwrap();
+        assert!(store.knows(&issuer(ISSUER)) && store.client(&issuer(ISSUER), "me").unwrap().is_some());
+        assert_eq!(store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().len(), 1);
+
+        let next = CredentialStore::clients_in_directory(&path);
+        assert_eq!(next.client(&issuer(ISSUER), "me").is_ok_and(|known| known.is_some()), is_kept);
+        assert!(next.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().is_empty());
+    }
+}
 
 fn issuer(text: &str) -> Issuer {
     Issuer::parse(text).unwrap()
@@ -30,6 +56,7 @@ fn obtained_for(start: Option<&str>, issuer_text: &str, resource: &str, access_t
         origin: resource.url().origin(),
         issuer: issuer(issuer_text),
         resource,
+        is_unbound: false,
         client_id: Some("me".into()),
         asked: Scopes::parse("a b").unwrap(),
         granted: Some(Scopes::parse("a").unwrap()),
@@ -129,15 +156,15 @@ async fn registrations_are_kept_apart() {
             response: ClientRegistrationResponse::parse(answer.as_bytes()).unwrap(),
         };
         assert!(!store.knows(&issuer(ISSUER)));
-        store.lock_client(&issuer(ISSUER), &redirect).await.unwrap().write(&registered).unwrap();
+        store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&registered).unwrap();
         assert!(store.knows(&issuer(ISSUER)) && !store.knows(&issuer("https://other.example")));
 
-        let entry = store.lock_client(&issuer(ISSUER), &redirect).await.unwrap();
+        let entry = store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap();
         let kept = entry.read(&issuer(ISSUER)).unwrap().unwrap();
         assert_eq!((kept.response, kept.asked), (registered.response.clone(), registered.asked.clone()));
         assert!(entry.read(&issuer("https://other.example")).unwrap().is_none());
         let other_redirect = Url::parse("http://127.0.0.1:2/callback").unwrap();
-        let other = store.lock_client(&issuer(ISSUER), &other_redirect).await.unwrap();
+        let other = store.lock_client(&issuer(ISSUER), &other_redirect, None).await.unwrap();
         assert!(other.read(&issuer(ISSUER)).unwrap().is_none());
         assert!(store.client(&issuer(ISSUER), "c").unwrap().is_some());
         assert!(store.client(&issuer(ISSUER), "d").unwrap().is_none());
@@ -305,7 +332,7 @@ fn the_environment_names_the_directory() {
     }
 }
 
-/// J3: nothing of an entry shows in Debug, and too large a token is not written.
+/// J3: nothing of an entry shows in Debug, and too large a token is not written but kept in memory.
 #[tokio::test]
 async fn secrets_stay_inside() {
     let scratch = ScratchDirectory::new();
@@ -317,6 +344,8 @@ async fn secrets_stay_inside() {
     let store = CredentialStore::in_directory(scratch.path());
     let large = token(&"x".repeat(300 * 1024));
     let entry = store.lock_token(&large).await.unwrap();
-    assert_eq!(entry.write(&large), Err(StoreError::TooLarge));
-    assert_eq!(entry.read().unwrap().unwrap().access_token().secret(), "hush");
+    entry.write(&large).unwrap();
+    assert_eq!(store.write_failure(), Some(StoreError::TooLarge));
+    assert!(entry.read().unwrap().unwrap().is_same(&large));
+    assert_eq!(read(&CredentialStore::in_directory(scratch.path()), RESOURCE).unwrap(), ["hush"]);
 }

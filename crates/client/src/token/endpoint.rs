@@ -25,10 +25,18 @@ pub(crate) struct TokenEndpoint<'a> {
 }
 
 /// The fields of a request, in order.
-pub(crate) type Fields<'a> = Vec<(&'static str, &'a str)>;
+pub(crate) type Fields<'a> = Vec<(&'a str, &'a str)>;
 
 /// The fields by which a client says who it is.
 type Proven = Vec<(&'static str, Secret)>;
+
+/// A client and one way to authenticate it.
+struct Attempt {
+    client: ClientCredentials,
+    /// Whether `client_id` is in the body. Some servers read it only there, even with `client_secret_basic`; others reject
+    /// it beside `client_secret_basic`.
+    names_client: bool,
+}
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -45,7 +53,7 @@ impl<'a> TokenEndpoint<'a> {
             method,
             name: "token",
             url: &server.token_endpoint,
-            policy: server.policy,
+            policy: server.policy.of(&server.token_endpoint),
             issuer: &server.issuer,
             authentication_methods: server.authentication_methods.as_deref(),
         }
@@ -74,28 +82,32 @@ impl<'a> TokenEndpoint<'a> {
         TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse { endpoint: self.name, error })
     }
 
-    /// Sends one request with the client's authentication. If the server rejects the client, a secret is sent once more by
-    /// the other method that the server lists: the request has had no effect then.
+    /// Sends one request with the client's authentication. If the server rejects the client, the request has had no effect,
+    /// and each further way to authenticate is tried once. If the server rejects all, the first response is returned.
     pub(crate) async fn send(
         &self,
         client: Option<&ClientCredentials>,
         fields: &Fields<'_>,
         binding: Option<&DpopBinding>,
     ) -> Result<FetchResponse, ClientError> {
-        let authenticated = client.map(|client| self.authenticated(client));
-        let answer = self.send_as(authenticated.as_ref(), fields, binding).await?;
-        if self.method.is_some() || !rejects_client(&answer) {
-            return Ok(answer);
+        let Some(client) = client else { return self.send_as(None, fields, binding).await };
+        let (first, further) = self.attempts(client);
+        let rejection = self.send_as(Some(&first), fields, binding).await?;
+        if !rejects_client(&rejection) {
+            return Ok(rejection);
         }
-        match authenticated.and_then(|client| self.alternative(client)) {
-            Some(client) => self.send_as(Some(&client), fields, binding).await,
-            None => Ok(answer),
+        for attempt in further {
+            let answer = self.send_as(Some(&attempt), fields, binding).await?;
+            if !rejects_client(&answer) {
+                return Ok(answer);
+            }
         }
+        Ok(rejection)
     }
 
     async fn send_as(
         &self,
-        client: Option<&ClientCredentials>,
+        client: Option<&Attempt>,
         fields: &Fields<'_>,
         binding: Option<&DpopBinding>,
     ) -> Result<FetchResponse, ClientError> {
@@ -103,16 +115,23 @@ impl<'a> TokenEndpoint<'a> {
         self.fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: self.name, error })
     }
 
-    /// The client with the method that is used first.
-    fn authenticated(&self, client: &ClientCredentials) -> ClientCredentials {
+    /// How to authenticate first, and how after each rejection: by the other method that the server lists, unless the user
+    /// chose one, and by `client_secret_basic` without `client_id` in the body.
+    fn attempts(&self, client: &ClientCredentials) -> (Attempt, Vec<Attempt>) {
+        let with = |authentication, names_client| {
+            let client = ClientCredentials { authentication, ..client.clone() };
+            Attempt { client, names_client }
+        };
         let chosen = self.method.map(|method| client.authentication.by_method(method));
-        let authentication = chosen.as_ref().unwrap_or(&client.authentication).resolved(self.authentication_methods);
-        ClientCredentials { authentication, ..client.clone() }
-    }
-
-    fn alternative(&self, client: ClientCredentials) -> Option<ClientCredentials> {
-        let authentication = client.authentication.alternative(self.authentication_methods)?;
-        Some(ClientCredentials { authentication, ..client })
+        let first = chosen.as_ref().unwrap_or(&client.authentication).resolved(self.authentication_methods);
+        let other = match self.method {
+            None => first.alternative(self.authentication_methods),
+            Some(_) => None,
+        };
+        let is_basic = |it: &&ClientAuthentication| matches!(it, ClientAuthentication::SecretBasic(_));
+        let basic = [Some(&first), other.as_ref()].into_iter().flatten().find(is_basic).cloned();
+        let further = other.map(|it| with(it, true)).into_iter().chain(basic.map(|it| with(it, false))).collect();
+        (with(first, true), further)
     }
 
     /// What the endpoint says when it refuses.
@@ -125,14 +144,14 @@ impl<'a> TokenEndpoint<'a> {
 
     fn request(
         &self,
-        client: Option<&ClientCredentials>,
+        client: Option<&Attempt>,
         fields: &Fields<'_>,
         binding: Option<&DpopBinding>,
     ) -> Result<FetchRequest, ClientError> {
         let proof =
             binding.map(|binding| binding.proof(&Method::POST, self.url, None, self.clock.now())).transpose()?;
         let (proven, basic) = match client {
-            Some(client) => self.authenticate(client)?,
+            Some(attempt) => self.authenticate(attempt)?,
             None => (Vec::new(), None),
         };
         let proven = proven.iter().map(|(name, value)| (*name, value.secret()));
@@ -148,9 +167,12 @@ impl<'a> TokenEndpoint<'a> {
     }
 
     /// The fields and the header by which the client says who it is.
-    fn authenticate(&self, client: &ClientCredentials) -> Result<(Proven, Option<HeaderValue>), ClientError> {
-        // With basic too: servers exist that read the identifier from the body only.
-        let mut fields = vec![("client_id", Secret::new(client.client_id.as_str()))];
+    fn authenticate(&self, attempt: &Attempt) -> Result<(Proven, Option<HeaderValue>), ClientError> {
+        let Attempt { client, names_client } = attempt;
+        let mut fields = Vec::new();
+        if *names_client {
+            fields.push(("client_id", Secret::new(client.client_id.as_str())));
+        }
         match &client.authentication {
             ClientAuthentication::SecretPost(secret) => fields.push(("client_secret", secret.clone())),
             ClientAuthentication::PrivateKey(key) => {

@@ -27,6 +27,8 @@ pub(crate) struct Parts {
     pub(crate) start: Option<StartUrl>,
     pub(crate) issuer: Issuer,
     pub(crate) resource: ResourceUri,
+    /// Whether it was requested without `resource`, and is refreshed without it.
+    pub(crate) is_unbound: bool,
     /// The client that it was given to, which alone can refresh it.
     pub(crate) client_id: Option<String>,
     /// What was asked for.
@@ -51,6 +53,8 @@ pub(crate) struct Purpose<'a> {
     pub(crate) start: &'a StartUrl,
     pub(crate) issuer: &'a Issuer,
     pub(crate) resource: &'a ResourceUri,
+    /// Whether the requests had no `resource`.
+    pub(crate) is_unbound: bool,
     pub(crate) client_id: Option<&'a str>,
     /// What was asked for, which is what was granted unless the answer says otherwise (RFC 6749 section 5.1).
     pub(crate) asked: &'a Scopes,
@@ -73,6 +77,7 @@ impl ResourceToken {
             start: Some(purpose.start.clone()),
             issuer: purpose.issuer.clone(),
             resource: purpose.resource.clone(),
+            is_unbound: purpose.is_unbound,
             client_id: purpose.client_id.map(str::to_owned),
             asked: purpose.asked.clone(),
             granted: response.scope.map_or_else(asked, |granted| Scopes::parse(&granted).ok()),
@@ -219,6 +224,11 @@ impl ResourceToken {
         self.0.access_token == other.0.access_token
     }
 
+    /// Returns whether it was requested without `resource`.
+    pub(crate) fn is_unbound(&self) -> bool {
+        self.0.is_unbound
+    }
+
     pub(crate) fn asked(&self) -> &Scopes {
         &self.0.asked
     }
@@ -277,6 +287,7 @@ mod tests {
             start: &StartUrl::parse("https://mcp.example.com/mcp").unwrap(),
             issuer: &Issuer::parse("https://auth.example.com").unwrap(),
             resource: &ResourceUri::parse("https://mcp.example.com/mcp").unwrap(),
+            is_unbound: false,
             client_id: None,
             asked: &Scopes::parse("a b").unwrap(),
             binding: None,

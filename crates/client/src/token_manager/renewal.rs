@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, resource_challenge::ResourceChallenge,
-    store::noticed,
+    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, StoreError,
+    resource_challenge::ResourceChallenge, store::noticed,
 };
 
 /// The first token of the store that will do.
@@ -35,14 +35,21 @@ pub(super) async fn obtain(
         return Ok(other);
     }
     let token = Arc::new(authorizer.obtain(&start, &challenge, before.as_deref()).await?);
-    store.lock_token(&token).await?.write(&token)?;
+    // The token is there, even if the store cannot take it.
+    noted(match store.lock_token(&token).await {
+        Ok(entry) => entry.write(&token),
+        Err(error) => Err(error),
+    });
     // The resource has another authorization server now, or calls itself otherwise. What was obtained for another URL
     // stays.
     let is_replaced = |before: &ResourceToken| {
         before.start_url().is_none_or(|own| *own == start) && !CredentialStore::share_entry(before, &token)
     };
     if let Some(before) = before.filter(|before| is_replaced(before)) {
-        store.lock_token(&before).await?.remove()?;
+        noted(match store.lock_token(&before).await {
+            Ok(entry) => entry.remove(),
+            Err(error) => Err(error),
+        });
     }
     Ok(token)
 }
@@ -72,16 +79,25 @@ pub(super) async fn refresh(
         return Ok(Refreshed::Newer(stored.clone()));
     }
     let latest = stored.as_ref().unwrap_or(&token);
+    // A refresh token may work once. It is not spent unless its successor can be written down.
+    entry.check_writable()?;
     match authorizer.refresh(&start, latest).await {
         Ok(newer) => {
-            entry.write(&newer)?;
+            noted(entry.write(&newer));
             Ok(Refreshed::Newer(Arc::new(newer)))
         }
         Err(error) if is_dead(&error) => {
-            entry.remove()?;
+            noted(entry.remove());
             Ok(Refreshed::Dead(Arc::new(latest.without_refresh())))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Logs what the store could not do, for a token that is good without it.
+fn noted(stored: Result<(), StoreError>) {
+    if let Err(error) = stored {
+        tracing::warn!(reason = error.code(), "{error}");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode, header};
+use portcullis_metadata::AccessToken;
 use url::Url;
 
 use super::{Source, TokenManager};
@@ -43,6 +44,8 @@ use crate::{
 pub struct RequestAuthorization {
     token_manager: Arc<TokenManager>,
     used: Option<Arc<ResourceToken>>,
+    /// The token of the caller's source.
+    sourced: Option<AccessToken>,
     /// The URL of the latest attempt.
     url: Option<Url>,
     /// Whether the token must not be sent to that URL.
@@ -60,6 +63,7 @@ impl RequestAuthorization {
         Self {
             token_manager,
             used: None,
+            sourced: None,
             url: None,
             is_excluded: false,
             renewed: false,
@@ -103,6 +107,9 @@ impl RequestAuthorization {
 
     async fn select_token(&mut self) -> Result<(), ClientError> {
         self.used = self.token_manager.token().await?;
+        if let Source::Sourced(source) = &self.token_manager.source {
+            self.sourced = Some(source.token().await?);
+        }
         Ok(())
     }
 
@@ -120,7 +127,11 @@ impl RequestAuthorization {
         if self.is_excluded {
             return Ok(());
         }
-        if let Source::Given(token) = &self.token_manager.source {
+        let given = match &self.token_manager.source {
+            Source::Given(token) => Some(token),
+            _ => self.sourced.as_ref(),
+        };
+        if let Some(token) = given {
             headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
             return Ok(());
         }
@@ -160,6 +171,9 @@ impl RequestAuthorization {
                     return Ok(false);
                 }
                 self.renewed = true;
+                if let (Source::Sourced(source), Some(token)) = (&self.token_manager.source, &self.sourced) {
+                    return source.replace(token).await;
+                }
                 self.token_manager.renew(self.used.as_ref(), &challenge).await
             }
             StatusCode::FORBIDDEN if self.step_ups < MAX_STEP_UPS => {

@@ -18,8 +18,10 @@ use crate::{
 
 mod renewal;
 mod sign_out;
+mod sourced;
 mod step_up;
 mod stored;
+mod unwritable;
 
 /// An authorization server that counts, rotates, and refuses what it does not know.
 #[derive(Default)]

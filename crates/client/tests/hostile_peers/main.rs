@@ -130,7 +130,8 @@ async fn redirects_are_not_followed() {
     for to in ["https://10.0.0.1/", "/elsewhere"] {
         let site = Site::new().await;
         site.put("/mcp", redirect(to), b"");
-        assert_eq!(site.code_of().await, "client.not_challenged");
+        assert_eq!(site.code_of().await, "client.redirected");
+        assert!(!site.was_asked("/elsewhere"));
         for (path, code) in [
             (PRM, "discovery.not_found"),
             (METADATA, "discovery.not_found"),

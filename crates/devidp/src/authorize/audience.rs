@@ -14,8 +14,8 @@ use crate::{
 /// The longest audience that a client can name in the parameter `audience`.
 const MAX_AUDIENCE: usize = 600;
 
-/// Returns the audience of the tokens that a request leads to: its `resource` (RFC 8707 section 2), of which only one is
-/// supported, or what the imitated provider uses in its place.
+/// Returns the audience of the tokens for a request: its `resource` (RFC 8707 section 2), of which only one is
+/// supported, or the value that the imitated provider uses instead.
 pub(crate) fn parse_audience(app: &App, params: &Params) -> Result<Option<Box<str>>, ErrorResponse> {
     let default = app.settings.default_resource.as_ref().map(ResourceUri::as_str);
     let audience = match app.profile.audience {

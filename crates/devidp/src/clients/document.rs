@@ -44,7 +44,7 @@ const DEFAULT_AGE: Duration = Duration::from_secs(60);
 /// The maximum cache lifetime of a document.
 const MAX_AGE: Duration = Duration::from_secs(300);
 
-const FAILED: &str = "The client's metadata document cannot be used. The log of this server says why.";
+const FAILED: &str = "The client's metadata document cannot be used. See the log of this server.";
 const BUSY: &str = "Too many metadata documents are being fetched. Try again.";
 
 impl ClientDocuments {

@@ -35,7 +35,7 @@ pub(crate) struct Profile {
     pub(crate) rotation: RotationRule,
     /// Whether a refresh request must have a `scope`.
     pub(crate) refresh_requires_scope: bool,
-    /// How a public client is refused, if every client needs a secret.
+    /// Whether public clients are rejected, and with which error.
     pub(crate) public_clients: PublicClientRule,
     pub(crate) registration: RegistrationRule,
     /// Whether clients may be identified by the URL of their metadata document.
@@ -125,13 +125,13 @@ pub(crate) enum PublicClientRule {
 /// Whether clients can register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegistrationRule {
-    /// As the settings say.
+    /// According to the settings.
     Settings,
     /// There is no registration endpoint.
     None,
     /// The endpoint is announced, and needs a token of the provider's API.
     ApiToken,
-    /// As the settings say, but unknown members and scopes are rejected.
+    /// According to the settings, but unknown members and scopes are rejected.
     Strict,
 }
 

@@ -34,7 +34,8 @@ impl Session {
 
 /// Ends a session: removes its refresh token and makes its access tokens inactive.
 pub(crate) fn withdraw(app: &App, session_id: &str) {
-    // The session is marked before its refresh tokens are removed: `refresh_token::issue` checks the mark after inserting.
+    // The session is listed before its refresh tokens are removed: `refresh_token::issue` checks the list after
+    // inserting.
     if app.withdrawn.insert_new(session_id, ()).is_err() {
         tracing::warn!(
             "too many sessions are withdrawn: the access tokens of this session stay active until they expire"

@@ -4,26 +4,26 @@ use portcullis_metadata::AuthorizationServerMetadata;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::url_policy::{UrlPolicy, UrlPolicyError};
+use crate::url_policy::{ChainPolicy, UrlPolicyError};
 
 /// An endpoint whose URL is neither `https` nor, if the policy allows loopback, `http` with a loopback host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsecureEndpoint {
-    /// The metadata member, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. The server may have chosen the
-    /// name.
+    /// The metadata member, such as `token_endpoint` or `mtls_endpoint_aliases.token_endpoint`. The server may have
+    /// chosen the name.
     pub member: String,
     /// The URL.
     pub url: Url,
 }
 
-/// Returns the endpoints whose scheme the policy forbids, in the order of the members' names: those of RFC 8414, RFC 9126 and
-/// `jwks_uri`, all other members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC 8628) and those
-/// of OpenID Connect, and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
+/// Returns the endpoints whose scheme the policy forbids, in the order of the members' names: those of RFC 8414, RFC
+/// 9126 and `jwks_uri`, all other members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC
+/// 8628) and those of OpenID Connect, and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
 ///
 /// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for its own
 /// network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
-pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPolicy) -> Vec<InsecureEndpoint> {
+pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<InsecureEndpoint> {
     let known = [
         ("authorization_endpoint", &metadata.authorization_endpoint),
         ("introspection_endpoint", &metadata.introspection_endpoint),
@@ -40,7 +40,7 @@ pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: UrlPol
     let others = endpoints_of(&metadata.extra).map(|(member, url)| (member.to_owned(), url)).chain(aliases);
     known
         .chain(others)
-        .filter(|(_, url)| policy.check(url) == Err(UrlPolicyError::Scheme))
+        .filter(|(_, url)| policy.of(url).check(url) == Err(UrlPolicyError::Scheme))
         .map(|(member, url)| InsecureEndpoint { member, url })
         .collect()
 }
@@ -57,18 +57,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::UrlPolicy;
 
     const PUBLIC: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
     const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
 
-    fn refused(members: Value, policy: UrlPolicy) -> Vec<String> {
+    fn insecure(members: Value, policy: UrlPolicy) -> Vec<String> {
         let mut document = json!({ "issuer": "https://auth.example.com" });
         document.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         let metadata = AuthorizationServerMetadata::parse(document.to_string().as_bytes()).unwrap();
-        insecure_endpoints(&metadata, policy).into_iter().map(|endpoint| endpoint.member).collect()
+        insecure_endpoints(&metadata, &policy.into()).into_iter().map(|endpoint| endpoint.member).collect()
     }
 
-    /// G9: every endpoint counts, also those that this workspace does not use.
+    /// G9: every endpoint is checked, including those that this workspace does not use.
     #[test]
     fn an_http_endpoint_in_any_member_is_found() {
         for member in [
@@ -86,29 +87,29 @@ mod tests {
         ] {
             for policy in [UrlPolicy::Operator, PUBLIC, LOOPBACK] {
                 let url = "http://auth.example.com/a";
-                assert_eq!(refused(json!({ member: url }), policy), [member], "{policy:?}");
-                assert!(refused(json!({ member: "https://auth.example.com/a" }), policy).is_empty(), "{member}");
+                assert_eq!(insecure(json!({ member: url }), policy), [member], "{policy:?}");
+                assert!(insecure(json!({ member: "https://auth.example.com/a" }), policy).is_empty(), "{member}");
             }
         }
         let aliases = json!({ "mtls_endpoint_aliases": { "token_endpoint": "http://mtls.example.com/" } });
-        assert_eq!(refused(aliases, PUBLIC), ["mtls_endpoint_aliases.token_endpoint"]);
+        assert_eq!(insecure(aliases, PUBLIC), ["mtls_endpoint_aliases.token_endpoint"]);
         let several = json!({ "token_endpoint": "http://a.example/", "userinfo_endpoint": "file:///etc/passwd" });
-        assert_eq!(refused(several, PUBLIC), ["token_endpoint", "userinfo_endpoint"]);
+        assert_eq!(insecure(several, PUBLIC), ["token_endpoint", "userinfo_endpoint"]);
     }
 
-    /// G6, G9: http to loopback is fine where the policy allows loopback.
+    /// G6, G9: http to loopback is accepted if the policy allows loopback.
     #[test]
-    fn http_to_loopback_is_the_policys_decision() {
+    fn the_policy_decides_on_http_to_loopback() {
         for url in ["http://127.0.0.1:9/token", "http://localhost/token", "http://[::1]/token"] {
             for (policy, is_fine) in [(UrlPolicy::Operator, true), (LOOPBACK, true), (PUBLIC, false)] {
-                assert_eq!(refused(json!({ "token_endpoint": url }), policy).is_empty(), is_fine, "{url} {policy:?}");
+                assert_eq!(insecure(json!({ "token_endpoint": url }), policy).is_empty(), is_fine, "{url} {policy:?}");
             }
         }
     }
 
-    /// What no client calls is passed over.
+    /// Members that no client requests are ignored.
     #[test]
-    fn pages_and_values_that_are_not_urls_are_passed_over() {
+    fn pages_and_values_that_are_not_urls_are_ignored() {
         let members = json!({
             "op_tos_uri": "http://auth.example.com/terms",
             "service_documentation": "http://auth.example.com/docs",
@@ -118,6 +119,6 @@ mod tests {
             "mtls_endpoint_aliases": ["http://a.example/"],
             "introspection_endpoint": "https://10.0.0.1/introspect",
         });
-        assert!(refused(members, PUBLIC).is_empty());
+        assert!(insecure(members, PUBLIC).is_empty());
     }
 }

@@ -1,8 +1,11 @@
+//! Tests of discovery.
+
 use std::{collections::HashMap, sync::Mutex};
 
 use http::HeaderMap;
 
 use super::*;
+use crate::UrlPolicy;
 use crate::{BoxFuture, FetchError, FetchResponse, NetworkFailure};
 
 const ASKED: &str = "https://mcp.example.com/mcp";
@@ -10,7 +13,7 @@ const CHALLENGED: &str = "https://mcp.example.com/meta";
 const PATH_FORM: &str = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
 const ROOT_FORM: &str = "https://mcp.example.com/.well-known/oauth-protected-resource";
 
-/// Answers by URL, 404 for all others, and notes what it was asked.
+/// Responds by URL, or with 404, and records the requests.
 #[derive(Default)]
 struct Script {
     answers: HashMap<&'static str, Result<(u16, String), FetchError>>,
@@ -70,7 +73,7 @@ async fn server(script: &Arc<Script>, issuer: &str) -> Result<AuthorizationServe
     Discovery::new(script.clone(), UrlPolicy::Operator).authorization_server(&issuer).await
 }
 
-/// G1: the challenge's URL comes first, and is enough.
+/// G1: the challenge's URL is used first and is sufficient.
 #[tokio::test]
 async fn the_challenge_comes_first() {
     let script = Script::new([(CHALLENGED, prm(ASKED)), (PATH_FORM, down())]);
@@ -79,7 +82,8 @@ async fn the_challenge_comes_first() {
     assert_eq!(script.urls(), [CHALLENGED]);
 }
 
-/// G1: without a challenge, or when its URL has nothing, the path form comes before the root form.
+/// G1: without usable metadata at the challenge's URL, the well-known URL with the path is tried before the one
+/// without.
 #[tokio::test]
 async fn the_path_form_comes_before_the_root_form() {
     let script = Script::new([(ROOT_FORM, prm(ASKED))]);
@@ -93,7 +97,7 @@ async fn the_path_form_comes_before_the_root_form() {
     assert_eq!(script.urls(), [PATH_FORM]);
 }
 
-/// G1: nothing anywhere: configured values, or an error that lists every URL with its outcome.
+/// G1: configured metadata is used last. Otherwise the error lists every URL and its outcome.
 #[tokio::test]
 async fn configured_values_come_last() {
     let script = Script::new([(PATH_FORM, Ok((200, "<html>".into()))), (CHALLENGED, Ok((302, String::new())))]);
@@ -111,7 +115,7 @@ async fn configured_values_come_last() {
 }
 
 #[tokio::test]
-async fn a_challenge_with_a_relative_url_is_passed_over() {
+async fn a_relative_url_in_a_challenge_is_skipped() {
     let mut challenge = challenge();
     challenge.resource_metadata = Some("/meta".into());
     let script = Script::new([]);
@@ -120,9 +124,9 @@ async fn a_challenge_with_a_relative_url_is_passed_over() {
     assert_eq!(script.urls(), [PATH_FORM, ROOT_FORM]);
 }
 
-/// G1, G3: a 5xx, a failed fetch, or JSON that is no metadata ends the search.
+/// G1, G3: a 5xx status, a failed request or a JSON document that is not metadata ends the search.
 #[tokio::test]
-async fn trouble_ends_the_search_for_a_resource() {
+async fn errors_end_the_search_for_a_resource() {
     for (trouble, code) in [
         (Ok((503, String::new())), "discovery.server_error"),
         (down(), "fetch.connect"),
@@ -135,9 +139,9 @@ async fn trouble_ends_the_search_for_a_resource() {
     }
 }
 
-/// G2: metadata of another resource is refused, wherever it was found.
+/// G2: metadata of another resource is rejected from every source.
 #[tokio::test]
-async fn anothers_metadata_is_refused() {
+async fn metadata_of_another_resource_is_rejected() {
     for place in [CHALLENGED, PATH_FORM, ROOT_FORM] {
         let script = Script::new([(place, prm("https://mcp.example.com/other"))]);
         let error = resource(&script, Some(&challenge())).await.unwrap_err();
@@ -150,9 +154,9 @@ async fn anothers_metadata_is_refused() {
     assert_eq!(error.code(), "discovery.resource_mismatch");
 }
 
-/// J2: neither the query that was asked with nor the one that a peer wrote is in the error.
+/// J2: the error contains no query.
 #[tokio::test]
-async fn a_mismatch_shows_no_query() {
+async fn a_mismatch_contains_no_query() {
     let asked = Url::parse("https://mcp.example.com/mcp?key=canary").unwrap();
     let script = Script::new([(ROOT_FORM, prm("https://mcp.example.com/other?key=canary"))]);
     let chain = Discovery::new(script, UrlPolicy::peer_of(&asked));
@@ -161,7 +165,7 @@ async fn a_mismatch_shows_no_query() {
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
 }
 
-/// G3: the order for an issuer with a path, each place passed over on 4xx or what is not JSON.
+/// G3: the order of the URLs for an issuer with a path. 4xx statuses and other content than JSON are skipped.
 #[tokio::test]
 async fn the_order_for_an_issuer_with_a_path() {
     const PLACES: [&str; 3] = [
@@ -181,7 +185,7 @@ async fn the_order_for_an_issuer_with_a_path() {
     assert_eq!(attempts.iter().count(), 3);
 }
 
-/// G3: the order for an issuer without a path.
+/// G3: the order of the URLs for an issuer without a path.
 #[tokio::test]
 async fn the_order_for_an_issuer_without_a_path() {
     for issuer in ["https://auth.example.com", "https://auth.example.com/"] {
@@ -192,9 +196,9 @@ async fn the_order_for_an_issuer_without_a_path() {
     }
 }
 
-/// G3: a network error or a 5xx ends the search with that error.
+/// G3: a network error or a 5xx status ends the search.
 #[tokio::test]
-async fn trouble_ends_the_search_for_a_server() {
+async fn errors_end_the_search_for_a_server() {
     for (trouble, code) in [(down(), "fetch.connect"), (Ok((500, "{}".into())), "discovery.server_error")] {
         let script = Script::new([
             ("https://auth.example.com/.well-known/oauth-authorization-server", trouble),
@@ -205,9 +209,9 @@ async fn trouble_ends_the_search_for_a_server() {
     }
 }
 
-/// G4: another issuer in the document is refused finally, look-alikes included.
+/// G4: a document of another issuer, even a similar one, ends the search.
 #[tokio::test]
-async fn another_issuer_is_refused_finally() {
+async fn another_issuer_ends_the_search() {
     for found in [
         "https://auth.example.com/",
         "https://AUTH.example.com",
@@ -224,9 +228,9 @@ async fn another_issuer_is_refused_finally() {
     }
 }
 
-/// G6, G8: every fetch carries the chain's policy; every field of the document can be read.
+/// G6, G8: every request has the policy of the discovery, and all fields of the document are available.
 #[tokio::test]
-async fn every_field_is_read_under_the_policy() {
+async fn requests_have_the_policy() {
     let document = r#"{"issuer":"https://auth.example.com","authorization_endpoint":"https://auth.example.com/a",
         "token_endpoint":"https://auth.example.com/t","registration_endpoint":"https://auth.example.com/r",
         "introspection_endpoint":"https://auth.example.com/i","response_types_supported":["code"]}"#;
@@ -244,9 +248,9 @@ async fn every_field_is_read_under_the_policy() {
     assert_eq!(script.asked.lock().unwrap()[0].1, UrlPolicy::Operator);
 }
 
-/// G9: metadata with one insecure endpoint is refused as a whole, for every purpose of the endpoint; the search ends.
+/// G9: metadata with an insecure endpoint of any purpose is rejected, and the search ends.
 #[tokio::test]
-async fn insecure_endpoints_are_refused_at_discovery() {
+async fn insecure_endpoints_are_rejected() {
     const FIRST: &str = "https://auth.example.com/.well-known/oauth-authorization-server";
     const SECOND: &str = "https://auth.example.com/.well-known/openid-configuration";
     for member in ["token_endpoint", "introspection_endpoint", "jwks_uri", "device_authorization_endpoint"] {
@@ -267,7 +271,7 @@ async fn insecure_endpoints_are_refused_at_discovery() {
     }
 }
 
-/// J8: the name of an endpoint that a server makes up is escaped and bounded.
+/// J8: the name of an insecure endpoint is escaped and truncated.
 #[tokio::test]
 async fn the_name_of_an_insecure_endpoint_is_escaped() {
     const FIRST: &str = "https://auth.example.com/.well-known/oauth-authorization-server";

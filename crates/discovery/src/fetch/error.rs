@@ -24,7 +24,7 @@ pub enum FetchError {
     #[error(transparent)]
     Network(NetworkError),
     /// The fetcher's settings cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Settings(#[from] FetchSettingsError),
 }
 
@@ -50,18 +50,40 @@ impl FetchError {
 #[derive(Clone)]
 pub struct NetworkError {
     failure: NetworkFailure,
+    certificate: Option<CertificateProblem>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl NetworkError {
     /// Creates an error without a cause.
     pub fn new(failure: NetworkFailure) -> Self {
-        Self { failure, cause: None }
+        Self { failure, certificate: None, cause: None }
     }
 
     /// Creates an error with a cause, which must not contain the URL.
     pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
-        Self { failure, cause: Some(Arc::new(cause)) }
+        Self { failure, certificate: None, cause: Some(Arc::new(cause)) }
+    }
+
+    /// Adds the problem of the peer's certificate.
+    #[must_use]
+    pub fn with_certificate_problem(mut self, problem: CertificateProblem) -> Self {
+        self.certificate = Some(problem);
+        self
+    }
+
+    /// Returns the failure of the same request through a proxy: a failure before the TLS handshake is the proxy's.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn through_proxy(mut self) -> Self {
+        if matches!(self.failure, NetworkFailure::Resolve | NetworkFailure::Connect) {
+            self.failure = NetworkFailure::Proxy;
+        }
+        self
+    }
+
+    /// Returns the problem of the peer's certificate, if that is why the TLS handshake failed.
+    pub fn certificate_problem(&self) -> Option<CertificateProblem> {
+        self.certificate
     }
 
     /// Returns the step that failed.
@@ -88,6 +110,22 @@ impl Error for NetworkError {
     }
 }
 
+/// Why a peer's certificate was rejected (RFC 5280 section 6, RFC 9525).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CertificateProblem {
+    /// Its issuer is not trusted, or an intermediate certificate is missing.
+    UnknownIssuer,
+    /// It has expired.
+    Expired,
+    /// It is not valid yet.
+    NotYetValid,
+    /// It is for other names than the URL's host.
+    WrongName,
+    /// Another problem, such as a revoked certificate.
+    Other,
+}
+
 /// The step of a network request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -98,6 +136,9 @@ pub enum NetworkFailure {
     /// No address accepted the connection.
     #[error("cannot connect")]
     Connect,
+    /// The egress proxy cannot be reached, or it did not connect to the host.
+    #[error("the proxy cannot be reached, or it refused to connect to the host")]
+    Proxy,
     /// The TLS handshake failed, for example because of the certificate.
     #[error("the TLS handshake failed")]
     Tls,
@@ -112,6 +153,7 @@ impl NetworkFailure {
         match self {
             Self::Resolve => "fetch.resolve",
             Self::Connect => "fetch.connect",
+            Self::Proxy => "fetch.proxy",
             Self::Tls => "fetch.tls",
             Self::Interrupted => "fetch.interrupted",
         }
@@ -139,6 +181,12 @@ pub enum FetchSettingsError {
     /// The proxy URL is not an http or https URL with a host.
     #[error("the proxy is not an http or https URL with a host")]
     Proxy,
+    /// An environment variable does not contain the URL of a supported proxy. The first request that needs the proxy fails.
+    #[error("{variable} is not an http or https URL with a host; correct it, or list the host in NO_PROXY")]
+    ProxyVariable {
+        /// The variable.
+        variable: &'static str,
+    },
     /// The user agent is not a valid header value.
     #[error("the user agent has characters that a header cannot contain")]
     UserAgent,

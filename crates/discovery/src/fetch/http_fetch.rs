@@ -5,13 +5,15 @@ use std::{error::Error, fmt, io, path::PathBuf, sync::OnceLock};
 use bytes::Bytes;
 use http::HeaderValue;
 use reqwest::{Client, Proxy, Response, redirect};
+use rustls::CertificateError;
 use tokio::time::timeout;
 use url::Url;
 
 use super::{
     BoxFuture, Fetch,
-    error::{FetchError, FetchSettingsError, NetworkError, NetworkFailure},
+    error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure},
     pool_key::PoolKey,
+    proxy::{self, Proxies},
     request::FetchRequest,
     resolver::{self, FilteringResolver, Lookup, NoAddress},
     response::{BodyStream, FetchResponse, OpenResponse},
@@ -20,16 +22,19 @@ use super::{
 };
 use crate::url_policy::UrlPolicyError;
 
-/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment and
-/// sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
+/// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment
+/// and sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct FetchSettings {
     /// A PEM file of certificates that are trusted in addition to the system's, for
-    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) only.
+    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin) only.
     pub ca_file: Option<PathBuf>,
-    /// The egress proxy, for [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and hosts other than loopback only. Default:
-    /// `HTTPS_PROXY` and `NO_PROXY` of the environment.
+    /// The egress proxy, an `http` or `https` URL, for all hosts other than loopback. It resolves the names
+    /// ([`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied)).
+    ///
+    /// Default: the environment, as for curl. The first non-empty variable of `https_proxy`, `HTTPS_PROXY`, `all_proxy` and
+    /// `ALL_PROXY` contains the URL, and `no_proxy` or `NO_PROXY` the hosts that are requested without the proxy.
     pub proxy: Option<Url>,
     /// The `User-Agent` header.
     pub user_agent: Option<String>,
@@ -47,11 +52,12 @@ impl fmt::Debug for FetchSettings {
 
 /// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
 ///
-/// Connections are pooled, but not shared between policies. They depend on the runtime that opened them, so use one value
-/// with one long-lived runtime only. The system's trusted certificates are read by the first `https` fetch.
+/// Connections are pooled, but not shared between policies. They depend on the runtime that opened them, so use one
+/// value with one long-lived runtime only. The system's trusted certificates are read by the first `https` fetch.
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,
+    proxies: Proxies,
     lookup: Lookup,
     clients: [OnceLock<Client>; PoolKey::COUNT],
 }
@@ -60,17 +66,22 @@ impl HttpFetch {
     /// Creates a fetcher. Nothing is sent.
     ///
     /// # Errors
-    /// Fails with [`FetchError::Settings`] if the CA file has no usable certificate, the proxy is not an `http` or `https` URL,
-    /// or the user agent is not a valid header value.
+    /// Fails with [`FetchError::Settings`] if the CA file has no usable certificate, the proxy is not an `http` or
+    /// `https` URL, or the user agent is not a valid header value.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
-        if settings.proxy.as_ref().is_some_and(|proxy| !matches!(proxy.scheme(), "http" | "https")) {
+        if settings.proxy.as_ref().is_some_and(|proxy| !proxy::is_supported(proxy)) {
             return Err(FetchSettingsError::Proxy.into());
         }
         if settings.user_agent.as_deref().is_some_and(|agent| HeaderValue::from_str(agent).is_err()) {
             return Err(FetchSettingsError::UserAgent.into());
         }
-        Ok(Self { settings, tls, lookup: resolver::system, clients: [const { OnceLock::new() }; PoolKey::COUNT] })
+        let proxies = match &settings.proxy {
+            Some(proxy) => Proxies::fixed(proxy.clone()),
+            None => Proxies::from_variables(|name| std::env::var(name).ok()),
+        };
+        let clients = [const { OnceLock::new() }; PoolKey::COUNT];
+        Ok(Self { settings, tls, proxies, lookup: resolver::system, clients })
     }
 
     fn client(&self, key: PoolKey) -> Result<Client, FetchError> {
@@ -89,26 +100,32 @@ impl HttpFetch {
             .dns_resolver(FilteringResolver::new(key.policy(), self.lookup))
             .redirect(redirect::Policy::none())
             .referer(false)
-            .user_agent(agent);
-        match (&self.settings.proxy, key) {
-            (Some(proxy), PoolKey::Operator) => {
-                builder = builder.proxy(Proxy::all(proxy.clone()).map_err(|_| FetchSettingsError::Proxy)?);
-            }
-            (None, PoolKey::Operator) => {}
-            _ => builder = builder.no_proxy(),
+            .user_agent(agent)
+            // `Proxies` reads the environment.
+            .no_proxy();
+        if let PoolKey::Proxied { .. } = key {
+            builder = builder.proxy(Proxy::all(self.proxies.url()?.clone()).map_err(|_| FetchSettingsError::Proxy)?);
         }
         builder.build().map_err(classify)
     }
 
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
         request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
-        let client = self.client(PoolKey::of(request.policy, &request.url))?;
+        let key = PoolKey::of(request.policy, &request.url, &self.proxies);
+        let is_proxied = matches!(key, PoolKey::Proxied { .. });
+        if is_proxied {
+            request.policy.check_proxied(&request.url).map_err(FetchError::UrlPolicy)?;
+        }
+        let client = self.client(key)?;
         let mut outgoing = reqwest::Request::new(request.method, request.url);
         *outgoing.headers_mut() = request.headers;
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.into());
         }
-        client.execute(outgoing).await.map_err(classify)
+        client.execute(outgoing).await.map_err(|error| match classify(error) {
+            FetchError::Network(error) if is_proxied => FetchError::Network(error.through_proxy()),
+            other => other,
+        })
     }
 
     async fn send_and_read(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
@@ -172,6 +189,7 @@ fn classify(error: reqwest::Error) -> FetchError {
     // The query of the URL must not appear in errors.
     let error = error.without_url();
     let mut failure = if error.is_connect() { NetworkFailure::Connect } else { NetworkFailure::Interrupted };
+    let mut certificate = None;
     let mut source = error.source();
     while let Some(cause) = source {
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -179,12 +197,30 @@ fn classify(error: reqwest::Error) -> FetchError {
             return FetchError::UrlPolicy(*error);
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
-        } else if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+        } else if let Some(tls) = cause.downcast_ref().or_else(|| inner?.downcast_ref()) {
             failure = NetworkFailure::Tls;
+            certificate = certificate_problem(tls);
         }
         source = cause.source();
     }
-    FetchError::Network(NetworkError::caused_by(failure, error))
+    let error = NetworkError::caused_by(failure, error);
+    FetchError::Network(match certificate {
+        Some(problem) => error.with_certificate_problem(problem),
+        None => error,
+    })
+}
+
+fn certificate_problem(error: &rustls::Error) -> Option<CertificateProblem> {
+    let rustls::Error::InvalidCertificate(error) = error else { return None };
+    Some(match error {
+        CertificateError::UnknownIssuer => CertificateProblem::UnknownIssuer,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateProblem::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => CertificateProblem::NotYetValid,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            CertificateProblem::WrongName
+        }
+        _ => CertificateProblem::Other,
+    })
 }
 
 #[cfg(test)]

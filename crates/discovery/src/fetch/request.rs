@@ -55,7 +55,8 @@ impl FetchRequest {
 
     /// Creates a POST request with form fields (`application/x-www-form-urlencoded`) for JSON.
     ///
-    /// The body may contain tokens and secrets, so its memory is wiped on drop. The buffers of the connection are not wiped.
+    /// The body may contain tokens and secrets, so its memory is wiped on drop. The buffers of the connection are not
+    /// wiped.
     pub fn post_form<'a>(url: Url, fields: impl IntoIterator<Item = (&'a str, &'a str)>, policy: UrlPolicy) -> Self {
         let fields: Vec<(&str, &str)> = fields.into_iter().collect();
         // A byte is encoded in at most three bytes. A buffer that does not grow leaves no copies in memory.

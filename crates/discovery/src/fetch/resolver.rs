@@ -16,8 +16,8 @@ pub(crate) fn system(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAd
     Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
 }
 
-/// A resolver that removes the addresses that the policy forbids. The connection uses the remaining addresses, so a name
-/// cannot resolve to another address after the check.
+/// A resolver that removes the addresses that the policy forbids. The connection uses the remaining addresses, so a
+/// name cannot resolve to another address after the check.
 pub(crate) struct FilteringResolver {
     policy: UrlPolicy,
     lookup: Lookup,

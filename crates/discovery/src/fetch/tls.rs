@@ -20,8 +20,8 @@ use super::{error::FetchSettingsError, pool_key::PoolKey};
 pub(crate) struct Tls {
     provider: Arc<CryptoProvider>,
     own: Vec<CertificateDer<'static>>,
-    operator: OnceLock<Arc<Verifier>>,
-    peer: OnceLock<Arc<Verifier>>,
+    with_ca_file: OnceLock<Arc<Verifier>>,
+    without_ca_file: OnceLock<Arc<Verifier>>,
 }
 
 impl Tls {
@@ -29,8 +29,8 @@ impl Tls {
         Ok(Self {
             provider: Arc::new(rustls::crypto::ring::default_provider()),
             own: ca_file.map(certificates).transpose()?.unwrap_or_default(),
-            operator: OnceLock::new(),
-            peer: OnceLock::new(),
+            with_ca_file: OnceLock::new(),
+            without_ca_file: OnceLock::new(),
         })
     }
 
@@ -42,8 +42,8 @@ impl Tls {
             PoolKey::Plain => {
                 return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
             }
-            PoolKey::OperatorLoopback | PoolKey::Operator => self.verifier(&self.operator, &self.own)?,
-            PoolKey::Peer { .. } => self.verifier(&self.peer, &[])?,
+            _ if key.trusts_ca_file() => self.verifier(&self.with_ca_file, &self.own)?,
+            _ => self.verifier(&self.without_ca_file, &[])?,
         };
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

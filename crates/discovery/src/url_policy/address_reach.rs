@@ -11,8 +11,11 @@ pub(crate) enum Reach {
     Loopback,
     /// This site: RFC 1918, unique-local and shared addresses.
     Private,
-    /// Link-local, multicast, unspecified, documentation and reserved addresses, and cloud metadata services. They never host
-    /// metadata documents.
+    /// This network segment only. Cloud metadata services have such addresses.
+    LinkLocal,
+    /// The other addresses of cloud metadata services.
+    CloudMetadata,
+    /// Multicast, unspecified, documentation and reserved addresses. They never host metadata documents.
     Special,
 }
 
@@ -25,9 +28,10 @@ pub(crate) fn reach(address: IpAddr) -> Reach {
 }
 
 /// Cloud metadata services outside the special ranges.
-const METADATA_V4: [Ipv4Addr; 2] = [
+const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(100, 100, 100, 200), // Alibaba Cloud
     Ipv4Addr::new(168, 63, 129, 16),   // Azure
+    Ipv4Addr::new(192, 0, 0, 192),     // Oracle Cloud
 ];
 const METADATA_V6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254), // AWS
@@ -36,13 +40,13 @@ const METADATA_V6: [Ipv6Addr; 2] = [
 
 fn reach_v4(address: Ipv4Addr) -> Reach {
     if METADATA_V4.contains(&address) {
-        return Reach::Special;
+        return Reach::CloudMetadata;
     }
     match address.octets() {
         [127, ..] => Reach::Loopback,
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => Reach::Private,
+        [169, 254, ..] => Reach::LinkLocal,
         [0, ..]
-        | [169, 254, ..]
         | [192, 0, 0, _]
         | [192, 0, 2, _]
         | [192, 88, 99, _]
@@ -59,13 +63,14 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
         return Reach::Loopback;
     }
     if METADATA_V6.contains(&address) {
-        return Reach::Special;
+        return Reach::CloudMetadata;
     }
     if let Some(embedded) = embedded_v4(address) {
         return reach_v4(embedded);
     }
     match address.segments() {
         [0xfc00..=0xfdff, ..] => Reach::Private,
+        [0xfe80..=0xfebf, ..] => Reach::LinkLocal,
         // Teredo and other IETF protocol assignments, and the two documentation ranges.
         [0x2001, 0x0000..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => Reach::Special,
         [0x2000..=0x3fff, ..] => Reach::Public,

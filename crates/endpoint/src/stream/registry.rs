@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use http::{Extensions, HeaderMap, header::CONTENT_LENGTH};
@@ -60,6 +61,9 @@ pub(crate) struct StreamOrigin<'a> {
 }
 
 impl StreamRegistry {
+    /// How often [`sweep`](Self::sweep) should be called: 500 ms.
+    pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+
     /// Returns an empty registry. `clock` determines when tokens expire.
     pub fn new(clock: Arc<dyn Clock>, observer: Arc<dyn StreamObserver>) -> Self {
         let is_draining = AtomicBool::new(false);

@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// L1: nor can it set an element or a member of such a parameter, in the notation of any common server.
+    /// L1: a client cannot set an element or a member of such a parameter in the notation of any common server.
     #[test]
     fn elements_and_members_are_removed() {
         for parameter in [

@@ -23,7 +23,7 @@ struct Counter {
     pools: Mutex<Vec<Weak<dyn IdleConnections>>>,
 }
 
-/// Idle connections that can be closed for the sake of a new one.
+/// Idle connections that can be closed to make capacity for a new one.
 pub(super) trait IdleConnections: Send + Sync {
     /// Closes the connection that has been idle longest, if any, and returns its permit.
     fn close_oldest(&self) -> Option<ConnectionPermit>;

@@ -115,7 +115,7 @@ const TABLE: &[Row] = &[
     prefix("x-webauth-"),                 // Grafana, Gitea: X-WEBAUTH-USER
 ];
 
-/// Whether a header of this name, in lower case, speaks for the client.
+/// Returns whether a header with this lower-case name asserts the client's address, identity or certificate.
 pub(super) fn asserts_client(name: &str) -> bool {
     // Names that begin with the same prefix are neighbours in byte order, so the last row that is not greater decides.
     let after = TABLE.partition_point(|row| row.name <= name);
@@ -126,8 +126,8 @@ pub(super) fn asserts_client(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// L8: the search by halves finds what a search through all rows finds: the rows are sorted, and none hides behind a
-    /// prefix.
+    /// L8: binary search finds the same row as a search through all rows: the rows are sorted, and no prefix covers
+    /// another row.
     #[test]
     fn the_table_is_sorted() {
         for pair in TABLE.windows(2) {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// L8: the headers that common proxies set, and none that clients set for themselves.
+    /// L8: the table has the headers that common proxies set, and none that clients set themselves.
     #[test]
     fn which_headers_assert_the_client() {
         for name in [

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{error::UpstreamSettingsError, hop_by_hop::is_hop_by_hop};
 
-/// Checks that all listed headers may be forwarded from clients. The error names the first that may not, with the reason.
+/// Checks that all listed headers may be forwarded from clients. The error names the first that cannot, with the
+/// reason.
 pub(super) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result<(), UpstreamSettingsError> {
     for name in names {
         let is_identity =

@@ -106,6 +106,8 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
         IdentitySource::Subject => identity.subject.map(encode),
         IdentitySource::Client => identity.client.map(encode),
         IdentitySource::Scope if identity.scopes.is_empty() => None,
+        // Of the characters in scope names, only `%` is encoded.
+        IdentitySource::Scope if !identity.scopes.as_str().contains('%') => Some(identity.scopes.as_str().into()),
         IdentitySource::Scope => Some(join(identity.scopes.iter().map(encode)).into()),
         IdentitySource::Claim(path) => identity.claims.claim(path).and_then(claim_value),
     }

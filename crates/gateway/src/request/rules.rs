@@ -111,7 +111,7 @@ impl ForwardingRules {
         }
     }
 
-    /// Whether the header is removed. Answers for the most common names at once, as [`Self::is_removed_by_rule`] would.
+    /// Whether the header is removed. The most common names are decided first, as [`Self::is_removed_by_rule`] would.
     fn is_removed(&self, name: &str) -> bool {
         match name {
             "authorization" | "content-length" | "content-type" | "host" | "x-request-id" => true,

@@ -89,7 +89,8 @@ impl UpstreamFailure {
         }
     }
 
-    /// The response to the client: a generic text, as a JSON-RPC error if the request is a POST. It does not tell the reason.
+    /// The response to the client: a generic text, as a JSON-RPC error if the request is a POST. It does not contain
+    /// the reason.
     pub(crate) fn response(&self, is_post: bool) -> Response<UpstreamBody> {
         let (text, json) = match self.status() {
             StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, TIMEOUT_JSON),

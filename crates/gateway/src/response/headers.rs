@@ -16,9 +16,9 @@ const NO: HeaderValue = HeaderValue::from_static("no");
 /// Checks that a response with this status may be forwarded to the client.
 pub(crate) fn check_status(status: StatusCode, headers: &HeaderMap, target: &Target) -> Result<(), UpstreamFailure> {
     match status {
-        // To the client, these would concern its own token.
+        // The client would relate these to its own token.
         StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(UpstreamFailure::Unauthorized),
-        // `Upgrade` is not forwarded, so that no client has asked for it.
+        // `Upgrade` is not forwarded, so no client requested it.
         StatusCode::SWITCHING_PROTOCOLS => Err(UpstreamFailure::SwitchingProtocols),
         StatusCode::NOT_MODIFIED => Ok(()),
         // `Location` is an address of the internal network, where a client would bypass the gateway.

@@ -1,4 +1,4 @@
-//! The time limit of requests that wait for the head of a response: one list and one timer for all of a worker.
+//! The deadlines of requests that wait for the head of a response: one list and one timer per worker.
 
 use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -8,50 +8,50 @@ use std::{
 
 use tokio::{runtime::Handle, time::sleep};
 
-/// The list is looked through at most so often.
+/// The maximum time between two checks of the list.
 const MAX_PERIOD: Duration = Duration::from_secs(1);
-/// A limit is this many periods at least: what is waited for beyond it is a part of it.
+/// The minimum number of periods in a limit. It bounds the delay of a deadline to a part of the limit.
 const MIN_PERIODS: u32 = 4;
-/// No slot.
+/// The index that stands for no slot.
 const NONE: usize = usize::MAX;
 
-/// The requests of one worker that wait for the head of a response, in the order of their deadlines, which is that of
-/// their arrival, since all have the same limit.
+/// The requests of one worker that wait for the head of a response. All have the same limit, so the order of their
+/// arrival is the order of their deadlines.
 ///
-/// A request takes a slot of memory that is used again, and no timer: one task counts periods while there are requests,
-/// and wakes those that are overdue. A deadline is met up to one period late.
+/// A request has a reusable slot and no timer of its own: while there are requests, one task counts periods and wakes
+/// the requests that are overdue. A request is woken up to one period after its deadline.
 pub(crate) struct Deadlines(Arc<Mutex<List>>);
 
 struct List {
     slots: Vec<Slot>,
-    /// The first unused slot; `next` leads to the others.
+    /// The first unused slot. `next` links it to the others.
     free: usize,
-    /// The request that waits longest, and the one that came last.
+    /// The slots of the oldest and of the newest request.
     first: usize,
     last: usize,
-    /// Periods since the start.
+    /// The number of periods since the start.
     now: u64,
     period: Duration,
     /// The limit in periods.
     limit: u64,
-    /// Whether a task counts periods.
+    /// Whether a task counts the periods.
     is_counted: bool,
 }
 
 struct Slot {
-    /// Empty when the slot is unused, and once its request is overdue.
+    /// `None` if the slot is unused or its request is overdue.
     waker: Option<Waker>,
     due: u64,
     previous: usize,
     next: usize,
 }
 
-/// A request's slot. Its owner gives it back with [`Deadlines::remove`].
+/// The slot of a request. Its owner returns it with [`Deadlines::remove`].
 #[derive(Debug)]
 pub(crate) struct Waiting(usize);
 
 impl Deadlines {
-    /// A list for requests that may wait this long.
+    /// Creates a list for requests with this time limit.
     pub(crate) fn new(limit: Duration) -> Self {
         let period = (limit / MIN_PERIODS).clamp(Duration::from_millis(1), MAX_PERIOD);
         let periods = limit.as_nanos().div_ceil(period.as_nanos());
@@ -62,14 +62,13 @@ impl Deadlines {
             last: NONE,
             now: 0,
             period,
-            // The present period has begun already.
+            // The current period has already begun.
             limit: u64::try_from(periods).unwrap_or(u64::MAX).saturating_add(1),
             is_counted: false,
         })))
     }
 
-    /// Whether the request is overdue. Otherwise its task is woken when it is; `waiting` is its slot, which it gets with
-    /// the first call.
+    /// Completes when the request is overdue. The first call assigns the request's slot to `waiting`.
     pub(crate) fn poll_overdue(&self, waiting: &mut Option<Waiting>, cx: &Context<'_>) -> Poll<()> {
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match waiting {
@@ -90,7 +89,7 @@ impl Deadlines {
         }
     }
 
-    /// Takes a request from the list, if it is there.
+    /// Removes a request from the list, if it has a slot.
     pub(crate) fn remove(&self, waiting: &mut Option<Waiting>) {
         if let Some(Waiting(slot)) = waiting.take() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(slot);
@@ -141,7 +140,7 @@ impl List {
         }
     }
 
-    /// Takes the request that waits longest from the list when it is overdue. It keeps its slot.
+    /// Removes the oldest request from the list if it is overdue, and returns its waker. The request keeps its slot.
     fn take_overdue(&mut self) -> Option<Waker> {
         let first = self.slots.get_mut(self.first).filter(|slot| slot.due <= self.now)?;
         let waker = first.waker.take();
@@ -150,7 +149,7 @@ impl List {
     }
 }
 
-/// Starts the task that counts the periods of a list while there are requests in it. Whether there is a runtime for it.
+/// Starts the task that counts the periods of a list while it has requests. Returns whether there is a runtime for it.
 fn count_periods(list: &Arc<Mutex<List>>, period: Duration) -> bool {
     let Ok(runtime) = Handle::try_current() else { return false };
     let mut counter = Counter(Arc::downgrade(list));
@@ -165,11 +164,11 @@ fn count_periods(list: &Arc<Mutex<List>>, period: Duration) -> bool {
     true
 }
 
-/// The list whose periods a task counts. When its runtime ends before it is done, the next request starts another task.
+/// The list whose periods a task counts. If the runtime drops the task, the next request starts another one.
 struct Counter(Weak<Mutex<List>>);
 
 impl Counter {
-    /// Counts a period and wakes what is overdue. Whether there is more to count; otherwise this is done.
+    /// Counts a period and wakes the requests that are overdue. Returns false if the list is empty and the task ends.
     fn count(&mut self) -> bool {
         let Some(list) = self.0.upgrade() else { return false };
         let mut locked = list.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,7 +217,7 @@ mod tests {
         }
     }
 
-    /// A request that is told when it is overdue.
+    /// A request whose waker counts its calls.
     struct Request {
         waiting: Option<Waiting>,
         woken: Arc<Woken>,
@@ -249,7 +248,7 @@ mod tests {
         deadlines.0.lock().unwrap().is_counted
     }
 
-    /// Lets time pass in small steps, so that the task that counts sees each period.
+    /// Advances the time in small steps, so that the counting task runs in each period.
     async fn pass(time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -277,7 +276,7 @@ mod tests {
         }
     }
 
-    /// L9: what has its response in time is not woken, and its slot is used again.
+    /// L9: a request whose response arrives in time is not woken, and its slot is reused.
     #[tokio::test(start_paused = true)]
     async fn answered_requests_leave_the_list() {
         let deadlines = Deadlines::new(LIMIT);
@@ -290,15 +289,15 @@ mod tests {
         }
         assert_eq!(slots(&deadlines), 2);
         pass(LIMIT).await;
-        assert!(!is_counted(&deadlines), "nothing runs while nothing waits");
+        assert!(!is_counted(&deadlines), "the task ends when the list is empty");
         let late = Request::start(&deadlines);
         pass(LIMIT + MAX_PERIOD * 2).await;
         assert!(late.was_woken());
     }
 
-    /// L9: a list whose task ended with its runtime is counted again by the next one.
+    /// L9: if a task ends with its runtime, the next request starts another one.
     #[test]
-    fn runtimes_may_end() {
+    fn the_task_is_restarted_on_another_runtime() {
         let runtime =
             || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let deadlines = Deadlines::new(LIMIT);
@@ -314,7 +313,7 @@ mod tests {
         });
     }
 
-    /// L9: the shortest limits are met, too.
+    /// L9: short limits are enforced, too.
     #[tokio::test(start_paused = true)]
     async fn short_limits() {
         let deadlines = Deadlines::new(Duration::from_secs(1));
@@ -326,26 +325,26 @@ mod tests {
     }
 
     proptest! {
-        /// L9: requests that stay are woken, and no others, in any order of arrivals and departures.
+        /// L9: exactly the requests that remain are woken, in any order of arrivals and departures.
         #[test]
         fn any_order(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..60)) {
             let deadlines = Deadlines::new(LIMIT);
-            let mut held: Vec<Request> = Vec::new();
-            let mut gone = Vec::new();
-            for (comes, at) in steps {
-                if comes || held.is_empty() {
-                    held.push(Request::start(&deadlines));
+            let mut waiting: Vec<Request> = Vec::new();
+                        let mut removed = Vec::new();
+                        for (arrives, position) in steps {
+                            if arrives || waiting.is_empty() {
+                                waiting.push(Request::start(&deadlines));
                 } else {
-                    let mut request = held.swap_remove(at % held.len());
+                    let mut request = waiting.swap_remove(position % waiting.len());
                     deadlines.remove(&mut request.waiting);
-                    gone.push(request);
+                    removed.push(request);
                 }
             }
             let mut counter = Counter(Arc::downgrade(&deadlines.0));
             while counter.count() {}
-            prop_assert!(held.iter_mut().all(|request| request.was_woken() && request.is_overdue(&deadlines)));
-            prop_assert!(gone.iter().all(|request| !request.was_woken()));
-            held.iter_mut().for_each(|request| deadlines.remove(&mut request.waiting));
+            prop_assert!(waiting.iter_mut().all(|request| request.was_woken() && request.is_overdue(&deadlines)));
+            prop_assert!(removed.iter().all(|request| !request.was_woken()));
+            waiting.iter_mut().for_each(|request| deadlines.remove(&mut request.waiting));
         }
     }
 }

@@ -139,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_shown_as_it_was_written() {
+    fn a_pattern_is_displayed_as_written() {
         assert_eq!(PathGlob::parse("/a/**").unwrap().as_str(), "/a/**");
     }
 
-    /// B9: what a star and two stars stand for.
+    /// B9: one star matches within a segment, and two stars match any segments.
     #[test]
     fn stars_match_inside_and_across_segments() {
         for (pattern, path) in [
@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// B9: a path that servers read in different ways reaches no rule.
+    /// B9: a path that servers interpret in different ways is ambiguous.
     #[test]
     fn ambiguous_paths_are_detected() {
         for path in [
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// The same question answered by plain recursion.
+    /// The same by recursion.
     fn reference(pattern: &[u8], text: &[u8]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),

@@ -83,7 +83,7 @@ impl ConcurrencyLimiter {
         }
         let mut shard = self.shard(key);
         let in_progress = shard.entry(key).or_default();
-        // An entry that was just made is below the limit, so that none is left behind empty.
+        // A new entry is below the limit, so an error leaves no entry without requests.
         if in_progress.requests >= self.max_requests {
             return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });
         }

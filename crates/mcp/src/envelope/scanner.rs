@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// What of a text is a value, where nothing but white space stands around it.
+    /// Returns the value in a text that has only white space around it.
     fn scanned(text: &str) -> Option<&str> {
         let mut scanner = Scanner::new(text);
         let value = scanner.value(usize::MAX).ok()?;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_escapes_have_the_form_of_the_rfc() {
+    fn numbers_and_escapes_follow_the_rfc() {
         for good in ["0", "-0", "10", "1.50", "1e9", "1E-09", "0.0e+0", r#""\"\\\/\b\f\n\r\t""#, r#""\uD83D\u00e9""#] {
             assert_eq!((scanned(good), by_serde(good)), (Some(good), Some(good)));
         }
@@ -250,16 +250,16 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// F4: what is a JSON text for another reader is one here, and nothing else is.
+        /// F4: the scanner accepts the same texts as `serde_json`.
         #[test]
-        fn texts_of_pieces_are_read_as_serde_json_reads_them(pieces in vec(select(PIECES), 0..12)) {
+        fn the_scanner_agrees_with_serde_json(pieces in vec(select(PIECES), 0..12)) {
             let text = pieces.concat();
             prop_assert_eq!(scanned(&text), by_serde(&text), "{}", text);
         }
 
-        /// F4: the same of texts that are nearly JSON.
+        /// F4: the same for texts that are nearly JSON.
         #[test]
-        fn changed_texts_are_read_as_serde_json_reads_them(at in any::<prop::sample::Index>(), piece in select(PIECES), cut in 0_usize..3) {
+        fn the_scanner_agrees_on_changed_texts(at in any::<prop::sample::Index>(), piece in select(PIECES), cut in 0_usize..3) {
             let text = r#" {"a":[1,-2.5e+7,{"b":"c\"\\\u00e9"},true,false,null],"":{"x":[[],{}]} , "n":0}"#;
             let at = at.index(text.len());
             let changed = format!("{}{piece}{}", &text[..at], &text[(at + cut).min(text.len())..]);

@@ -1,5 +1,7 @@
 //! The decoder of event streams.
 
+use memchr::{memchr, memchr2};
+
 use super::Event;
 
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
@@ -66,7 +68,7 @@ impl Decoder {
                 rest = &rest[1..];
                 continue;
             }
-            let end = rest.iter().position(|b| matches!(b, b'\r' | b'\n'));
+            let end = memchr2(b'\r', b'\n', rest);
             let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
             self.hold(part)?;
             rest = after;
@@ -77,6 +79,11 @@ impl Decoder {
             }
         }
         Ok(events)
+    }
+
+    /// Returns the size of the current event so far, in bytes on the wire.
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     fn hold(&mut self, part: &[u8]) -> Result<(), DecodeError> {
@@ -91,41 +98,40 @@ impl Decoder {
 
     fn end_line(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&line);
-        let text = if std::mem::take(&mut self.at_start) {
-            text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text)
-        } else {
-            &text
-        };
-        let event = if text.is_empty() {
+        let size = line.len();
+        let mut text = into_text(line);
+        if std::mem::take(&mut self.at_start) && text.starts_with(BYTE_ORDER_MARK) {
+            text.drain(..BYTE_ORDER_MARK.len());
+        }
+        if text.is_empty() {
             self.held = 0;
             self.has_data = false;
-            self.fields.take()
-        } else {
-            if !self.field(text) {
-                // Ignored lines do not count.
-                self.held -= line.len();
-            }
-            None
-        };
-        self.line = line;
-        self.line.clear();
-        event
+            return self.fields.take();
+        }
+        if !self.field(text) {
+            // Ignored lines do not count.
+            self.held -= size;
+        }
+        None
     }
 
-    /// Adds a field to the event. Returns false for a comment or an unknown field.
-    fn field(&mut self, line: &str) -> bool {
-        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+    /// Adds a field to the event. Returns false for a comment or an unknown field. The first line of data becomes the
+    /// event's data without a copy.
+    fn field(&mut self, mut line: String) -> bool {
+        let name_end = memchr(b':', line.as_bytes()).unwrap_or(line.len());
+        let value = line.get(name_end + 1..).unwrap_or_default();
         let value = value.strip_prefix(' ').unwrap_or(value);
-        let has_data = self.has_data;
-        match name {
+        match &line[..name_end] {
             "data" => {
                 let fields = self.fields.get_or_insert_default();
-                if has_data {
+                if std::mem::replace(&mut self.has_data, true) {
                     fields.data.push('\n');
+                    fields.data.push_str(value);
+                } else {
+                    let value_start = line.len() - value.len();
+                    line.drain(..value_start);
+                    fields.data = line;
                 }
-                fields.data.push_str(value);
-                self.has_data = true;
             }
             "event" => self.fields.get_or_insert_default().event = Some(value.to_owned()).filter(|v| !v.is_empty()),
             "id" if !value.contains('\0') => self.fields.get_or_insert_default().id = Some(value.to_owned()),
@@ -136,6 +142,11 @@ impl Decoder {
         }
         true
     }
+}
+
+/// Returns the line as text, without a copy if it is UTF-8.
+fn into_text(line: Vec<u8>) -> String {
+    String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
@@ -150,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standards_examples_read_as_it_says() {
+    fn the_examples_of_the_standard() {
         let data = |texts: &[&str]| texts.iter().map(|text| Event::message(*text)).collect::<Vec<_>>();
         assert_eq!(read(&["data: YHOO\ndata: +2\ndata: 10\n\n"]), data(&["YHOO\n+2\n10"]));
         assert_eq!(read(&["data\n\ndata\ndata\n\ndata:"]), data(&["", "\n"]));
@@ -169,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn a_priming_event_comes_out_and_an_unfinished_one_does_not() {
+    fn an_event_with_empty_data_is_returned_and_an_incomplete_one_is_not() {
         assert_eq!(read(&["id: 4\ndata:\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
         assert_eq!(read(&["id: 4\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
         assert_eq!(read(&["\n\n: only a comment\n\nunknown: field\n\n", "data: cut"]), []);
     }
 
     #[test]
-    fn odd_fields_are_ignored() {
+    fn unknown_and_malformed_fields_are_ignored() {
         let events = read(&["\u{FEFF}retry: 1x\nretry: 99999999999999999999999\nid: a\0b\nevent:\ndata: d\n\n"]);
         assert_eq!(events, [Event::message("d")]);
         assert_eq!(read(&["data: a\n\n\u{FEFF}data: b\n\n"]), [Event::message("a")]);
-        assert_eq!(read(&["retry\n\nretry: +5\n\nretry: x\n\nid: a\0b\n\n"]), [], "and make no event");
+        assert_eq!(read(&["retry\n\nretry: +5\n\nretry: x\n\nid: a\0b\n\n"]), [], "ignored fields make no event");
     }
 
     #[test]
@@ -197,6 +208,21 @@ mod tests {
         assert_eq!(DecodeError::EventTooLarge.code(), "stream.event_too_large");
     }
 
+    /// The data of an event uses the buffer of its line.
+    #[test]
+    fn a_large_text_is_stored_once() {
+        let mut decoder = Decoder::new(1 << 20);
+        decoder.push(b"data: ").unwrap();
+        for _ in 0..8 {
+            assert_eq!(decoder.push(&[b'x'; 1 << 16]), Ok(vec![]));
+        }
+        let held = decoder.line.as_ptr();
+        assert_eq!(decoder.held(), 6 + (8 << 16));
+        let events = decoder.push(b"\n\n").unwrap();
+        assert_eq!((events[0].data.len(), events[0].data.as_ptr()), (8 << 16, held));
+        assert_eq!((decoder.held(), decoder.line.capacity()), (0, 0), "no buffer remains");
+    }
+
     #[test]
     fn comments_do_not_use_up_the_limit() {
         let mut decoder = Decoder::new(8);
@@ -206,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_gives_back_no_more_than_it_took() {
+    fn a_comment_releases_only_its_own_size() {
         let mut decoder = Decoder::new(64);
         let comment = [b":".as_slice(), &[0xFF; 30], b"\n"].concat();
         let mut outcome = Ok(vec![]);
@@ -229,7 +255,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_reads_back_however_it_is_cut(events in vec(event(), 0..4), cuts in vec(1_usize..20, 1..8)) {
+        fn encoded_events_can_be_split_anywhere(events in vec(event(), 0..4), cuts in vec(1_usize..20, 1..8)) {
             let stream: String = events.iter().map(|event| event.encode().unwrap()).collect();
             let mut decoder = Decoder::new(4096);
             let (mut read, mut rest) = (Vec::new(), stream.as_bytes());

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_type_or_id_can_begin_a_new_field() {
+    fn neither_type_nor_id_can_start_a_new_field() {
         for bad in ["a\nb", "a\rb", "\n\ndata: x"] {
             let by_type = Event { event: Some(bad.into()), ..Event::default() };
             assert_eq!(by_type.encode(), Err(EncodeError::LineBreakInType));

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     json::{DocumentError, Members, ObjectBuilder},
     secret::Secret,
+    time::numeric_date,
 };
 
 /// A device authorization response (RFC 8628 section 3.2). `Debug` does not print the device code.
@@ -32,7 +33,7 @@ impl DeviceAuthorizationResponse {
     ///
     /// # Errors
     /// Fails if the body is not a JSON object without duplicate members, a code, the URL or `expires_in` is missing or
-    /// empty, a number is not from 0 to 253402300799, or a known member has the wrong type.
+    /// empty, a number is negative, or has a fraction and is above 253402300799, or a known member has the wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         let uri = if members.contains("verification_uri") { "verification_uri" } else { "verification_url" };
@@ -40,14 +41,13 @@ impl DeviceAuthorizationResponse {
             Some(uri) if !uri.is_empty() => uri,
             _ => return Err(DocumentError::Missing { member: "verification_uri" }),
         };
-        let seconds = members.numeric_date("expires_in")?.ok_or(DocumentError::Missing { member: "expires_in" })?;
         Ok(Self {
             device_code: Secret::new(members.required_string("device_code")?),
             user_code: members.required_string("user_code")?,
             verification_uri,
             verification_uri_complete: members.string("verification_uri_complete")?,
-            expires_in: seconds.as_secs(),
-            interval: members.numeric_date("interval")?.map(|interval| interval.as_secs()),
+            expires_in: seconds(&mut members, "expires_in")?.ok_or(DocumentError::Missing { member: "expires_in" })?,
+            interval: seconds(&mut members, "interval")?,
         })
     }
 
@@ -62,6 +62,13 @@ impl DeviceAuthorizationResponse {
         object.value("interval", self.interval.map(Value::from));
         object.into_json()
     }
+}
+
+/// Takes a number of seconds. Unlike a date, a duration can be any unsigned integer: the caller limits it.
+fn seconds(members: &mut Members, member: &'static str) -> Result<Option<u64>, DocumentError> {
+    let Some(value) = members.value(member) else { return Ok(None) };
+    let parsed = value.as_u64().or_else(|| numeric_date::parse(&value).map(|seconds| seconds.as_secs()));
+    parsed.map(Some).ok_or(DocumentError::Date { member })
 }
 
 impl fmt::Debug for DeviceAuthorizationResponse {
@@ -103,6 +110,15 @@ mod tests {
         let google =
             json!({"device_code": "a", "user_code": "b", "verification_url": "https://as.example/", "expires_in": 1});
         assert_eq!(parse(&google).unwrap().verification_uri, "https://as.example/");
+    }
+
+    #[test]
+    fn durations_of_any_length_are_parsed() {
+        for (value, expected) in [(json!(u64::MAX), u64::MAX), (json!(59.9), 59), (json!(0), 0)] {
+            let mut body = response();
+            body["expires_in"] = value;
+            assert_eq!(parse(&body).unwrap().expires_in, expected);
+        }
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl fmt::Debug for TokenResponse {
     }
 }
 
-/// A token is sent in a header and printed for scripts: it must not end a line or control a terminal.
+/// Checks that a token is visible ASCII. Tokens are sent in headers and printed for scripts, so they must not end a
+/// line or control a terminal.
 fn visible(member: &'static str, token: String) -> Result<String, DocumentError> {
     let is_visible = token.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if is_visible { Ok(token) } else { Err(DocumentError::Malformed { member }) }

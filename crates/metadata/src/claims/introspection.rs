@@ -19,8 +19,8 @@ pub struct IntrospectionResponse {
     pub aud: Option<Audience>,
     /// The client to which the token was issued.
     pub client_id: Option<String>,
-    /// The granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope). `None` when the
-    /// response has no scope member; empty when it says that the token grants nothing.
+    /// The granted scopes, parsed like [`AccessTokenClaims::scope`](crate::AccessTokenClaims::scope). `None` if the
+    /// response has no scope member; empty if the token grants nothing.
     pub scope: Option<Scopes>,
     /// The expiration time.
     pub exp: Option<UnixTime>,
@@ -106,8 +106,8 @@ fn audience(members: &mut Members) -> Result<Option<Audience>, DocumentError> {
     members.value("aud").map(|value| Audience::from_value(&value).ok_or(expected)).transpose()
 }
 
-/// Takes the scopes from `scope` or, if it is missing, from `scp`. `None` when both are missing, which differs from an
-/// empty list. `null` has the wrong type, because it could mean either.
+/// Takes the scopes from `scope` or, if it is missing, from `scp`. Returns `None` if both are missing, which differs
+/// from an empty list. `null` has the wrong type, because it could mean either.
 fn scope(members: &mut Members) -> Result<Option<Scopes>, DocumentError> {
     let Some(member) = ["scope", "scp"].into_iter().find(|member| members.contains(member)) else { return Ok(None) };
     let wrong_type = DocumentError::WrongType { member, expected: "a string or an array of strings" };
@@ -190,9 +190,9 @@ mod tests {
         }
     }
 
-    /// D6: a response without `scope` says nothing of scopes; an empty one says that there are none.
+    /// D6: a response without `scope` does not restrict the scopes. An empty `scope` grants none.
     #[test]
-    fn no_scope_is_not_an_empty_one() {
+    fn a_missing_scope_differs_from_an_empty_one() {
         for (member, scope) in [
             ("", None),
             (r#","scope":"""#, Some("")),

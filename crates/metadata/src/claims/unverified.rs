@@ -105,6 +105,15 @@ impl<'p> UnverifiedClaims<'p> {
         scopes.map_err(|_| ClaimsError::Scope { claim })
     }
 
+    /// Returns whether the claim with the scopes has any text, well-formed or not.
+    pub fn has_scope(&self) -> bool {
+        match self.scope_claim().1 {
+            ClaimValue::String(names) => !names.trim().is_empty(),
+            ClaimValue::Array { strings, .. } => strings.iter().any(|name| !name.trim().is_empty()),
+            _ => false,
+        }
+    }
+
     /// Returns the name and value of the claim with the scopes: `scope` or, if it is missing, `scp`.
     fn scope_claim(&self) -> (&'static str, &ClaimValue<'p>) {
         if self.parsed.scope.is_missing() { ("scp", &self.parsed.scp) } else { ("scope", &self.parsed.scope) }

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use crate::identifier::ResourceUri;
-
 /// The value of an `aud` claim (RFC 7519 section 4.1.3): one string or an array of strings.
 ///
 /// Array entries that are not strings are dropped, so they never match a resource.
@@ -19,11 +17,6 @@ impl Audience {
     /// Returns the entries as written in the claim.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|entry| &**entry)
-    }
-
-    /// Returns whether an entry matches `resource` according to [`ResourceUri::matches_audience`].
-    pub fn matches(&self, resource: &ResourceUri) -> bool {
-        self.iter().any(|entry| resource.matches_audience(entry))
     }
 
     /// Reads the claim's value. Returns `None` if it is neither a string nor an array.
@@ -49,9 +42,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::identifier::ResourceUri;
 
     fn matches(audience: &Value, resource: &str) -> bool {
-        Audience::from_value(audience).is_some_and(|audience| audience.matches(&ResourceUri::parse(resource).unwrap()))
+        let resource = ResourceUri::parse(resource).unwrap();
+        Audience::from_value(audience)
+            .is_some_and(|audience| audience.iter().any(|entry| resource.matches_audience(entry)))
     }
 
     /// C6: a string or any array entry matches; letter case and one trailing slash are ignored.

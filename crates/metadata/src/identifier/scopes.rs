@@ -77,6 +77,11 @@ impl Scopes {
         self.0.is_none()
     }
 
+    /// Returns the names in sorted order, separated by single spaces, as in the `scope` parameter.
+    pub fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
     /// Returns the names in sorted order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|names| names.split(' '))
@@ -91,7 +96,7 @@ impl Scopes {
     pub fn covers(&self, required: &Self) -> bool {
         let Some(required) = &required.0 else { return true };
         // Splitting the empty string gives one empty piece, which equals no name.
-        let granted = self.0.as_deref().unwrap_or_default();
+        let granted = self.as_str();
         // Both sets are sorted, so one pass over `granted` is enough.
         let mut granted = granted.as_bytes().split(|byte| *byte == b' ');
         required.as_bytes().split(|byte| *byte == b' ').all(|name| granted.any(|granted| granted == name))
@@ -133,7 +138,7 @@ fn is_scope_name(name: &str) -> bool {
 /// Writes the names separated by single spaces, as in the `scope` parameter.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_deref().unwrap_or_default())
+        f.write_str(self.as_str())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The members that say who used what: resource, principal and tool.
+//! The members that identify the resource, the principal and the tool of a request.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,12 @@ use portcullis_verifier::Principal;
 
 use crate::telemetry::json::JsonObject;
 
-/// Bytes of a text from outside; what is longer is cut.
+/// The maximum size of a text from a peer in bytes. Longer text is truncated.
 pub(super) const MAX_TEXT: usize = 256;
-/// Bytes of what names a principal: cut texts of two principals could be the same.
+/// The maximum size of an identifier in bytes. It is larger, because truncated identifiers of two principals could be
+/// equal.
 const MAX_NAME: usize = 1024;
-/// Codes with these prefixes are failures of the server, the upstream or the client. All others are refusals.
+/// The prefixes of the codes of failures of the server, the upstream or the client. All other codes are denials.
 const FAILURES: [&str; 4] = ["upstream.", "inner.", "client.", "server."];
 
 /// The resource, the principal and the tool of a request.
@@ -65,7 +66,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// The effect of a decision with this reason code.
+    /// Returns the effect of a decision with this reason code.
     pub(super) fn of(code: Option<&str>) -> Self {
         match code {
             None => Self::Allow,
@@ -119,12 +120,12 @@ fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
     Cow::Owned(text.into_owned())
 }
 
-/// The text of a `resource` member.
+/// Returns the text of a `resource` member.
 pub(super) fn resource(uri: &str) -> Cow<'_, str> {
     cut(uri, MAX_NAME)
 }
 
-/// Text of at most `max` bytes. Longer text is cut and ends in an ellipsis.
+/// Truncates text to at most `max` bytes. Truncated text ends with an ellipsis.
 pub(super) fn cut(text: &str, max: usize) -> Cow<'_, str> {
     let kept = &text[..text.floor_char_boundary(max)];
     if kept.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(format!("{kept}…")) }
@@ -136,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{Bench, any_text};
+    use crate::testing::{VerifierFixture, any_text};
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
@@ -146,13 +147,13 @@ mod tests {
         fn tokens_of_one_principal_share_a_key(
             subject in any_text(), client in any_text(), tool in proptest::option::of(any_text())
         ) {
-            let bench = Bench::new();
-            let (one, again) = (bench.verified(&subject, &client), bench.verified(&subject, &client));
+            let fixture = VerifierFixture::new();
+            let (one, again) = (fixture.verified(&subject, &client), fixture.verified(&subject, &client));
             let tool = tool.as_deref();
             let key = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), tool);
             prop_assert_eq!(&UsageKey::new(TestIssuer::RESOURCE, Some(again.principal()), tool), &key);
             prop_assert_eq!(&key.clone().into_owned(), &key);
-            let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool altogether"));
+            let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool"));
             let other_resource = UsageKey::new("https://mcp.example.com/other", Some(one.principal()), tool);
             prop_assert!(other_tool != key && other_resource != key);
             prop_assert_ne!(&UsageKey::new(TestIssuer::RESOURCE, None, tool), &key);

@@ -1,4 +1,4 @@
-//! The records of the trail and their members. Tokens, headers and queries are not among them.
+//! The records of the trail and their members. They contain no tokens, headers or queries.
 
 use std::borrow::Cow;
 
@@ -17,16 +17,16 @@ use crate::telemetry::{json::JsonObject, timestamp};
 fn write_record(out: &mut Vec<u8>, time: UnixTime, event: &'static str, add_members: impl FnOnce(&mut JsonObject<'_>)) {
     JsonObject::write(out, |record| {
         record.display("timestamp", timestamp(time));
-        record.text("event", event);
+        record.plain_text("event", event);
         add_members(record);
     });
     out.push(b'\n');
 }
 
-/// A decision of guard or endpoint.
+/// Writes a decision of the guard or the endpoint.
 pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKey<'_>) {
     write_record(out, decision.time, "decision", |record| {
-        record.text("request.id", decision.request_id.as_str());
+        record.plain_text("request.id", decision.request_id.as_str());
         key.add_to(record);
         if let Some(operation) = decision.operation {
             add_operation(record, operation, key);
@@ -35,7 +35,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         record.text("http.path", &cut(decision.path, MAX_TEXT));
         record.number("http.status", decision.status.as_u16());
         let effect = Effect::of(decision.code);
-        record.text("decision", effect.as_str());
+        record.plain_text("decision", effect.as_str());
         match effect {
             Effect::Allow => {}
             Effect::Deny => record.optional_text("deny.code", decision.code),
@@ -49,7 +49,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
     });
 }
 
-/// Adds what a message asks for. A tool is a member of the [`UsageKey`] instead of a target.
+/// Adds the operation of a message. A tool is a member of the [`UsageKey`] instead of a target.
 fn add_operation(record: &mut JsonObject<'_>, operation: &Operation, key: &UsageKey<'_>) {
     record.text("mcp.method", &cut(operation.name(), MAX_TEXT));
     if let Some(target) = operation.target().filter(|_| key.tool.is_none()) {
@@ -70,7 +70,7 @@ pub(super) fn session_opened(out: &mut Vec<u8>, time: UnixTime, session: &Sessio
 pub(super) fn session_ended(out: &mut Vec<u8>, time: UnixTime, session: &Session, reason: EndReason) {
     write_record(out, time, "session.ended", |record| {
         add_session(record, session);
-        record.text("session.reason", reason.as_str());
+        record.plain_text("session.reason", reason.as_str());
     });
 }
 
@@ -86,10 +86,10 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     }
 }
 
-/// An event stream that the endpoint ends.
+/// Writes the end of an event stream that the endpoint ends.
 pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     write_record(out, stream.time, "stream.ended", |record| {
-        record.text("request.id", stream.request_id.as_str());
+        record.plain_text("request.id", stream.request_id.as_str());
         if let Some(session) = stream.session {
             record.display("session", session);
         }
@@ -97,21 +97,21 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
         if let Some(principal) = stream.principal {
             PrincipalMembers::of(principal).add_to(record);
         }
-        record.text("stream.code", stream.reason.code());
+        record.plain_text("stream.code", stream.reason.code());
     });
 }
 
-/// The trail begins.
+/// Writes the start of the trail.
 pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
-    write_record(out, time, "audit.started", |record| record.text("version", env!("CARGO_PKG_VERSION")));
+    write_record(out, time, "audit.started", |record| record.plain_text("version", env!("CARGO_PKG_VERSION")));
 }
 
-/// Records are missing here.
+/// Writes the number of records that were lost at this position.
 pub(super) fn lost(out: &mut Vec<u8>, time: UnixTime, records: u64) {
     write_record(out, time, "audit.lost", |record| record.number("audit.lost", records));
 }
 
-/// The trail ends here, on purpose.
+/// Writes the regular end of the trail.
 pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, records: u64, lost: u64) {
     write_record(out, time, "audit.stopped", |record| {
         record.number("audit.records", records);
@@ -119,7 +119,7 @@ pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, records: u64, lost: u64
     });
 }
 
-/// The requests between two moments; without a key those that had no row of their own.
+/// Writes the number of requests between two times. Without a key, they are those that have no row of their own.
 pub(super) fn usage(out: &mut Vec<u8>, from: UnixTime, to: UnixTime, key: Option<&UsageKey<'_>>, counts: Counts) {
     write_record(out, to, "usage", |record| {
         record.display("usage.from", timestamp(from));

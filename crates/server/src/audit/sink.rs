@@ -1,4 +1,4 @@
-//! Where the trail is written to: standard output, or a file that can be rotated away.
+//! The sinks of the trail: standard output, or a file that can be rotated.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,18 +15,18 @@ use rustix::{fs::OFlags, io::Errno};
 
 use crate::config::AuditTarget;
 
-/// What takes the lines.
+/// The destination of the lines.
 pub(super) trait Sink {
-    /// Writes what it can of these bytes, at least one.
+    /// Writes at least one of these bytes and returns the number of written bytes.
     ///
     /// # Errors
-    /// When it takes none now.
+    /// Fails when the sink accepts no bytes now.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Reopens the target, for rotation.
     ///
     /// # Errors
-    /// When it cannot be reopened. The old one remains in use.
+    /// Fails when the target cannot be reopened. The old one remains in use.
     fn reopen(&mut self) -> io::Result<()>;
 }
 
@@ -35,7 +35,7 @@ pub(super) enum Target {
     Stdout(File),
     File {
         path: PathBuf,
-        /// None while a named pipe has no reader.
+        /// `None` while a named pipe has no reader.
         file: Option<Opened>,
     },
 }
@@ -43,13 +43,13 @@ pub(super) enum Target {
 /// An open file.
 pub(super) struct Opened {
     file: File,
-    /// Its last line was cut off, by a full disk or a crash.
+    /// Whether the last line is incomplete, after a full disk or a crash.
     torn: bool,
 }
 
 impl Target {
     /// # Errors
-    /// When it cannot be written to. A named pipe may find its reader later.
+    /// Fails when the target cannot be written. A named pipe without a reader is opened later.
     pub(super) fn open(target: &AuditTarget) -> anyhow::Result<Self> {
         let path = match target {
             AuditTarget::Stdout => {
@@ -76,7 +76,7 @@ impl Target {
         if let Some(mode) = file.as_ref().and_then(Opened::too_open) {
             tracing::warn!(
                 audit.file = %path.display(), audit.mode = format!("{mode:o}"),
-                "others than its owner may read the audit trail; set its mode to 600"
+                "other users than its owner can read the audit trail; set its mode to 600"
             );
         }
         Ok(Self::File { path, file })
@@ -109,8 +109,8 @@ impl Sink for Target {
 }
 
 impl Opened {
-    /// Opens a file for appending, and makes one that its owner alone may read where there is none. It never waits: a
-    /// named pipe without a reader is an error.
+    /// Opens a file for appending. A new file is readable only by its owner. It never waits: a named pipe without a
+    /// reader is an error.
     fn new(path: &Path) -> io::Result<Self> {
         let no_wait = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_wait).open(path)?;
@@ -125,7 +125,7 @@ impl Opened {
         self.file.write(bytes)
     }
 
-    /// The file's mode, where others than its owner may read it.
+    /// Returns the file's mode if other users than its owner can access it.
     fn too_open(&self) -> Option<u32> {
         let metadata = self.file.metadata().ok().filter(fs::Metadata::is_file)?;
         let mode = metadata.permissions().mode() & 0o777;
@@ -133,7 +133,7 @@ impl Opened {
     }
 }
 
-/// Whether a file ends within a line.
+/// Returns whether a file ends within a line.
 fn is_torn(path: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() || metadata.len() == 0 {
@@ -150,10 +150,10 @@ fn has_no_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
-/// Whether a file could be opened, as far as that can be told without making it.
+/// Checks that a file can be opened, as far as possible without creating it.
 ///
 /// # Errors
-/// When it could not.
+/// Fails when the file cannot be opened.
 pub(crate) fn dry_run(path: &Path) -> anyhow::Result<()> {
     let fix = || format!("{} cannot be written to; name a file in a folder that exists", path.display());
     match fs::metadata(path) {

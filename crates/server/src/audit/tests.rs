@@ -10,26 +10,26 @@ use serde_json::Value;
 use super::{sink::Sink, writer::Progress, *};
 use crate::config::AuditTarget;
 
-/// Takes what its script says, then everything.
+/// A sink whose script determines the results of its first writes. Afterwards it accepts everything.
 #[derive(Clone, Default)]
 struct Scripted(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 struct Script {
-    answers: VecDeque<io::Result<usize>>,
-    /// What each file got, the present one last.
+    results: VecDeque<io::Result<usize>>,
+    /// The content of each file, the current one last.
     files: Vec<Vec<u8>>,
 }
 
 impl Sink for Scripted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut script = self.0.lock().unwrap();
-        let taken = script.answers.pop_front().unwrap_or(Ok(bytes.len()))?.min(bytes.len());
+        let accepted = script.results.pop_front().unwrap_or(Ok(bytes.len()))?.min(bytes.len());
         if script.files.is_empty() {
             script.files.push(Vec::new());
         }
-        script.files.last_mut().unwrap().extend_from_slice(&bytes[..taken]);
-        Ok(taken)
+        script.files.last_mut().unwrap().extend_from_slice(&bytes[..accepted]);
+        Ok(accepted)
     }
 
     fn reopen(&mut self) -> io::Result<()> {
@@ -39,8 +39,8 @@ impl Sink for Scripted {
 }
 
 impl Scripted {
-    fn will(&self, answers: impl IntoIterator<Item = io::Result<usize>>) {
-        self.0.lock().unwrap().answers.extend(answers);
+    fn add_results(&self, results: impl IntoIterator<Item = io::Result<usize>>) {
+        self.0.lock().unwrap().results.extend(results);
     }
 
     fn text(&self, file: usize) -> String {
@@ -58,9 +58,9 @@ impl Scripted {
 }
 
 #[derive(Default)]
-struct HandClock(AtomicU64);
+struct TestClock(AtomicU64);
 
-impl Clock for HandClock {
+impl Clock for TestClock {
     fn now(&self) -> UnixTime {
         UnixTime::from_secs(1_800_000_000 + self.0.load(Ordering::SeqCst))
     }
@@ -74,7 +74,7 @@ struct Bench {
     audit: Audit,
     writer: Writer<Scripted>,
     sink: Scripted,
-    clock: Arc<HandClock>,
+    clock: Arc<TestClock>,
     resource: ResourceUri,
 }
 
@@ -82,18 +82,18 @@ impl Bench {
     fn new(queue: usize) -> Self {
         let plan =
             AuditPlan { target: AuditTarget::Stdout, queue, usage_interval: Duration::from_secs(60), usage_rows: 16 };
-        let clock = Arc::new(HandClock::default());
+        let clock = Arc::new(TestClock::default());
         let (audit, sink) = (Audit::new(&plan, 0, clock.clone()), Scripted::default());
         let writer = Writer::new(Arc::clone(&audit.0), sink.clone(), plan.usage_interval);
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         Self { audit, writer, sink, clock, resource }
     }
 
-    fn decide(&self, path: &str, code: Option<&'static str>) {
-        self.decide_about(path, code, None);
+    fn record(&self, path: &str, code: Option<&'static str>) {
+        self.record_operation(path, code, None);
     }
 
-    fn decide_about(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
+    fn record_operation(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
         let request_id = RequestId::generate();
         let (time, target) = (self.clock.now(), (&Method::POST, path));
         let mut decision = Decision::new(&request_id, time, target, StatusCode::OK, &self.resource);
@@ -114,13 +114,13 @@ fn full() -> io::Result<usize> {
     Err(io::ErrorKind::StorageFull.into())
 }
 
-/// J4: what was decided about which request, when and why, on one line of JSON.
+/// J4: a decision is one line of JSON with the request, the time and the reason.
 #[test]
 fn a_decision_is_one_line() {
     let mut bench = Bench::new(1 << 20);
-    bench.decide("/mcp", None);
-    bench.decide("/mc\"p\n", Some("token.expired"));
-    bench.decide("/mcp", Some("upstream.unreachable"));
+    bench.record("/mcp", None);
+    bench.record("/mc\"p\n", Some("token.expired"));
+    bench.record("/mcp", Some("upstream.unreachable"));
     assert_eq!(bench.writer.write_queued(), Progress::Pause);
     let records = bench.sink.records(0);
     assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
@@ -137,10 +137,10 @@ fn a_decision_is_one_line() {
 
 /// J4: the members of a line and their order, byte for byte.
 #[test]
-fn a_line_is_these_bytes() {
+fn lines_have_a_fixed_format() {
     let mut bench = Bench::new(1 << 20);
-    bench.decide_about("/mcp", None, Some(&Operation::new("tools/call", Some("add"))));
-    bench.decide_about("/m\"p", Some("token.expired"), Some(&Operation::new("resources/read", Some("file:///a"))));
+    bench.record_operation("/mcp", None, Some(&Operation::new("tools/call", Some("add"))));
+    bench.record_operation("/m\"p", Some("token.expired"), Some(&Operation::new("resources/read", Some("file:///a"))));
     assert_eq!(bench.finish(), Progress::End);
     let records = bench.sink.records(0);
     let id = |line: usize| records[line]["request.id"].as_str().unwrap();
@@ -163,23 +163,27 @@ fn a_line_is_these_bytes() {
     ];
     let text = bench.sink.text(0);
     let mut lines: Vec<_> = text.lines().collect();
-    // Rows of usage come in no order.
+    // Usage rows have no particular order.
     lines[3..5].sort_unstable();
     assert_eq!(lines, expected);
 }
 
-/// J4: a message that names several things tells them all, up to a bound, and how many they are.
+/// J4: a record has all targets of a message, up to a limit, and their number.
 #[test]
-fn further_targets_are_told() {
+fn further_targets_are_recorded() {
     let mut bench = Bench::new(1 << 20);
     let operation = Operation::new("subscriptions/listen", Some("file:///a"));
-    bench.decide_about("/mcp", None, Some(&operation.clone().with_additional_targets(["note:\"b", "note:c"].iter())));
-    bench.decide_about(
+    bench.record_operation(
+        "/mcp",
+        None,
+        Some(&operation.clone().with_additional_targets(["note:\"b", "note:c"].iter())),
+    );
+    bench.record_operation(
         "/mcp",
         None,
         Some(&operation.clone().with_additional_targets((1..1000).map(|number| format!("n:{number}")))),
     );
-    bench.decide_about("/mcp", None, Some(&operation));
+    bench.record_operation("/mcp", None, Some(&operation));
     assert_eq!(bench.writer.write_queued(), Progress::Pause);
     let records = bench.sink.records(0);
     assert_eq!(records[1]["mcp.target"], "file:///a");
@@ -192,9 +196,9 @@ fn further_targets_are_told() {
     assert_eq!((records[3].get("mcp.further_targets"), records[3].get("mcp.target_count")), (None, None));
 }
 
-/// J4: a tool is told and counted by its name; what other methods act on is told alone.
+/// J4: a tool is recorded and counted by its name. Targets of other methods are only recorded.
 #[test]
-fn tools_are_told_and_counted() {
+fn tools_are_recorded_and_counted() {
     let mut bench = Bench::new(1 << 20);
     for (method, target) in [
         ("tools/call", Some("add")),
@@ -203,14 +207,14 @@ fn tools_are_told_and_counted() {
         ("resources/read", Some("file:///a")),
         ("tools/list", None),
     ] {
-        bench.decide_about("/mcp", None, Some(&Operation::new(method, target)));
+        bench.record_operation("/mcp", None, Some(&Operation::new(method, target)));
     }
     assert_eq!(bench.finish(), Progress::End);
     let records = bench.sink.records(0);
-    let told = |record: &Value| {
+    let operation = |record: &Value| {
         ["mcp.method", "mcp.tool", "mcp.target"].map(|name| record[name].as_str().unwrap_or("-").to_owned())
     };
-    let decisions: Vec<_> = records.iter().filter(|record| record["event"] == "decision").map(told).collect();
+    let decisions: Vec<_> = records.iter().filter(|record| record["event"] == "decision").map(operation).collect();
     assert_eq!(decisions[1], ["tools/call", "add", "-"]);
     assert_eq!(decisions[3], ["resources/read", "-", "file:///a"]);
     assert_eq!(decisions[4], ["tools/list", "-", "-"]);
@@ -221,39 +225,40 @@ fn tools_are_told_and_counted() {
     assert_eq!(usage, [(None, 2), (Some("add"), 2), (Some("whoami"), 1)]);
 }
 
-/// J4: no text from outside makes a line longer than its bound, or cuts a character in two.
+/// J4: text from peers is truncated to a maximum length, between characters.
 #[test]
-fn long_texts_are_cut() {
+fn long_texts_are_truncated() {
     let mut bench = Bench::new(1 << 20);
-    bench.decide(&format!("/{}", "é".repeat(100_000)), None);
+    bench.record(&format!("/{}", "é".repeat(100_000)), None);
     bench.writer.write_queued();
     let record = &bench.sink.records(0)[1];
     let path = record["http.path"].as_str().unwrap();
     assert!(path.len() < 300 && path.ends_with("é…"), "{path}");
 }
 
-/// J4: a full queue costs records and no waiting; their number stands where they are missing, once the sink takes more.
+/// J4: a full queue loses records without waiting. Once the sink accepts more, their number is recorded at the position
+/// where they are missing.
 #[test]
-fn lost_records_are_counted_and_told_of() {
+fn lost_records_are_counted_and_reported() {
     let mut bench = Bench::new(1000);
-    bench.sink.will([full(), full()]);
+    bench.sink.add_results([full(), full()]);
     for _ in 0..100 {
-        bench.decide("/mcp", None);
+        bench.record("/mcp", None);
         assert_eq!(bench.writer.write_queued(), Progress::Pause);
-        bench.sink.will([full()]);
+        bench.sink.add_results([full()]);
     }
     let kept = bench.audit.0.queue.unwritten();
     assert_eq!((bench.audit.written(), kept), (0, 100), "nothing is written, all is counted");
-    bench.sink.0.lock().unwrap().answers.clear();
+    bench.sink.0.lock().unwrap().results.clear();
     bench.writer.write_queued();
-    bench.decide("/after", None);
+    bench.record("/after", None);
     bench.writer.write_queued();
     let (records, events) = (bench.sink.records(0), bench.sink.events());
     let marker = events.iter().position(|event| event == "audit.lost").expect("a marker");
     let lost = records[marker]["audit.lost"].as_u64().unwrap();
     assert_eq!(events.iter().filter(|event| *event == "decision").count() as u64 + lost, 101);
     assert!(lost > 50 && bench.audit.lost() == lost, "{lost}");
-    assert_eq!(records[marker + 1]["http.path"], "/after", "it stands where the records are missing");
+    assert_eq!(records[marker + 1]["http.path"], "/after", "the number is at the position of the missing records");
 
     assert_eq!(bench.finish(), Progress::End);
     let last = bench.sink.records(0).pop().unwrap();
@@ -261,17 +266,17 @@ fn lost_records_are_counted_and_told_of() {
     assert_eq!(last["audit.records"], 101 - lost);
 }
 
-/// J4: whatever pieces the sink takes, its lines are whole.
+/// J4: lines are complete even if the sink accepts only parts of them.
 #[test]
-fn a_sink_that_takes_little_gets_everything() {
+fn partial_writes_are_continued() {
     let mut bench = Bench::new(1 << 20);
-    bench.sink.will((0..2000).map(|number| match number % 3 {
+    bench.sink.add_results((0..2000).map(|number| match number % 3 {
         0 => Ok(1),
         1 => Err(io::ErrorKind::Interrupted.into()),
         _ => Err(io::ErrorKind::WouldBlock.into()),
     }));
     for _ in 0..3 {
-        bench.decide("/mcp", None);
+        bench.record("/mcp", None);
     }
     for _ in 0..2000 {
         bench.writer.write_queued();
@@ -279,14 +284,14 @@ fn a_sink_that_takes_little_gets_everything() {
     assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
 }
 
-/// J4: a record that was half written when the file was rotated away is whole in the new one.
+/// J4: a record that was partly written when the file was rotated is complete in the new file.
 #[test]
-fn a_new_file_begins_with_a_whole_line() {
+fn a_new_file_starts_with_a_whole_line() {
     let mut bench = Bench::new(1 << 20);
     bench.writer.write_queued();
-    bench.decide("/first", None);
-    bench.decide("/second", None);
-    bench.sink.will([Ok(10), full()]);
+    bench.record("/first", None);
+    bench.record("/second", None);
+    bench.sink.add_results([Ok(10), full()]);
     bench.writer.write_queued();
     bench.audit.0.reopen.store(true, Ordering::Release);
     bench.writer.write_queued();
@@ -295,16 +300,16 @@ fn a_new_file_begins_with_a_whole_line() {
     assert_eq!(bench.audit.written(), 2);
 }
 
-/// J4: what was used is told in each interval and at the end, also where records were lost.
+/// J4: usage is recorded in each interval and at the end, even if records were lost.
 #[test]
-fn usage_is_told() {
+fn usage_is_recorded() {
     let mut bench = Bench::new(300);
     for code in [None, None, Some("scope.insufficient"), Some("upstream.unreachable")] {
-        bench.decide("/mcp", code);
+        bench.record("/mcp", code);
     }
     bench.clock.0.store(60, Ordering::SeqCst);
     bench.writer.write_queued();
-    bench.decide("/mcp", None);
+    bench.record("/mcp", None);
     assert_eq!(bench.finish(), Progress::End);
     let usage: Vec<_> = bench.sink.records(0).into_iter().filter(|record| record["event"] == "usage").collect();
     let counted = |row: &Value| {
@@ -318,9 +323,9 @@ fn usage_is_told() {
     assert_eq!(usage[1]["usage.from"], usage[0]["timestamp"]);
 }
 
-/// J4: a sink that never takes anything again does not keep the end waiting, and what it misses is known.
+/// J4: the shutdown does not wait for a sink that accepts nothing, and counts the records that it misses.
 #[tokio::test(start_paused = true)]
-async fn the_end_does_not_wait_for_ever() {
+async fn the_shutdown_is_bounded() {
     let Bench { audit, .. } = Bench::new(1 << 20);
     audit.push(|out| out.extend_from_slice(b"{}\n"));
     let (_never, done) = oneshot::channel();

@@ -1,22 +1,22 @@
 //! Counts of the requests per principal, resource and tool.
 
 use std::{
-    hash::{BuildHasher as _, RandomState},
+    hash::BuildHasher as _,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::key::{Effect, UsageKey};
 use crate::log_queue::slot_of_thread;
 
-/// The table of counts: rows up to a limit, and one row for everything beyond.
+/// The table of counts: rows up to a limit, and one row for all other keys.
 pub(super) struct Usage {
     rows: HashTable<Row>,
     other: Counts,
     max_rows: usize,
-    /// Randomly keyed, so that clients cannot choose tool names that collide.
-    hasher: RandomState,
+    /// Randomly keyed, so that clients cannot choose tool names that collide. The table is small, so a fast hash suffices.
+    hasher: DefaultHashBuilder,
 }
 
 struct Row {
@@ -29,9 +29,9 @@ struct Row {
 pub(super) struct Counts {
     /// All requests.
     pub(super) requests: u64,
-    /// Requests that were refused.
+    /// Denied requests.
     pub(super) denied: u64,
-    /// Requests that failed: the upstream, the client or the server was gone.
+    /// Failed requests: the upstream, the client or the server failed.
     pub(super) failed: u64,
 }
 
@@ -78,7 +78,7 @@ fn lock(table: &Mutex<Usage>) -> MutexGuard<'_, Usage> {
 
 impl Usage {
     fn new(max_rows: usize) -> Self {
-        Self { rows: HashTable::new(), other: Counts::default(), max_rows, hasher: RandomState::new() }
+        Self { rows: HashTable::new(), other: Counts::default(), max_rows, hasher: DefaultHashBuilder::default() }
     }
 
     /// Adds to the counts of a row. Only a new row allocates.
@@ -102,7 +102,8 @@ impl Usage {
         into.other.add(std::mem::take(&mut self.other));
     }
 
-    /// The rows in no order. The row without a key counts what has no row of its own.
+    /// Returns the rows in no particular order. The row without a key counts the requests that have no row of their
+    /// own.
     pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&UsageKey<'static>>, Counts)> {
         let other = (self.other.requests > 0).then_some((None, self.other));
         self.rows.iter().map(|row| (Some(&row.key), row.counts)).chain(other)
@@ -117,7 +118,7 @@ mod tests {
         UsageKey::new("https://mcp.example.com/mcp", None, Some(tool))
     }
 
-    /// J4: the table is bounded, each key has its own row, and no request is left uncounted.
+    /// J4: the table is bounded, each key has its own row, and every request is counted.
     #[test]
     fn keys_without_a_row_are_counted_together() {
         let mut usage = Usage::new(2);

@@ -24,7 +24,7 @@ pub(super) struct Writer<S> {
     usage_interval: Duration,
     usage_from: UnixTime,
     usage_due: Duration,
-    /// The last write failed.
+    /// Whether the last write failed.
     is_failing: bool,
     has_stopped: bool,
 }

@@ -1,11 +1,14 @@
 //! `portcullis call URL METHOD [PARAMS]`: one call, with sign-in.
 
+use std::process::ExitCode;
+
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_bridge::{McpClient, McpSettings};
 use portcullis_client::{CredentialStore, StartUrl};
 use portcullis_mcp::Revision;
-use serde_json::Value;
+use portcullis_metadata::EscapedText;
+use serde_json::{Value, json};
 
 use super::{
     sign_in::{self, SignIn},
@@ -13,9 +16,13 @@ use super::{
 };
 use crate::cli;
 
-pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<()> {
+/// The exit code for a result with `isError`: the call reached the tool, and the tool failed.
+const TOOL_ERROR: u8 = 3;
+
+pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
     let start = StartUrl::parse(&arguments.sign_in.url)?;
     let params = arguments.params.as_deref().map(object).transpose()?;
+    let params = with_progress_token(&arguments.method, params);
     super::control_runtime()?.block_on(call(arguments, start, params))
 }
 
@@ -26,9 +33,26 @@ fn object(text: &str) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> anyhow::Result<()> {
-    let store = login_of(arguments, &start)?.unwrap_or_else(CredentialStore::in_memory);
-    let SignIn { token_manager, fetch } = sign_in::prepare(&arguments.sign_in, start, store).await?;
+/// The parameters of a tool call with a progress token, without which servers send no progress.
+fn with_progress_token(method: &str, params: Option<Value>) -> Option<Value> {
+    if method != "tools/call" {
+        return params;
+    }
+    let mut params = params.unwrap_or_else(|| json!({}));
+    let has_meta = params.get("_meta").is_some_and(Value::is_object);
+    if has_meta {
+        if params["_meta"].get("progressToken").is_none() {
+            params["_meta"]["progressToken"] = json!(1);
+        }
+    } else if params.get("_meta").is_none() {
+        params["_meta"] = json!({ "progressToken": 1 });
+    }
+    Some(params)
+}
+
+async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> anyhow::Result<ExitCode> {
+    let store = store(arguments, &start)?;
+    let SignIn { token_manager, fetch } = sign_in::prepare_within_scope(&arguments.sign_in, start, store).await?;
 
     let mut settings = McpSettings::default();
     if arguments.modern {
@@ -42,20 +66,70 @@ async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> 
     {
         tracing::debug!(error = %error, "the session was not ended");
     }
-    super::print_json(&answer?)
+    let result = answer?;
+    super::print_json(&result)?;
+    Ok(match result.get("isError") {
+        Some(Value::Bool(true)) => ExitCode::from(TOOL_ERROR),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
-/// The store, where somebody has logged in to the resource. A call leaves nothing behind otherwise.
-fn login_of(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<Option<CredentialStore>> {
-    if arguments.sign_in.store.is_none() && CredentialStore::user_directory().is_none() {
-        return Ok(None);
-    }
+/// The store if it has a token for the resource. Otherwise only the registration is kept, so that the next call uses it
+/// again.
+fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialStore> {
+    let Some(directory) = arguments.sign_in.store.clone().or_else(CredentialStore::user_directory) else {
+        return Ok(CredentialStore::in_memory());
+    };
     let store = sign_in::store(&arguments.sign_in)?;
-    Ok((!store.tokens(start)?.is_empty()).then_some(store))
+    let is_signed_in = !store.tokens(start)?.is_empty();
+    Ok(if is_signed_in { store } else { CredentialStore::clients_in_directory(directory) })
 }
 
-/// What the server sends before the answer goes beside it, so that standard output holds the answer alone.
+/// Shows what the server sends before the answer on standard error, so that standard output has only the answer.
 fn show(message: Value) {
-    let message = escaped_json(&message.to_string());
-    super::tell(message.if_supports_color(Stream::Stderr, |text| text.dimmed()));
+    let text = progress(&message).unwrap_or_else(|| escaped_json(&message.to_string()));
+    super::tell(text.if_supports_color(Stream::Stderr, |text| text.dimmed()));
+}
+
+/// A progress notification as a line, such as `progress 3/10: reading`.
+fn progress(message: &Value) -> Option<String> {
+    if message.get("method")? != "notifications/progress" {
+        return None;
+    }
+    let params = message.get("params")?;
+    let mut line = format!("progress {}", params.get("progress")?.as_number()?);
+    if let Some(total) = params.get("total").and_then(Value::as_number) {
+        line.push_str(&format!("/{total}"));
+    }
+    if let Some(text) = params.get("message").and_then(Value::as_str) {
+        line.push_str(&format!(": {}", EscapedText(text)));
+    }
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_call_asks_for_progress() {
+        let sent = |method, params| with_progress_token(method, params);
+        assert_eq!(sent("tools/list", None), None);
+        assert_eq!(sent("tools/call", None), Some(json!({ "_meta": { "progressToken": 1 } })));
+        let own = json!({ "name": "a", "_meta": { "progressToken": "mine" } });
+        assert_eq!(sent("tools/call", Some(own.clone())), Some(own));
+        let kept = sent("tools/call", Some(json!({ "_meta": { "a": 1 } })));
+        assert_eq!(kept, Some(json!({ "_meta": { "a": 1, "progressToken": 1 } })));
+        let odd = json!({ "_meta": 1 });
+        assert_eq!(sent("tools/call", Some(odd.clone())), Some(odd));
+    }
+
+    #[test]
+    fn progress_is_a_line() {
+        let line = |params: Value| progress(&json!({ "method": "notifications/progress", "params": params }));
+        assert_eq!(line(json!({ "progress": 3, "total": 10 })).unwrap(), "progress 3/10");
+        assert_eq!(line(json!({ "progress": 0.5, "message": "a\u{1b}b" })).unwrap(), "progress 0.5: a\\u{1b}b");
+        assert_eq!(line(json!({})), None);
+        assert_eq!(progress(&json!({ "method": "notifications/message" })), None);
+    }
 }

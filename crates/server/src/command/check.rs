@@ -13,16 +13,16 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<()> {
     let loaded = config::load(&arguments.config, Overrides::default())?;
     let plan = Plan::new(&loaded.config)?;
     super::control_runtime()?.block_on(async { serve::dry_run(&plan) })?;
-    if arguments.json { json(&loaded, &plan.warnings) } else { human(&loaded, &plan.warnings) }
+    if arguments.json { json(&loaded, &plan) } else { human(&loaded, &plan) }
 }
 
-fn json(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
+fn json(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
     let values = config::effective(loaded)?;
-    let report = serde_json::json!({ "values": values, "warnings": warnings });
+    let report = serde_json::json!({ "values": values, "warnings": plan.warnings, "notes": plan.notes });
     super::print_json(&report)
 }
 
-fn human(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
+fn human(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
     let values = config::effective(loaded)?;
     let width = values.iter().map(|value| value.key.len()).max().unwrap_or_default();
     for value in &values {
@@ -30,8 +30,11 @@ fn human(loaded: &Loaded, warnings: &[String]) -> anyhow::Result<()> {
         let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
         super::print(format_args!("{:width$} = {}  {origin}", value.key, value.value))?;
     }
-    for warning in warnings {
+    for warning in &plan.warnings {
         super::print(format_args!("{} {warning}", "warning:".if_supports_color(Stream::Stdout, |text| text.yellow())))?;
+    }
+    for note in &plan.notes {
+        super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
     }
     Ok(super::print("the configuration is good")?)
 }

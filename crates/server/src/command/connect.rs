@@ -1,9 +1,9 @@
 //! `portcullis connect URL`: the bridge between standard streams and a remote server.
 
 mod streams;
+mod token_command;
 
 use std::{
-    net::{Ipv4Addr, TcpListener},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -12,15 +12,15 @@ use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, LoopbackRedirect,
-    RedirectParameters, StartUrl, TokenManager,
+    AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, KnownIssuer,
+    LoopbackRedirect, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl, TokenManager,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
 use tokio::signal::unix::{SignalKind, signal};
 use url::Url;
 
-use self::streams::Streams;
+use self::{streams::Streams, token_command::TokenCommand};
 use super::sign_in;
 use crate::cli;
 
@@ -116,12 +116,28 @@ fn token_manager(
     if let Some(token) = sign_in::token_of_the_environment()? {
         return Ok(TokenManager::with_access_token(start, token));
     }
+    if let Some(command) = &arguments.token_command {
+        return Ok(TokenManager::with_source(start, Arc::new(TokenCommand::parse(command)?)));
+    }
     let sign_in = &arguments.sign_in;
     let store = match sign_in.store.is_some() || CredentialStore::user_directory().is_some() {
         true => sign_in::store(sign_in)?,
         // Some clients start programs in an empty environment.
         false => CredentialStore::in_memory(),
     };
+    if arguments.client_credentials {
+        if sign_in.client_secret_file.is_none() && sign_in.client_secret.is_none() {
+            bail!("--client-credentials needs --client-secret-file");
+        }
+        let (grant, settings) = (NonInteractiveGrant::ClientCredentials, sign_in::settings(sign_in, store)?);
+        let authorizer =
+            Authorizer::non_interactive(Arc::clone(fetch) as _, grant, Arc::new(SystemClock::new()), settings);
+        return Ok(TokenManager::new(start, Arc::new(authorizer)));
+    }
+    if arguments.device {
+        let settings = sign_in::settings(sign_in, store)?;
+        return Ok(TokenManager::new(start, Arc::new(sign_in::device_authorizer(Arc::clone(fetch) as _, settings)?)));
+    }
     let interaction: Arc<dyn Interaction> = match sign_in.auto_consent {
         true => Arc::new(AutoConsent::new(Arc::clone(fetch) as _)),
         false => Arc::new(Browser::new(&start, sign_in)?),
@@ -134,9 +150,11 @@ fn token_manager(
 /// A person with a browser. The port that it comes back to is taken for as long as a sign-in lasts, since many instances
 /// may live side by side for days, and one of them signs in.
 struct Browser {
-    wanted: Url,
+    wanted: RedirectAddress,
+    wanted_uri: Url,
     is_fixed: bool,
-    redirect_uri: OnceLock<Url>,
+    chosen: OnceLock<(RedirectAddress, Url)>,
+    start: StartUrl,
     open: fn(&Url),
 }
 
@@ -144,30 +162,26 @@ impl Browser {
     fn new(start: &StartUrl, arguments: &cli::SignIn) -> anyhow::Result<Self> {
         let port = arguments.callback_port.unwrap_or_else(|| LoopbackRedirect::port_for(start));
         let open = if arguments.no_browser { sign_in::print_url } else { sign_in::open_browser };
-        let (wanted, is_fixed) = (LoopbackRedirect::uri(port)?, arguments.callback_port.is_some());
-        Ok(Self { wanted, is_fixed, redirect_uri: OnceLock::new(), open })
+        let (wanted, is_fixed) =
+            (sign_in::redirect_address(arguments)?.with_port(port), arguments.callback_port.is_some());
+        let (wanted_uri, start) = (wanted.uri()?, start.clone());
+        Ok(Self { wanted, wanted_uri, is_fixed, chosen: OnceLock::new(), start, open })
     }
 
     /// With the wanted port, or with a free one where another program has that.
-    fn chosen(&self) -> Url {
-        let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|listener| listener.local_addr());
-        if self.is_fixed || free(port_of(&self.wanted)).is_ok() {
-            return self.wanted.clone();
-        }
-        free(0)
-            .ok()
-            .and_then(|address| LoopbackRedirect::uri(address.port()).ok())
-            .unwrap_or_else(|| self.wanted.clone())
+    fn chosen(&self) -> &(RedirectAddress, Url) {
+        self.chosen.get_or_init(|| {
+            let is_wanted = self.is_fixed || self.wanted.is_free();
+            let other = (!is_wanted).then(|| self.wanted.with_free_port()).flatten();
+            let other = other.and_then(|address| address.uri().ok().map(|uri| (address, uri)));
+            other.unwrap_or_else(|| (self.wanted.clone(), self.wanted_uri.clone()))
+        })
     }
-}
-
-fn port_of(url: &Url) -> u16 {
-    url.port_or_known_default().unwrap_or_default()
 }
 
 impl Interaction for Browser {
     fn redirect_uri(&self) -> &Url {
-        self.redirect_uri.get_or_init(|| self.chosen())
+        &self.chosen().1
     }
 
     fn authorize<'a>(
@@ -175,9 +189,15 @@ impl Interaction for Browser {
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         Box::pin(async move {
-            let redirect = LoopbackRedirect::bind_to(port_of(self.redirect_uri()), self.open).await?;
+            let redirect = LoopbackRedirect::bind_at(self.chosen().0.clone(), self.open).await?;
+            let start = self.start.clone();
+            let redirect = redirect.with_delay_notice(move || sign_in::delayed(&start));
             redirect.authorize(request).await
         })
+    }
+
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        super::tell(provider);
     }
 }
 

@@ -1,41 +1,86 @@
 //! `portcullis login`, `logout` and `token`: stored tokens of protected resources.
 
 use anyhow::bail;
-use portcullis_client::{ResourceToken, SignOut, StartUrl};
+use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl};
 use portcullis_metadata::{Clock as _, EscapedText, SystemClock};
 
-use super::sign_in::{self, SignIn, TOKEN_VARIABLE};
+use super::sign_in::{self, LoginOptions, SignIn, TOKEN_VARIABLE};
 use crate::cli;
 
 /// Signs in, whatever token there is.
-pub(crate) fn login(arguments: &cli::SignIn) -> anyhow::Result<()> {
+pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
+    let arguments = &login.sign_in;
+    let options = LoginOptions { device: login.device, fresh: login.fresh };
     if std::env::var_os(TOKEN_VARIABLE).is_some() {
         bail!("{TOKEN_VARIABLE} is set, which overrides a login; unset it");
     }
     super::control_runtime()?.block_on(async {
-        let SignIn { token_manager, .. } = prepare(arguments).await?;
+        let (start, store) = (StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?);
+        let SignIn { token_manager, .. } = sign_in::prepare_login(arguments, start, store.clone(), options).await?;
+        // A token that ends with this command is of no use.
+        store.check_writable().await?;
         let token = token_manager.sign_in().await?;
+        if let Some(failure) = store.write_failure() {
+            bail!("signed in, but the token is lost: {failure}");
+        }
         super::tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
         Ok(())
     })
 }
 
 /// Forgets a token, and has it revoked where that is possible.
-pub(crate) fn logout(arguments: &cli::SignIn) -> anyhow::Result<()> {
+pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
+    let arguments = &logout.sign_in;
+    match (logout.all, arguments.url.is_empty()) {
+        (true, false) => bail!("`logout --all` takes no URL"),
+        (false, true) => bail!("name the URL to sign out of, or give --all"),
+        _ => {}
+    }
     super::control_runtime()?.block_on(async {
-        let SignIn { token_manager, .. } = prepare(arguments).await?;
-        super::tell(match token_manager.sign_out().await? {
-            SignOut::NotSignedIn => "there was no token",
-            SignOut::Revoked => "signed out; the authorization server revoked the token",
-            SignOut::RefreshTokenRevoked => {
-                "signed out; the authorization server revoked the refresh token, and no access tokens, so that the one there is lives until its end"
+        let store = sign_in::store(arguments)?;
+        if !logout.all {
+            return sign_out(logout, StartUrl::parse(&arguments.url)?, store).await;
+        }
+        let starts = store.start_urls()?;
+        if starts.is_empty() {
+            super::tell("there was no token");
+        }
+        let mut failed = 0;
+        for start in starts {
+            super::tell(&start);
+            // One server that cannot be reached must not keep the other tokens here.
+            if let Err(error) = sign_out(logout, start, store.clone()).await {
+                super::report(&error);
+                failed += 1;
             }
-            SignOut::ForgottenLocally => {
-                "signed out here; the authorization server revokes no tokens, so that it lives until its end"
-            }
-        });
+        }
+        if failed > 0 {
+            bail!("{failed} sign-outs failed");
+        }
         Ok(())
     })
+}
+
+async fn sign_out(logout: &cli::Logout, start: StartUrl, store: CredentialStore) -> anyhow::Result<()> {
+    let SignIn { token_manager, .. } = sign_in::prepare(&logout.sign_in, start, store).await?;
+    let (result, registrations) = match logout.forget_client {
+        true => token_manager.sign_out_and_forget_client().await?,
+        false => (token_manager.sign_out().await?, 0),
+    };
+    super::tell(match result {
+        SignOut::NotSignedIn => "there was no token",
+        SignOut::Revoked => "signed out; the authorization server revoked the token",
+        SignOut::RefreshTokenRevoked => {
+            "signed out; the authorization server revoked the refresh token, and no access tokens, so that the one there is lives until its end"
+        }
+        SignOut::ForgottenLocally => {
+            "signed out here; the authorization server revokes no tokens, so that it lives until its end"
+        }
+    });
+    if logout.forget_client {
+        super::tell(format_args!("registrations deleted here: {registrations}"));
+    }
+    Ok(())
 }
 
 /// Prints a valid access token. It never opens a browser, because scripts cannot sign in.

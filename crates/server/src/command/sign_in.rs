@@ -9,11 +9,11 @@ use std::{
 use anyhow::Context as _;
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientInformation,
-    CredentialStore, Interaction, InteractionError, LoopbackRedirect, RedirectError, RedirectParameters, StartUrl,
-    TokenAuthMethod, TokenManager,
+    CredentialStore, DeviceAuthorization, Interaction, InteractionError, KnownIssuer, LoopbackRedirect,
+    RedirectAddress, RedirectError, RedirectParameters, StartUrl, TokenAuthMethod, TokenManager, UnboundSignIn,
 };
-use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
-use portcullis_metadata::{AccessToken, ClientIdUrl, Issuer, ResourceUri, Scopes, Secret, SystemClock};
+use portcullis_discovery::{BoxFuture, Fetch, FetchSettings, HttpFetch};
+use portcullis_metadata::{AccessToken, ClientIdUrl, EscapedText, Issuer, ResourceUri, Scopes, Secret, SystemClock};
 use tokio::sync::oneshot;
 use url::Url;
 
@@ -36,11 +36,52 @@ pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> 
         .context("no directory for credentials: HOME is not set; name one with --store")
 }
 
+/// How a login differs from other sign-ins.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LoginOptions {
+    /// Whether to use the device flow.
+    pub(crate) device: bool,
+    /// Whether to register again.
+    pub(crate) fresh: bool,
+}
+
 /// Prepares a sign-in, without requests or prompts. `PORTCULLIS_TOKEN` replaces it.
 pub(crate) async fn prepare(
     arguments: &cli::SignIn,
     start: StartUrl,
     store: CredentialStore,
+) -> anyhow::Result<SignIn> {
+    prepare_with(arguments, start, settings(arguments, store)?, false).await
+}
+
+/// As [`prepare`]; never requests more than `--scope`.
+pub(crate) async fn prepare_within_scope(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    store: CredentialStore,
+) -> anyhow::Result<SignIn> {
+    let mut settings = settings(arguments, store)?;
+    settings.scopes_are_limit = true;
+    prepare_with(arguments, start, settings, false).await
+}
+
+/// As [`prepare`], with the options of a login.
+pub(crate) async fn prepare_login(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    store: CredentialStore,
+    login: LoginOptions,
+) -> anyhow::Result<SignIn> {
+    let mut settings = settings(arguments, store)?;
+    settings.fresh_registration = login.fresh;
+    prepare_with(arguments, start, settings, login.device).await
+}
+
+async fn prepare_with(
+    arguments: &cli::SignIn,
+    start: StartUrl,
+    settings: AuthorizerSettings,
+    by_device: bool,
 ) -> anyhow::Result<SignIn> {
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
@@ -48,10 +89,20 @@ pub(crate) async fn prepare(
     if let Some(token) = token_of_the_environment()? {
         return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
     }
-    let interaction = interaction(arguments, &start, &fetch).await?;
-    let settings = settings(arguments, store)?;
-    let authorizer = Authorizer::new(Arc::clone(&fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
+    let for_authorizer = Arc::clone(&fetch) as _;
+    let authorizer = if by_device {
+        device_authorizer(for_authorizer, settings)?
+    } else {
+        let interaction = interaction(arguments, &start, &fetch).await?;
+        Authorizer::new(for_authorizer, interaction, Arc::new(SystemClock::new()), settings)
+    };
     Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
+}
+
+/// An authorizer that prints a page and a code for another device.
+pub(super) fn device_authorizer(fetch: Arc<dyn Fetch>, settings: AuthorizerSettings) -> anyhow::Result<Authorizer> {
+    let person = Person { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? };
+    Ok(Authorizer::device(fetch, Arc::new(person), Arc::new(SystemClock::new()), settings))
 }
 
 /// The token of the environment, if any, that replaces the sign-in.
@@ -73,6 +124,10 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
     settings.private_addresses = arguments.allow_private;
     settings.token_auth_method = token_auth_method(arguments)?;
     settings.accept_broader_resource = arguments.accept_broader_resource;
+    settings.provider.omit_resource = arguments.provider.no_resource;
+    settings.provider.assume_pkce = arguments.provider.assume_pkce;
+    settings.provider.accept_unbound_token = arguments.provider.accept_unbound_token;
+    settings.provider.parameters.clone_from(&arguments.provider.authorize_params);
     if let Some(scope) = &arguments.scope {
         settings.scopes = Some(Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?);
     }
@@ -85,11 +140,12 @@ pub(super) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
         settings.client_id_url = Some(url);
     }
     if let Some(client_id) = &arguments.client_id {
-        let authentication = match &arguments.client_secret_file {
-            Some(file) => {
+        let authentication = match (&arguments.client_secret, &arguments.client_secret_file) {
+            (Some(secret), _) => ClientAuthentication::Secret(secret.clone()),
+            (None, Some(file)) => {
                 ClientAuthentication::Secret(SecretSource::File(file.clone()).read().context("--client-secret-file")?)
             }
-            None => ClientAuthentication::None,
+            (None, None) => ClientAuthentication::None,
         };
         settings.client = Some(ClientInformation { client_id: client_id.clone(), authentication });
     }
@@ -101,6 +157,7 @@ fn token_auth_method(arguments: &cli::SignIn) -> anyhow::Result<Option<TokenAuth
     if let Some(method) = method.filter(|method| *method != TokenAuthMethod::None)
         && arguments.client_id.is_some()
         && arguments.client_secret_file.is_none()
+        && arguments.client_secret.is_none()
     {
         anyhow::bail!("--token-auth-method {} with --client-id needs --client-secret-file", method.name());
     }
@@ -116,29 +173,77 @@ async fn interaction(
         return Ok(Arc::new(AutoConsent::new(Arc::clone(fetch) as _)));
     }
     let open = if arguments.no_browser { print_url } else { open_browser };
+    let address = redirect_address(arguments)?;
     let mut redirect = match arguments.callback_port {
-        Some(port) => LoopbackRedirect::bind_to(port, open).await.with_context(|| format!("--callback-port {port}"))?,
-        None => LoopbackRedirect::bind_for(start, open).await?,
+        Some(port) => LoopbackRedirect::bind_at(address.with_port(port), open)
+            .await
+            .with_context(|| format!("--callback-port {port}"))?,
+        None => LoopbackRedirect::bind_at_port_for(start, address, open).await?,
     };
+    let own = start.clone();
+    redirect = redirect.with_delay_notice(move || delayed(&own));
     if arguments.no_browser && io::stdin().is_terminal() {
         redirect = redirect.with_pasted_input(|wrong| Box::pin(pasted(wrong)));
     }
-    Ok(Arc::new(Person(redirect)))
+    let redirect_uri = redirect.redirect_uri().clone();
+    Ok(Arc::new(Person { redirect: Some(redirect), redirect_uri }))
 }
 
-/// A person at a terminal, with a browser.
-struct Person(LoopbackRedirect);
+/// The host and the path of the redirect, on a free port.
+pub(super) fn redirect_address(arguments: &cli::SignIn) -> anyhow::Result<RedirectAddress> {
+    let mut address = RedirectAddress::default();
+    if let Some(host) = &arguments.callback_host {
+        address = address.with_host(host).context("--callback-host")?;
+    }
+    if let Some(path) = &arguments.callback_path {
+        address = address.with_path(path).with_context(|| format!("--callback-path {path:?}"))?;
+    }
+    Ok(address)
+}
+
+/// What a person can do who sees an error in the browser. The wait continues.
+pub(super) fn delayed(start: &StartUrl) {
+    super::tell(format_args!(
+        "no answer from the browser yet. If it shows an error, such as an unknown client, stop this and run\n\
+         portcullis login --fresh {start}\nto register again. Still waiting."
+    ));
+}
+
+/// The redirect URI in the registration of a client that uses the device flow. Nothing is sent there.
+const DEVICE_REDIRECT: &str = "http://127.0.0.1/device";
+
+/// A person at a terminal, with a browser here or on another device.
+struct Person {
+    /// None in the device flow.
+    redirect: Option<LoopbackRedirect>,
+    redirect_uri: Url,
+}
 
 impl Interaction for Person {
     fn redirect_uri(&self) -> &Url {
-        self.0.redirect_uri()
+        &self.redirect_uri
     }
 
     fn authorize<'a>(
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        self.0.authorize(request)
+        match &self.redirect {
+            Some(redirect) => redirect.authorize(request),
+            None => Box::pin(async { Err(InteractionError::Listen(io::ErrorKind::Unsupported)) }),
+        }
+    }
+
+    fn show_device_code(&self, authorization: &DeviceAuthorization) {
+        let DeviceAuthorization { user_code, verification_uri, expires_in, .. } = authorization;
+        let minutes = expires_in.as_secs().div_ceil(60);
+        super::tell(format_args!(
+            "on any device, visit\n{verification_uri}\nand enter the code {} within {minutes} min",
+            EscapedText(user_code)
+        ));
+        if let Some(complete) = &authorization.verification_uri_complete {
+            super::tell(format_args!("or visit\n{complete}"));
+        }
     }
 
     fn client_information<'a>(
@@ -174,6 +279,35 @@ impl Interaction for Person {
             Ok(line().await.is_some_and(|answer| is_yes(&answer)))
         })
     }
+
+    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        Box::pin(async move {
+            if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+                return Ok(false);
+            }
+            super::tell(unbound_question(sign_in));
+            Ok(line().await.is_some_and(|answer| is_yes(&answer)))
+        })
+    }
+
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        super::tell(provider);
+    }
+}
+
+/// What a person needs to know before a sign-in without `resource`.
+fn unbound_question(sign_in: &UnboundSignIn) -> String {
+    let scopes = match sign_in.scopes.is_empty() {
+        true => "none; the authorization server decides".to_owned(),
+        false => sign_in.scopes.to_string(),
+    };
+    format!(
+        "{start}\nwants a token of\n{issuer}\nwith the scopes\n{scopes}\n\
+         The authorization server is not told that the token is for the first address: only the scopes limit it, and the\n\
+         server at the first address receives it. Sign in only if these are scopes of that server. Sign in? [y/N]",
+        start = sign_in.start,
+        issuer = sign_in.issuer,
+    )
 }
 
 fn is_yes(answer: &str) -> bool {
@@ -222,6 +356,7 @@ pub(super) fn open_browser(url: &Url) {
     super::tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
     if let Err(error) = webbrowser::open(url.as_str()) {
         tracing::debug!(error = %error, "no browser opened");
+        super::tell("no browser can be opened here; `portcullis login --device URL` signs in with another device");
     }
 }
 

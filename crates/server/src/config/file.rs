@@ -16,31 +16,31 @@ mod resource;
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Upstream};
 
-/// The whole file.
+/// The configuration file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
     /// Address and port to listen on.
     #[serde(default = "default_listen")]
     pub(crate) listen: SocketAddr,
-    /// What clients see: scheme and authority, `https` unless loopback.
+    /// The scheme, host and port under which clients reach this server: `https`, or `http` on loopback.
     pub(crate) base_url: String,
-    /// Threads of the data path; the number of cores when absent.
+    /// The number of worker threads. Default: the number of cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<usize>,
     /// How long the server still accepts and serves after the signal to shut down, while `/readyz` answers 503.
     #[serde(default = "default_shutdown_delay")]
     pub(crate) shutdown_delay: Span,
-    /// How long a shutdown waits for requests under way.
+    /// How long a shutdown waits for requests in progress.
     #[serde(default = "default_shutdown_timeout")]
     pub(crate) shutdown_timeout: Span,
-    /// Lets `auth = "none"` go together with a listener that is not on loopback.
+    /// Allows `auth = "none"` with a listener that is not on loopback.
     #[serde(default)]
     pub(crate) dangerous_allow_unauthenticated_network: bool,
-    /// Proxies in front whose word on the client's address is taken: addresses and networks.
+    /// The addresses and networks of the proxies whose forwarding header is trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) trusted_proxies: Vec<String>,
-    /// The header in which they say it.
+    /// The header in which trusted proxies report the client's address.
     #[serde(default)]
     pub(crate) trusted_proxy_header: ForwardedHeader,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub(crate) struct Config {
     pub(crate) audit: Option<Audit>,
 }
 
-/// The header in which a proxy says whom it was called by.
+/// The header in which a proxy reports its client's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ForwardedHeader {
     #[default]
@@ -65,13 +65,13 @@ pub(crate) enum ForwardedHeader {
     Forwarded,
 }
 
-/// `[tls]`: the files that let the listener speak TLS.
+/// `[tls]`: the listener's certificate and key files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tls {
-    /// PEM file with the certificate, and behind it the ones that lead to the root.
+    /// A PEM file with the certificate chain, the server's certificate first.
     pub(crate) certificates: PathBuf,
-    /// PEM file with the certificate's private key.
+    /// A PEM file with the certificate's private key.
     pub(crate) key: PathBuf,
 }
 
@@ -83,9 +83,10 @@ pub(crate) struct Session {
     pub(crate) lifetime: Span,
     pub(crate) max_total: usize,
     pub(crate) max_per_owner: usize,
-    /// What the owner of an ended session is answered: 400 or 404.
+    /// The status of a request for an ended session by its owner: 400 or 404.
     pub(crate) ended_status: u16,
-    /// What tags identifiers, the key of new ones first; random ones at each start when absent.
+    /// The keys that authenticate session identifiers, that of new identifiers first. Default: a random key at each
+    /// start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<Vec<SecretSource>>,
 }
@@ -107,46 +108,46 @@ impl Default for Session {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
-    /// Bytes of one request body.
+    /// The maximum size of a request body in bytes.
     pub(crate) max_body: usize,
-    /// Bytes of all request bodies held at once.
+    /// The maximum size of all request bodies in memory in bytes.
     pub(crate) body_budget: usize,
-    /// Nesting of JSON in a request body.
+    /// The maximum nesting depth of the JSON in a request body.
     pub(crate) max_depth: usize,
-    /// Bytes of one access token.
+    /// The maximum size of an access token in bytes.
     pub(crate) max_token: usize,
-    /// Connections open at once.
+    /// The maximum number of open connections.
     pub(crate) max_connections: usize,
-    /// Connections open to each upstream; as many as of clients when absent.
+    /// The maximum number of open connections to each upstream. Default: `max_connections`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_connections: Option<usize>,
-    /// Header fields of one request.
+    /// The maximum number of header fields of a request.
     pub(crate) max_headers: usize,
-    /// Time for a request's head to arrive, and for a connection to stay idle.
+    /// The time limit for a request's head, and for an idle connection.
     pub(crate) header_timeout: Span,
-    /// How long a client may pause inside a body.
+    /// The longest pause within a request body.
     pub(crate) body_pause: Span,
-    /// How long a body may take in all, from its first pause.
+    /// The time limit for a whole request body, counted from its first pause.
     pub(crate) body_timeout: Span,
-    /// HTTP/2 streams open at once on one connection.
+    /// The maximum number of open HTTP/2 streams on a connection.
     pub(crate) max_streams: u32,
-    /// HTTP/2 streams that a client may open and reset, before anything is done for them, on one connection.
+    /// The maximum number of HTTP/2 streams on a connection that the client resets before they are processed.
     pub(crate) max_resets: usize,
-    /// Tokens held in the verified-token cache, for each resource.
+    /// The maximum number of cached verified tokens of each resource.
     pub(crate) cached_tokens: usize,
-    /// Requests of each client address, before their token is looked at.
+    /// The rate limit per client address, checked before the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) per_address: Option<RateLimit>,
-    /// Requests of each principal.
+    /// The rate limit per principal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) per_principal: Option<RateLimit>,
-    /// How many addresses, and how many principals, are counted apart.
+    /// The number of counters of each rate limit.
     pub(crate) rate_entries: usize,
-    /// Requests of each principal that are in progress at once; open event streams count apart.
+    /// The maximum number of requests in progress per principal. Open event streams are limited separately.
     pub(crate) in_flight_per_principal: usize,
 }
 
-/// So many requests in so long a time.
+/// A number of requests per period.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RateLimit {
@@ -183,18 +184,18 @@ impl Default for Limits {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Audit {
     pub(crate) target: AuditTarget,
-    /// Bytes of records that wait to be written.
+    /// The maximum size of queued records in bytes.
     #[serde(default = "default_audit_queue")]
     pub(crate) queue: usize,
-    /// How often is told what was used; only at the end when zero.
+    /// The interval of usage records. With zero, usage is recorded at the end only.
     #[serde(default = "default_usage_interval")]
     pub(crate) usage_interval: Span,
-    /// Rows of principal, resource and tool that are counted apart.
+    /// The number of rows of principal, resource and tool that are counted separately.
     #[serde(default = "default_usage_rows")]
     pub(crate) usage_rows: usize,
 }
 
-/// Where the audit trail is written to.
+/// Where the audit trail is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditTarget {

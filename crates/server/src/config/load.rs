@@ -13,16 +13,17 @@ use super::Config;
 
 const PREFIX: &str = "PORTCULLIS_";
 
-/// Variables with the prefix that are no configuration: a client's token, the log filter, and where tests find vectors.
+/// Variables with the prefix that are not configuration: a client's token, the log filter, and the path of test
+/// vectors.
 const NOT_CONFIGURATION: &[&str] = &["token", "log", "vectors"];
 
-/// Values from the command line; they win over file and environment.
+/// Values from the command line. They take precedence over the file and the environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Overrides {
     pub(crate) listen: Option<SocketAddr>,
 }
 
-/// A configuration and where its values came from.
+/// A configuration and the sources of its values.
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(super) sources: Figment,
@@ -38,8 +39,8 @@ impl Loaded {
 /// Reads the configuration.
 ///
 /// # Errors
-/// When the file is missing, is no TOML, or a key or value is not as expected; the message names the key, its source
-/// and, for an unknown key, the nearest known one.
+/// Fails when the file is missing or not TOML, or a key or value is invalid. The message names the key, its source and,
+/// for an unknown key, the most similar known key.
 pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> {
     if !file.is_file() {
         bail!(
@@ -56,7 +57,7 @@ pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> 
     Ok(Loaded { config, sources })
 }
 
-/// Reads a configuration that this program wrote itself.
+/// Reads a configuration that this program generated.
 ///
 /// # Errors
 /// As [`load`].
@@ -127,8 +128,8 @@ pub(crate) fn nearest(written: &str, known: &[&str]) -> String {
 
 /// A parser's message on one line, without its excerpt of the file, which may contain a secret.
 fn without_excerpt(message: &str) -> String {
-    let told = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    told.filter(|line| !line.contains('|')).collect::<Vec<_>>().join(": ")
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.filter(|line| !line.contains('|')).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
@@ -146,7 +147,7 @@ mod tests {
         upstream = { http = "http://127.0.0.1:8000/mcp" }
     "#;
 
-    fn with(file: &str, test: impl FnOnce(&mut Jail, &dyn Fn() -> anyhow::Result<Loaded>)) {
+    fn with_config(file: &str, test: impl FnOnce(&mut Jail, &dyn Fn() -> anyhow::Result<Loaded>)) {
         Jail::expect_with(|jail| {
             jail.create_file("portcullis.toml", file)?;
             test(jail, &|| load(Path::new("portcullis.toml"), Overrides::default()));
@@ -156,14 +157,14 @@ mod tests {
 
     fn error_of(file: &str) -> String {
         let mut message = String::new();
-        with(file, |_, load| message = load().err().map(|error| error.to_string()).unwrap_or_default());
+        with_config(file, |_, load| message = load().err().map(|error| error.to_string()).unwrap_or_default());
         assert!(!message.contains('\n'), "one line: {message}");
         message
     }
 
     #[test]
-    fn the_minimal_file_takes_the_defaults() {
-        with(MINIMAL, |_, load| {
+    fn a_minimal_file_has_the_defaults() {
+        with_config(MINIMAL, |_, load| {
             let config = load().unwrap().config;
             assert_eq!(config.listen.to_string(), "127.0.0.1:3000");
             assert_eq!(config.issuer[0].algorithms, ["RS256"]);
@@ -172,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn environment_wins_over_the_file_and_flags_over_both() {
-        with(MINIMAL, |jail, load| {
+    fn flags_override_the_environment_which_overrides_the_file() {
+        with_config(MINIMAL, |jail, load| {
             jail.set_env("PORTCULLIS_LISTEN", "127.0.0.1:4000");
             jail.set_env("PORTCULLIS_SESSION__IDLE_TIMEOUT", "5m");
             let config = load().unwrap().config;
@@ -186,8 +187,8 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_no_configuration_are_left_alone() {
-        with(MINIMAL, |jail, load| {
+    fn other_variables_are_ignored() {
+        with_config(MINIMAL, |jail, load| {
             for variable in ["PORTCULLIS_TOKEN", "PORTCULLIS_LOG", "PORTCULLIS_VECTORS"] {
                 jail.set_env(variable, "something");
             }
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+    fn an_unknown_key_is_rejected_with_a_suggestion() {
         let error = error_of(&format!("{MINIMAL}\nrequired_scope = [\"a\"]"));
         assert!(error.contains("resource.0.required_scope"), "{error}");
         assert!(error.contains("did you mean `required_scopes`?"), "{error}");
@@ -215,9 +216,9 @@ mod tests {
         assert!(error.contains("`workers`"), "{error}");
     }
 
-    /// J6: a literal secret in the file is refused, and not printed.
+    /// J6: a literal secret in the file is rejected and not printed.
     #[test]
-    fn a_literal_secret_is_refused_and_not_printed() {
+    fn a_literal_secret_is_rejected_and_not_printed() {
         let error = error_of(&MINIMAL.replace("[[resource]]", "client_secret = \"hunter2\"\n[[resource]]"));
         assert!(error.contains("client_secret"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_and_broken_toml_are_one_line() {
+    fn errors_of_the_file_have_one_line() {
         let error = load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().to_string();
         assert!(error.contains("/nowhere/portcullis.toml"), "{error}");
         assert!(error_of("base_url = ").contains("portcullis.toml"));

@@ -1,25 +1,25 @@
-//! The effective configuration with the origin of every value, for `portcullis check`.
+//! The effective configuration with the source of every value, for `portcullis check`.
 
 use figment::{Figment, Metadata, Source, value::Value};
 use serde::Serialize;
 
 use super::Loaded;
 
-/// One value that the server would run with.
+/// One value that the server uses.
 #[derive(Debug, Serialize)]
 pub(crate) struct Effective {
     /// The key's path, such as `resource.0.endpoint`.
     pub(crate) key: String,
-    /// The value as JSON. Secrets are shown by their source alone.
+    /// The value as JSON. Of a secret, only the source is shown.
     pub(crate) value: serde_json::Value,
     /// The file, the environment variable, the flag, or `default`.
     pub(crate) origin: String,
 }
 
-/// Every value of the configuration, in the order of its keys.
+/// Returns every value of the configuration, in the order of the keys.
 ///
 /// # Errors
-/// When a source no longer yields what was loaded from it.
+/// Fails when a source no longer has the loaded values.
 pub(crate) fn effective(loaded: &Loaded) -> anyhow::Result<Vec<Effective>> {
     let written: Value = loaded.sources.extract()?;
     let mut rows = Vec::new();
@@ -27,7 +27,7 @@ pub(crate) fn effective(loaded: &Loaded) -> anyhow::Result<Vec<Effective>> {
     Ok(rows)
 }
 
-/// Goes down both trees at once: the typed one has every value, the written one knows the origins.
+/// Walks both trees together: the typed one has every value, and the written one has the sources.
 fn walk(value: &serde_json::Value, written: Option<&Value>, sources: &Figment, key: String, rows: &mut Vec<Effective>) {
     let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
     match value {
@@ -50,7 +50,7 @@ fn walk(value: &serde_json::Value, written: Option<&Value>, sources: &Figment, k
     }
 }
 
-/// Names a source for people.
+/// Returns the name of a source for people.
 pub(super) fn describe(metadata: &Metadata) -> String {
     match &metadata.source {
         Some(Source::File(path)) => path.display().to_string(),

@@ -27,11 +27,11 @@ impl SecretSource {
     /// Reads the secret.
     ///
     /// # Errors
-    /// When the variable is not set, the file cannot be read, or what is there is no text or empty. The message names
-    /// the source and nothing of what it holds.
+    /// Fails when the variable is not set, the file cannot be read, or the content is empty or not UTF-8. The message
+    /// names the source and contains no part of its content.
     pub(crate) fn read(&self) -> anyhow::Result<Secret> {
         let text = match self {
-            // The error of a variable that is no text would repeat it.
+            // The error of a variable that is not UTF-8 contains its value.
             Self::Env(name) => env::var(name).map(Zeroizing::new).map_err(|error| match error {
                 env::VarError::NotPresent => anyhow::anyhow!("the environment variable {name} is not set"),
                 env::VarError::NotUnicode(_) => anyhow::anyhow!("the environment variable {name} is not UTF-8"),
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
         f.write_str("{ env = \"NAME\" } or { file = \"/path\" }")
     }
 
-    /// A literal secret: refused, and not repeated in the message.
+    /// Rejects a literal secret. The message does not contain it.
     fn visit_str<E: de::Error>(self, _: &str) -> Result<SecretSource, E> {
         Err(E::custom(FIX))
     }
@@ -97,22 +97,22 @@ mod tests {
         serde_json::from_str(json).map_err(|error| error.to_string())
     }
 
-    /// J6: environment and file are the two sources.
+    /// J6: a source is an environment variable or a file.
     #[test]
     fn environment_and_file_are_sources() {
         assert_eq!(read(r#"{"env":"NAME"}"#), Ok(SecretSource::Env("NAME".to_owned())));
         assert_eq!(read(r#"{"file":"/run/secret"}"#), Ok(SecretSource::File("/run/secret".into())));
     }
 
-    /// J6: a literal secret is refused, and the message does not repeat it.
+    /// J6: a literal secret is rejected, and the message does not contain it.
     #[test]
-    fn a_literal_is_refused_unseen() {
+    fn a_literal_is_rejected_and_not_printed() {
         let error = read(r#""hunter2""#).unwrap_err();
         assert!(error.contains("{ env = \"NAME\" }"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }
 
-    /// D1, J6: a secret is read from its source, without one line end.
+    /// D1, J6: a secret is read from its source, without one trailing line end.
     #[test]
     #[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
     fn a_secret_is_read_without_its_line_end() {
@@ -130,7 +130,7 @@ mod tests {
         });
     }
 
-    /// J6: a source without a secret is named in one line, and nothing that it holds is repeated.
+    /// J6: the error names a source without a secret in one line and contains no part of its content.
     #[test]
     #[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
     fn a_source_without_a_secret_is_named() {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sources_or_another_one_are_refused() {
+    fn two_sources_and_unknown_sources_are_rejected() {
         assert!(read(r#"{"env":"A","file":"/b"}"#).is_err());
         assert!(read(r#"{"value":"hunter2"}"#).is_err_and(|error| !error.contains("hunter2")));
     }

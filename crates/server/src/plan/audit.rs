@@ -1,4 +1,4 @@
-//! `[audit]`: where decisions are written down.
+//! The audit trail: validation of `[audit]`.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::{
     config::{Audit, AuditTarget},
 };
 
-/// An audit trail that can be kept.
+/// A validated audit trail.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditPlan {
     pub(crate) target: AuditTarget,
-    /// Bytes of records that wait to be written.
+    /// The maximum size of queued records in bytes.
     pub(crate) queue: usize,
-    /// How often is told what was used; only at the end when zero.
+    /// The interval of usage records. With zero, usage is recorded at the end only.
     pub(crate) usage_interval: Duration,
-    /// Rows of principal, resource and tool that are counted apart.
+    /// The number of rows of principal, resource and tool that are counted separately.
     pub(crate) usage_rows: usize,
 }
 
 /// # Errors
-/// When a value is out of its range, or the file could not be written to.
+/// Fails when a value is out of range, or the file cannot be written.
 pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditPlan> {
     let within = |name: &str, value: usize, low: usize, high: usize| {
         ensure!((low..=high).contains(&value), "audit.{name} = {value} is outside {low} to {high}");
@@ -39,7 +39,7 @@ pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditPlan> {
     if let AuditTarget::File(file) = &configured.target {
         ensure!(
             !file.as_os_str().is_empty(),
-            "audit.target names no file; write {{ file = \"/path\" }}, or \"stdout\""
+            "audit.target has an empty path; write {{ file = \"/path\" }}, or \"stdout\""
         );
         audit::dry_run(file).context("audit.target")?;
     }

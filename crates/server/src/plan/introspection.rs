@@ -10,7 +10,7 @@ use crate::config::{self, IntrospectionAuth, Issuer};
 pub(super) fn validation(issuer: &Issuer) -> anyhow::Result<Validation> {
     Ok(match issuer.validate {
         config::Validation::Jwt => {
-            refuse_settings(issuer)?;
+            reject_introspection_settings(issuer)?;
             Validation::Jwt
         }
         config::Validation::Introspection => {
@@ -27,8 +27,8 @@ pub(super) fn validation(issuer: &Issuer) -> anyhow::Result<Validation> {
     })
 }
 
-/// A setting without effect is a mistake.
-fn refuse_settings(issuer: &Issuer) -> anyhow::Result<()> {
+/// Rejects settings that have no effect without introspection.
+fn reject_introspection_settings(issuer: &Issuer) -> anyhow::Result<()> {
     for (name, is_set) in [
         ("client_id", issuer.client_id.is_some()),
         ("client_secret", issuer.client_secret.is_some()),
@@ -47,7 +47,7 @@ fn refuse_settings(issuer: &Issuer) -> anyhow::Result<()> {
 
 fn settings(issuer: &Issuer) -> anyhow::Result<IntrospectionSettings> {
     let Some(client_id) = &issuer.client_id else {
-        bail!("introspection needs client_id, the name of this service's own client at the issuer");
+        bail!("introspection needs client_id, the identifier of this server's client at the issuer");
     };
     let mut settings = IntrospectionSettings::new(client_id.as_str());
     settings.client_secret =

@@ -6,13 +6,13 @@ use anyhow::{Context as _, bail, ensure};
 use portcullis_discovery::FetchSettings;
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
-use portcullis_verifier::{IssuerSettings, KeySource};
+use portcullis_verifier::{ApplicationAudience, IssuerSettings, KeySource};
 use url::Url;
 
-use super::introspection;
+use super::{entra, introspection};
 use crate::config::Issuer;
 
-/// One issuer, and the way to it.
+/// One issuer, and how it is reached.
 pub(crate) struct IssuerPlan {
     pub(crate) settings: IssuerSettings,
     pub(crate) fetch: FetchSettings,
@@ -33,6 +33,7 @@ pub(super) fn plan(configured: &[Issuer]) -> anyhow::Result<Vec<IssuerPlan>> {
 }
 
 fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
+    entra::check_template(&issuer.issuer)?;
     let mut settings = IssuerSettings::new(portcullis_metadata::Issuer::parse(&issuer.issuer)?);
     settings.validation = introspection::validation(issuer)?;
     settings.algorithms = algorithms(&issuer.algorithms)?;
@@ -43,7 +44,10 @@ fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
     settings.max_lifetime = issuer.max_lifetime.map(|span| span.0);
     settings.require_at_jwt = issuer.require_at_jwt;
     settings.subjectless_client = issuer.subjectless.is_some();
-    settings.audiences = audiences(&issuer.audiences)?;
+    for audience in &issuer.audiences {
+        add_audience(audience, &mut settings)?;
+    }
+    settings.scope_claims.clone_from(&issuer.scope_claims);
     settings.check()?;
 
     let mut fetch = FetchSettings::default();
@@ -83,13 +87,17 @@ fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
     Ok(set)
 }
 
-fn audiences(addresses: &[String]) -> anyhow::Result<Vec<ResourceUri>> {
-    addresses
-        .iter()
-        .map(|address| {
-            ResourceUri::parse(address).with_context(|| {
-                format!("audiences has {address:?}; each entry is an absolute URL of the same resource")
-            })
-        })
-        .collect()
+fn add_audience(audience: &str, settings: &mut IssuerSettings) -> anyhow::Result<()> {
+    if let Ok(name) = ApplicationAudience::parse(audience) {
+        settings.application_audiences.push(name);
+        return Ok(());
+    }
+    let address = ResourceUri::parse(audience).with_context(|| {
+        format!(
+            "audiences has {audience:?}; each entry is an absolute URL of the same resource, or the issuer's own name for \
+             it: a UUID or an api:// URI"
+        )
+    })?;
+    settings.audiences.push(address);
+    Ok(())
 }

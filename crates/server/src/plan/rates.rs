@@ -5,11 +5,11 @@ use portcullis_guard::{ProxyHeader, Rate, TrustedProxies};
 
 use crate::config::{self, Config, ForwardedHeader};
 
-/// The limits that hold for all resources together.
+/// The limits that all resources share.
 pub(crate) struct RatesPlan {
     pub(crate) per_address: Option<Rate>,
     pub(crate) per_principal: Option<Rate>,
-    /// How many addresses, and principals, each limit counts apart.
+    /// The number of counters of each limit.
     pub(crate) entries: usize,
     pub(crate) proxies: TrustedProxies,
 }

@@ -22,14 +22,14 @@ pub(crate) struct ResourcePlan {
     pub(crate) issuers: Vec<usize>,
     pub(crate) realm: String,
     pub(crate) metadata: ProtectedResourceMetadata,
-    /// Whether it answers at the root form of the metadata address, too.
+    /// Whether the metadata is also served at the root path.
     pub(crate) root_metadata: bool,
     pub(crate) required_scopes: Scopes,
     pub(crate) scope_implications: ScopeImplications,
     pub(crate) claims: Vec<ClaimRule>,
     pub(crate) routes: Vec<RouteRule>,
     pub(crate) rules: Vec<MessageRule>,
-    /// How often the messages of each rule may come.
+    /// The rate limit of each rule.
     pub(crate) rates: Vec<Option<Rate>>,
     pub(crate) origins: OriginPolicy,
     pub(crate) revisions: Revisions,
@@ -39,7 +39,7 @@ pub(crate) struct ResourcePlan {
 
 pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
     ensure!(!config.resource.is_empty(), "no [[resource]] is configured; add one with `endpoint` and `upstream`");
-    check_together(config)?;
+    check_all(config)?;
     let alone = config.resource.len() == 1;
     config
         .resource
@@ -51,8 +51,8 @@ pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> a
         .collect()
 }
 
-/// What the resources must not be to each other.
-fn check_together(config: &Config) -> anyhow::Result<()> {
+/// Checks the settings that concern several resources.
+fn check_all(config: &Config) -> anyhow::Result<()> {
     for (position, resource) in config.resource.iter().enumerate() {
         let twin = config.resource[..position].iter().find(|earlier| {
             let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
@@ -104,6 +104,7 @@ fn resource_plan(
 ) -> anyhow::Result<ResourcePlan> {
     check_endpoint(&resource.endpoint)?;
     let issuers_used = issuers_of(resource, issuers)?;
+    check_application_audiences(resource, issuers_used.iter().map(|position| &issuers[*position]))?;
     let metadata = metadata(resource, base_url, issuers_used.iter().map(|position| &issuers[*position]))?;
     Ok(ResourcePlan {
         endpoint: resource.endpoint.clone(),
@@ -136,7 +137,8 @@ fn resource_plan(
     })
 }
 
-/// Whoever one of these resources admits. A list of origins, be it empty, narrows only where every one has a list.
+/// Returns the policy that accepts the hosts and origins of any of these resources. Origins are restricted only if
+/// every resource has a list of them, which may be empty.
 pub(super) fn origins(resources: &[&Resource], base_url: &Url) -> anyhow::Result<OriginPolicy> {
     let mut policy = OriginPolicy::for_base_url(base_url)?;
     for host in resources.iter().flat_map(|resource| &resource.allowed_hosts) {
@@ -174,7 +176,7 @@ fn issuers_of(resource: &Resource, issuers: &[IssuerPlan]) -> anyhow::Result<Vec
             .iter()
             .map(|name| {
                 issuers.iter().position(|plan| plan.settings.issuer.as_str() == name).with_context(|| {
-                    format!("issuers names {name:?}, which no [[issuer]] has byte for byte; add or correct it")
+                    format!("issuers has {name:?}, and no [[issuer]] has exactly this identifier; add or correct it")
                 })
             })
             .collect::<Result<Vec<_>, _>>()?,
@@ -184,6 +186,23 @@ fn issuers_of(resource: &Resource, issuers: &[IssuerPlan]) -> anyhow::Result<Vec
         "no issuer can issue tokens for it; add an [[issuer]], or switch authorization off with auth = \"none\""
     );
     Ok(used)
+}
+
+/// An ID token can have the same audience as an access token if `aud` is the issuer's own name for the resource. Required
+/// scopes exclude it, because an ID token has none.
+fn check_application_audiences<'a>(
+    resource: &Resource,
+    mut issuers: impl Iterator<Item = &'a IssuerPlan>,
+) -> anyhow::Result<()> {
+    let named = issuers.find_map(|plan| Some((plan, plan.settings.application_audiences.first()?)));
+    let Some((plan, name)) = named else { return Ok(()) };
+    ensure!(
+        !resource.required_scopes.is_empty(),
+        "issuer \"{}\" has \"{name}\" in audiences, which ID tokens can have as well, and required_scopes is empty; set \
+         required_scopes to a scope of the access tokens",
+        plan.settings.issuer
+    );
+    Ok(())
 }
 
 fn metadata<'a>(
@@ -226,7 +245,7 @@ fn rule(rule: &config::Rule) -> anyhow::Result<MessageRule> {
     Ok(message_rule)
 }
 
-/// Refuses a pattern with characters that other kinds of patterns give a meaning to, and that no method has.
+/// Rejects a pattern with characters that are special in other pattern languages and that no method has.
 fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
     let is_strange =
         |character: char| "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control();

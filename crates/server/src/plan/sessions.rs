@@ -8,11 +8,11 @@ use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
 
 use crate::config::{SecretSource, Session, Span};
 
-/// What a session's idle time and lifetime may be.
+/// The range of a session's idle timeout and lifetime.
 const SHORTEST: Span = Span::secs(1);
 const LONGEST: Span = Span::secs(30 * 24 * 60 * 60);
 
-/// Sessions as configured.
+/// The validated session settings.
 pub(crate) struct SessionPlan {
     pub(crate) settings: SessionSettings,
     pub(crate) ended_status: EndedSessionStatus,
@@ -20,7 +20,7 @@ pub(crate) struct SessionPlan {
     pub(crate) key_sources: Option<KeySources>,
 }
 
-/// Where the keys come from: environment variables and files with one key a line, the key of new identifiers first.
+/// The sources of the keys: environment variables and files with one key per line, the key of new identifiers first.
 #[derive(Clone)]
 pub(crate) struct KeySources(Vec<SecretSource>);
 
@@ -55,8 +55,8 @@ impl KeySources {
     /// Reads the keys.
     ///
     /// # Errors
-    /// When a source cannot be read or has no key, a key is too short or there twice, or there are too many. The message
-    /// names the source and the line, and nothing of what stands there.
+    /// Fails when a source cannot be read or has no key, a key is too short or duplicated, or there are too many. The
+    /// message names the source and the line, and contains no part of a key.
     pub(crate) fn load(&self) -> anyhow::Result<SessionKeys> {
         let mut keys = Vec::new();
         for source in &self.0 {
@@ -68,7 +68,7 @@ impl KeySources {
                     let key = SessionKey::derive(line.as_bytes());
                     keys.push(key.with_context(|| {
                         let number = number + 1;
-                        format!("session.keys: {source}, line {number}: make one by `openssl rand -base64 32`")
+                        format!("session.keys: {source}, line {number}: generate a key with `openssl rand -base64 32`")
                     })?);
                 }
             }
@@ -80,7 +80,7 @@ impl KeySources {
         SessionKeys::new(keys).context("session.keys")
     }
 
-    /// When the files among them were last written: it changes when they do.
+    /// Returns the modification times of the files among the sources.
     pub(crate) fn written(&self) -> Vec<Option<SystemTime>> {
         let modified = |source: &SecretSource| match source {
             SecretSource::File(file) => fs::metadata(file).and_then(|data| data.modified()).ok(),
@@ -114,7 +114,7 @@ mod tests {
         loaded
     }
 
-    /// E10: several keys stand in one file or in several, line by line.
+    /// E10: keys are read line by line from one file or several.
     #[test]
     fn keys_are_read_line_by_line() {
         assert!(load(&[ONE]).is_ok());
@@ -122,15 +122,15 @@ mod tests {
         assert!(load(&[ONE, TWO]).is_ok());
     }
 
-    /// E10, J6: what is no key is named by its place in one line, and not repeated.
+    /// E10, J6: the error names the source and line of an invalid key in one line and does not contain the key.
     #[test]
-    fn unusable_keys_are_named_by_their_place() {
+    fn invalid_keys_are_named_by_their_position() {
         for (files, named) in [
             (&[][..], "session.keys: the list of session keys is empty"),
             (&["\n \n"], "session.keys: the file keys-0 has no key"),
             (&[ONE, ""], "session.keys: the file keys-1 is empty"),
-            (&[ONE, "hunter2"], "session.keys: the file keys-1, line 1: make one by"),
-            (&[&format!("{ONE}\n\nhunter2\n")], "session.keys: the file keys-0, line 3: make one by"),
+            (&[ONE, "hunter2"], "session.keys: the file keys-1, line 1: generate a key with"),
+            (&[&format!("{ONE}\n\nhunter2\n")], "session.keys: the file keys-0, line 3: generate a key with"),
             (&[&ONE[..31]], "session.keys: the file keys-0, line 1"),
             (&[&format!("{ONE}\n{TWO}\n{ONE}")], "session.keys: a session key is listed twice"),
             (&[ONE, ONE], "session.keys: a session key is listed twice"),

@@ -9,7 +9,7 @@ mod upstream;
 use super::*;
 use crate::{config, serve};
 
-/// A valid configuration. Tests change one thing in it.
+/// A valid configuration. Tests change one value in it.
 const GOOD: &str = r#"
 listen = "127.0.0.1:0"
 base_url = "https://mcp.example.com"
@@ -31,27 +31,27 @@ fn check(text: &str) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// The one-line error when `from` becomes `to`.
+/// Returns the error after `from` is replaced by `to`. It must have one line.
 fn error(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
-    let message = format!("{:#}", check(&GOOD.replace(from, to)).err().expect("it is refused"));
+    let message = format!("{:#}", check(&GOOD.replace(from, to)).err().expect("an error"));
     assert!(!message.contains('\n'), "{message}");
     message
 }
 
-fn with(more: &str) -> String {
+fn with_lines(more: &str) -> String {
     format!("{GOOD}\n{more}")
 }
 
 #[test]
-fn a_good_configuration_is_good() {
+fn a_valid_configuration_has_no_warnings() {
     let plan = check(GOOD).unwrap();
     assert_eq!(plan.resources[0].metadata.resource.as_str(), "https://mcp.example.com/mcp");
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
     assert_eq!(plan.max_head(), 32 << 10);
 }
 
-/// Plain http is for loopback, or for the listener behind a proxy.
+/// Plain http is allowed only on loopback.
 #[test]
 fn the_base_url_is_https_or_loopback() {
     let message = error("https://mcp.example.com", "http://mcp.example.com");
@@ -73,22 +73,22 @@ fn limits_have_ranges() {
         ("[session]\nmax_total = 0", "session.max_total"),
         ("[session]\nidle_timeout = \"1ms\"", "session.idle_timeout"),
     ] {
-        let message = format!("{:#}", check(&with(line)).err().expect("refused"));
+        let message = format!("{:#}", check(&with_lines(line)).err().expect("an error"));
         assert!(message.contains(named), "{message}");
     }
     assert!(error("listen", "workers = 0\nlisten").contains("workers"));
 }
 
-/// Every TOML block of the documentation, judged as `check` would.
+/// Every TOML block of the documentation is valid.
 #[test]
-fn the_documented_configurations_run() {
+fn the_documented_configurations_are_valid() {
     for (name, text) in [
         ("README.md", include_str!("../../../../README.md")),
         ("docs/use/audit.md", include_str!("../../../../docs/use/audit.md")),
         ("docs/use/configuration.md", include_str!("../../../../docs/use/configuration.md")),
     ] {
         let blocks: Vec<&str> = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-        assert!(!blocks.is_empty(), "{name} shows no configuration");
+        assert!(!blocks.is_empty(), "{name} has no configuration");
         for block in blocks {
             check(block).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         }

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::config;
 
-/// Two files that belong together.
+/// The certificate file and the key file.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsFiles {
     certificates: PathBuf,
@@ -25,20 +25,20 @@ pub(crate) struct TlsFiles {
     first: Loaded,
 }
 
-/// What is in them.
+/// The content of the files.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) certificate: Arc<CertifiedKey>,
-    /// When they were written last, as it was before they were read.
+    /// The modification times of the files before they were read.
     pub(crate) written: Written,
 }
 
-/// When the two files were last written.
+/// The modification times of the two files.
 pub(crate) type Written = [Option<SystemTime>; 2];
 
 impl TlsFiles {
     /// # Errors
-    /// When clients are not to expect TLS, or the files cannot be used.
+    /// Fails when `base_url` is plain `http`, or the files cannot be used.
     pub(crate) fn new(configured: &config::Tls, base_url: &Url) -> anyhow::Result<Self> {
         ensure!(
             base_url.scheme() == "https",
@@ -48,20 +48,20 @@ impl TlsFiles {
         Ok(Self { certificates: certificates.clone(), key: key.clone(), first: load(certificates, key)? })
     }
 
-    /// What was in them at the start.
+    /// Returns the content at startup.
     pub(crate) fn first(&self) -> &Loaded {
         &self.first
     }
 
-    /// Reads them again.
+    /// Reads the files again.
     ///
     /// # Errors
-    /// When a file cannot be read, has nothing of its kind, or the key is not the certificate's.
+    /// Fails when a file cannot be read or has no certificate or key, or the key is not the certificate's.
     pub(crate) fn load(&self) -> anyhow::Result<Loaded> {
         load(&self.certificates, &self.key)
     }
 
-    /// When the files were last written: it changes when they do.
+    /// Returns the modification times of the files.
     pub(crate) fn written(&self) -> Written {
         written(&self.certificates, &self.key)
     }

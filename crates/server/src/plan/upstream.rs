@@ -12,10 +12,10 @@ use url::Url;
 
 use crate::config::{self, Limits, Resource, Span};
 
-/// The longest time that a response's head may take.
+/// The maximum time limit for the head of a response.
 const MAX_HEAD_TIMEOUT: Span = Span::secs(24 * 60 * 60);
 
-/// What an admitted request is handed to.
+/// Where admitted requests are sent.
 #[derive(Clone, Debug)]
 pub(crate) enum UpstreamPlan {
     Demo,
@@ -65,7 +65,7 @@ pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyh
         settings.identity_headers =
             headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
     }
-    // Made once here for its judgement; each worker makes its own.
+    // Created only to validate the settings. Each worker creates its own.
     HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
     Ok(UpstreamPlan::Http(Box::new(settings)))
 }

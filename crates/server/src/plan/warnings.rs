@@ -3,12 +3,13 @@
 use portcullis_endpoint::NameGlob;
 use portcullis_mcp::{Revision, Revisions, client_methods};
 use portcullis_metadata::{Scopes, is_loopback};
+use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use super::ResourcePlan;
 use crate::config::{Authorization, Config, nearest};
 
-/// Scope names that stand for everything: they do not show what a token with them may do.
+/// Scope names that do not describe what a token with them allows.
 const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
 
 /// All warnings of a configuration. `resources` are the plans of its resources, in the same order.
@@ -17,6 +18,7 @@ pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePla
     for (position, resource) in resources.iter().enumerate() {
         warn_of_resource(resource, &format!("resource[{position}]"), &mut warnings);
     }
+    warn_of_application_audiences(config, &mut warnings);
     warn_of_loopback(config, base_url, &mut warnings);
     warnings
 }
@@ -24,7 +26,7 @@ pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePla
 fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
     let endpoint = &resource.endpoint;
     if resource.authorization == Authorization::None {
-        warnings.push(format!("resource {endpoint:?} has auth = \"none\": anybody who reaches it may use it"));
+        warnings.push(format!("resource {endpoint:?} has auth = \"none\": anyone who can reach it can use it"));
     }
     let needed = needed_scopes(resource, key);
     let all = needed.iter().fold(Scopes::empty(), |all, (_, scopes)| all.union(scopes));
@@ -43,7 +45,7 @@ fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<Strin
     }
 }
 
-/// The scopes that a resource asks for, each list with its key.
+/// Returns the scopes that a resource requires, each list with its key.
 fn needed_scopes<'a>(resource: &'a ResourcePlan, key: &str) -> Vec<(String, &'a Scopes)> {
     let required = [(format!("{key}.required_scopes"), &resource.required_scopes)];
     let rules = resource.rules.iter().enumerate();
@@ -56,12 +58,12 @@ fn needed_scopes<'a>(resource: &'a ResourcePlan, key: &str) -> Vec<(String, &'a 
 fn unsupported_scope(key: &str, scope: &str, supported: &[String]) -> String {
     let supported: Vec<_> = supported.iter().map(String::as_str).collect();
     format!(
-        "{key} has {scope:?}, which scopes_supported lacks, so that clients do not ask for it; correct it or add it there{}",
+        "{key} has {scope:?}, which scopes_supported lacks, so that clients do not request it; correct it or add it there{}",
         nearest(scope, &supported)
     )
 }
 
-/// The pattern and what is wrong with it, when no method of the served revisions is written as it asks for.
+/// Returns the pattern and its problem if no method of the served revisions matches it in its letter case.
 fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
     let text = pattern.as_str();
     let matching = |revisions| client_methods(revisions).find(|method| pattern.matches(method));
@@ -69,8 +71,8 @@ fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
         let exact = client_methods(served).any(|method| matches_in_this_case(text, method));
         return (!exact).then(|| {
             format!(
-                "{text:?} has another letter case than {method:?}; the rule applies in any case, but the method has \
-                 only this one: correct it"
+                "{text:?} has another letter case than {method:?}; the rule ignores letter case, but MCP does not: \
+                                 correct it"
             )
         });
     }
@@ -90,7 +92,7 @@ fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
     ))
 }
 
-/// Whether a pattern matches a method when letter case counts. The pattern matches in any case.
+/// Returns whether a pattern that matches a method also matches it in this letter case.
 fn matches_in_this_case(pattern: &str, method: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == method };
     let Some(mut method) = method.strip_prefix(head) else { return false };
@@ -100,6 +102,18 @@ fn matches_in_this_case(pattern: &str, method: &str) -> bool {
         method = &method[found + part.len()..];
     }
     method.ends_with(tail)
+}
+
+fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        let names = issuer.audiences.iter().filter(|audience| ApplicationAudience::parse(audience).is_ok());
+        warnings.extend(names.map(|name| {
+            format!(
+                "issuer[{position}].audiences has {name:?}, which names an application and not this resource: tokens that \
+                 another API with the same name receives are accepted here too; use a name that only this resource has"
+            )
+        }));
+    }
 }
 
 fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
@@ -136,7 +150,7 @@ mod tests {
 
     /// B9: patterns that match a method of a served revision cause no warning, with any number of stars.
     #[test]
-    fn known_methods_are_not_warned_of() {
+    fn known_methods_cause_no_warning() {
         for pattern in [
             "tools/call",
             "tools/*",
@@ -152,9 +166,10 @@ mod tests {
         }
     }
 
-    /// B9: unknown methods are named with the nearest known one; other letter case and other revisions are told apart.
+    /// B9: a warning names an unknown method and the most similar known one. Another letter case and another revision
+    /// have warnings of their own.
     #[test]
-    fn unknown_methods_are_warned_of() {
+    fn unknown_methods_cause_a_warning() {
         for (pattern, words) in [
             ("tool/call", ["protects nothing", "did you mean `tools/call`?"]),
             ("tools/cal", ["protects nothing", "did you mean `tools/call`?"]),

@@ -17,9 +17,9 @@ use super::{
     worker::{Accepted, Worker},
 };
 
-/// The pause after a failed accept, so that a lack of file descriptors does not spin a core.
+/// The pause after a failed accept, so that the loop does not spin without file descriptors.
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
-/// How long a closed connection may take to release its permit before another one is closed.
+/// How long to wait for the permit of a closed connection before another one is closed.
 const RETRY: Duration = Duration::from_millis(100);
 /// The least time between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(10);

@@ -33,28 +33,28 @@ pub(super) trait Handler: Clone + Send + Sync + 'static {
     fn handle(&self, request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> Self::Future;
 }
 
-/// The bounds of a connection.
+/// The limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionLimits {
-    /// Bytes of a request's head.
+    /// The maximum size of a request's head in bytes.
     pub(super) max_head: usize,
-    /// Header fields of a request on HTTP/1.1. On HTTP/2 the handler counts them.
+    /// The maximum number of header fields of an HTTP/1.1 request. On HTTP/2 the handler counts them.
     pub(super) max_headers: usize,
-    /// Time for a request's head to arrive, counted from the end of the one before.
+    /// The time limit for a request's head, counted from the end of the previous request.
     pub(super) idle: Duration,
-    /// Time for a request's body, and for the client to take a part of a response.
+    /// The time limits for a request's body, and for the client to read a part of a response.
     pub(super) body: BodyTimeouts,
-    /// HTTP/2 streams open at once.
+    /// The maximum number of open HTTP/2 streams.
     pub(super) max_streams: u32,
-    /// HTTP/2 streams that the peer opened and reset, and errors that it caused, before the connection is closed
-    /// (CVE-2023-44487 and similar attacks).
+    /// The number of HTTP/2 streams that the peer resets, and of errors that it causes, after which the connection is
+    /// closed (CVE-2023-44487 and similar attacks).
     pub(super) max_resets: usize,
 }
 
-/// Bytes of a response that are buffered for each HTTP/2 stream while the peer does not read.
+/// The number of response bytes that are buffered per HTTP/2 stream while the peer does not read.
 const HTTP2_MAX_UNSENT: usize = 64 << 10;
 
-/// hyper's default for `max_headers`, up to which it keeps them off the heap.
+/// hyper's default for `max_headers`, up to which it parses headers on the stack.
 const HEADERS_ON_STACK: usize = 100;
 
 /// The longest time that an idle or blocked connection takes to close.
@@ -77,8 +77,8 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
     if limits.max_headers != HEADERS_ON_STACK {
         builder.http1().max_headers(limits.max_headers);
     }
-    // Resets sent by this side keep h2's limit of 1,024 per connection: late data after an early refusal causes one,
-    // and a connection may see many refusals.
+    // Resets sent by this side keep h2's limit of 1,024 per connection: late data after an early rejection causes one,
+    // and a connection can have many rejections.
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -155,7 +155,7 @@ pub(super) async fn serve<S, H>(
                 let deadline = match activity.deadline(rest) {
                     Some(deadline) => deadline,
                     None if is_closing => return,
-                    // Requests that the client has already begun are still answered.
+                    // Requests that the client has already started are still served.
                     None => {
                         is_closing = true;
                         connection.as_mut().graceful_shutdown();
@@ -189,7 +189,7 @@ mod tests {
         max_resets: 20,
     };
 
-    /// Answers each request when a permit is there.
+    /// Responds to a request when a permit is available.
     #[derive(Clone)]
     struct Slow(Arc<Semaphore>);
 
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Answers each request with a mebibyte.
+    /// Responds with one mebibyte.
     #[derive(Clone)]
     struct Large;
 
@@ -241,7 +241,7 @@ mod tests {
         Served { client, permits, shutdown, task }
     }
 
-    /// How long the connection lasts when the client sends this and waits.
+    /// Returns how long the connection lasts if the client sends these bytes and waits.
     async fn lifetime(sent: &[u8]) -> Duration {
         let mut served = served();
         served.client.write_all(sent).await.unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_busy_connection_stays_open_and_is_idle_after_its_answer() {
+    async fn a_busy_connection_stays_open_and_is_idle_after_its_response() {
         let Served { mut client, permits, shutdown: _kept, task: _ } = served();
         client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         tokio::time::sleep(LIMITS.idle * 10).await;
@@ -273,8 +273,9 @@ mod tests {
         assert!(answered.elapsed() >= LIMITS.idle, "{:?}", answered.elapsed());
     }
 
-    /// The client's end of a connection with so many requests for a mebibyte, and the task that serves it.
-    async fn asked_for(requests: usize) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+    /// Returns the client's end of a connection with this number of requests for a mebibyte, and the task that serves
+    /// it.
+    async fn connection_with_requests(requests: usize) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (mut client, server) = duplex(64 << 10);
         client.write_all("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(requests).as_bytes()).await.unwrap();
         let task = tokio::spawn(async move {
@@ -287,9 +288,9 @@ mod tests {
 
     /// L9: a connection whose client does not read is closed.
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_read_is_cut_off() {
+    async fn a_client_that_does_not_read_is_disconnected() {
         for requests in [1, 10] {
-            let (started, (_client, task)) = (Instant::now(), asked_for(requests).await);
+            let (started, (_client, task)) = (Instant::now(), connection_with_requests(requests).await);
             task.await.unwrap();
             let lasted = started.elapsed();
             // hyper may take one more piece into its buffer when the timer wakes it.
@@ -299,7 +300,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_gets_everything() {
-        let (started, (mut client, _task)) = (Instant::now(), asked_for(1).await);
+        let (started, (mut client, _task)) = (Instant::now(), connection_with_requests(1).await);
         let (mut piece, mut received) = ([0; 4 << 10], 0);
         while received < MIB {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -317,7 +318,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         shutdown.send(true).unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(!task.is_finished(), "the request is still under way");
+        assert!(!task.is_finished(), "the request is still in progress");
         permits.add_permits(1);
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();

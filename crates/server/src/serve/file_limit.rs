@@ -1,19 +1,19 @@
-//! The limit of open files (RLIMIT_NOFILE): raised to what a plan needs, or the plan reduced to fit it.
+//! The limit of open files (RLIMIT_NOFILE): raises it for a plan, or reduces the plan to fit it.
 
 use portcullis_gateway::ConnectionLimit;
 
 use crate::plan::{Plan, UpstreamPlan};
 
-/// Files that are open beside connections: standard streams, the listener, the logs, certificates, key files, the
-/// control runtime, name resolution, and one connection that is being accepted.
+/// The number of open files other than connections: standard streams, the listener, the logs, certificates, key files,
+/// the control runtime, name resolution, and one connection that is being accepted.
 const BASE_RESERVE: usize = 64;
-/// Files of one worker's runtime.
+/// The number of files of one worker's runtime.
 const WORKER_RESERVE: usize = 8;
-/// ConnectionTable to one issuer, beside those that introspect.
+/// The number of connections to one issuer, in addition to those for introspection.
 const ISSUER_RESERVE: usize = 4;
 
-/// Raises the process's limit of open files to what the plan needs, at most to the hard limit. Where that is not enough,
-/// the connections of the plan are lowered, each limit in the same proportion. `None` when nothing is lowered.
+/// Raises the process's limit of open files for the plan, at most to the hard limit. If that is not enough, lowers the
+/// plan's connection limits in proportion. Returns `None` if nothing is lowered.
 pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
     let wanted = Files::wanted(plan);
     let limit = raise(wanted.total())?;
@@ -27,7 +27,7 @@ pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
     Some(Shortage { limit, wanted, fitted })
 }
 
-/// A limit of open files that is too low for the plan as it is configured.
+/// A limit of open files that is too low for the configured plan.
 pub(super) struct Shortage {
     limit: usize,
     wanted: Files,
@@ -35,7 +35,7 @@ pub(super) struct Shortage {
 }
 
 impl Shortage {
-    /// Logs what was lowered, and the fix.
+    /// Logs the lowered limits and the fix.
     pub(super) fn warn(&self) {
         let Self { limit, wanted, fitted } = self;
         let needed = wanted.total();
@@ -53,13 +53,13 @@ impl Shortage {
     }
 }
 
-/// What files are opened for.
+/// The number of files by purpose.
 #[derive(Debug, PartialEq, Eq)]
 struct Files {
     reserve: usize,
-    /// ConnectionTable of clients.
+    /// Connections of clients.
     clients: usize,
-    /// ConnectionTable to each upstream.
+    /// Connections to each upstream.
     upstreams: Vec<usize>,
 }
 
@@ -88,8 +88,8 @@ impl Files {
         self.connections().saturating_add(self.reserve)
     }
 
-    /// The same in proportion, with no more files than `limit`; none of the connections is lowered to 0. `None` when they
-    /// fit as they are.
+    /// Lowers the connections in proportion to at most `limit` files, each to at least 1. Returns `None` if they
+    /// already fit.
     fn fitted(&self, limit: usize) -> Option<Self> {
         if self.total() <= limit {
             return None;
@@ -105,8 +105,8 @@ impl Files {
     }
 }
 
-/// Raises the soft limit to `needed` where it is lower, at most to the hard limit. The limit that then holds; `None`
-/// where there is none.
+/// Raises the soft limit to `needed` if it is lower, at most to the hard limit. Returns the resulting limit, or `None`
+/// if there is none.
 #[cfg(unix)]
 fn raise(needed: usize) -> Option<usize> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -136,7 +136,7 @@ mod tests {
         Files { reserve: 80, clients, upstreams: upstreams.into() }
     }
 
-    /// L9: connections are lowered in proportion, and only when they do not fit.
+    /// L9: connections are lowered in proportion, and only if they do not fit.
     #[test]
     fn connections_are_lowered_in_proportion() {
         assert_eq!(files(10_000, &[10_000]).fitted(20_080), None);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// L9: what is fitted fits, as far as each may have one connection at all.
+        /// L9: the lowered connections fit, unless the limit is too low for one connection each.
         #[test]
         fn fitted_connections_fit(clients in 1_usize..=1_000_000, upstreams in prop::collection::vec(1_usize..=1_000_000, 0..8), limit in 0_usize..3_000_000) {
             let wanted = files(clients, &upstreams);

@@ -12,8 +12,8 @@ pub(super) struct Readiness<'a> {
     pub(super) issuers: &'a [Arc<TrustedIssuer>],
 }
 
-/// Returns 200 when every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise and
-/// while the server shuts down.
+/// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise and while
+/// the server shuts down.
 pub(super) fn ready<'a>(is_draining: bool, resources: impl Iterator<Item = Readiness<'a>>) -> (StatusCode, Value) {
     let mut all_ready = !is_draining;
     let resources: Vec<Value> = resources

@@ -48,7 +48,7 @@ impl Handler for Router {
     type Body = Either<StackBody, Full<Bytes>>;
     type Future = RouterFuture;
 
-    /// The path is compared as it came, byte for byte; only a match reaches a guard.
+    /// The path is compared byte for byte, without decoding. Only a match reaches a guard.
     fn handle(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> RouterFuture {
         let state = self.state.load();
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
@@ -57,7 +57,7 @@ impl Handler for Router {
             return RouterFuture::Own { response: Some(finish(&state, &request, answer, Instant::now())) };
         }
         let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
-            return RouterFuture::Own { response: Some(own_answer(&state, &request)) };
+            return RouterFuture::Own { response: Some(own_response(&state, &request)) };
         };
         request.extensions_mut().insert(Peer(peer));
         RouterFuture::Stack { future: stack.call(request) }
@@ -65,7 +65,7 @@ impl Handler for Router {
 }
 
 pin_project! {
-    /// The answer to come. Written by hand, since an `async` block would hold the request beside what becomes of it.
+    /// The future of the response. An `async` block would store the request in addition to the future made from it.
     #[project = Projected]
     pub(super) enum RouterFuture {
         Own { response: Option<Response<Full<Bytes>>> },
@@ -80,7 +80,7 @@ impl Future for RouterFuture {
         match self.project() {
             Projected::Own { response } => match response.take() {
                 Some(response) => Poll::Ready(response.map(Either::Right)),
-                // Polled again after the end, which the contract of `Future` leaves open.
+                // Polled after completion, for which `Future` specifies no result.
                 None => Poll::Pending,
             },
             Projected::Stack { future } => match ready!(future.poll(cx)) {
@@ -91,15 +91,15 @@ impl Future for RouterFuture {
     }
 }
 
-/// An answer of the server itself: status, reason code, body and its type.
-type OwnAnswer = (StatusCode, Option<&'static str>, String, HeaderValue);
+/// A response of the server itself: status, reason code, body and its media type.
+type OwnResponse = (StatusCode, Option<&'static str>, String, HeaderValue);
 
-/// Health, readiness, and 404 for everything else.
-fn own_answer<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
+/// Responds to requests for liveness and readiness, and with 404 to all others.
+fn own_response<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
     let started = Instant::now();
-    let refused = state.origins().check(request.version(), request.uri(), request.headers()).err();
-    let answer = match (refused, request.uri().path()) {
-        (Some(refused), _) => (refused.status(), Some(refused.code()), REFUSED.into(), TEXT),
+    let rejection = state.origins().check(request.version(), request.uri(), request.headers()).err();
+    let answer = match (rejection, request.uri().path()) {
+        (Some(rejection), _) => (rejection.status(), Some(rejection.code()), REFUSED.into(), TEXT),
         (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
         (None, READY) => {
             let (status, report) = health::ready(state.is_draining(), state.readiness());
@@ -110,9 +110,14 @@ fn own_answer<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Byt
     finish(state, request, answer, started)
 }
 
-/// Reports the answer, and makes a response of it.
-fn finish<B>(state: &ServerState, request: &Request<B>, answer: OwnAnswer, started: Instant) -> Response<Full<Bytes>> {
-    let (status, code, body, kind) = answer;
+/// Builds a response and logs it.
+fn finish<B>(
+    state: &ServerState,
+    request: &Request<B>,
+    answer: OwnResponse,
+    started: Instant,
+) -> Response<Full<Bytes>> {
+    let (status, code, body, media_type) = answer;
     let request_id = RequestId::generate();
     state.access().write(&Line {
         request_id: request_id.as_str(),
@@ -127,7 +132,7 @@ fn finish<B>(state: &ServerState, request: &Request<B>, answer: OwnAnswer, start
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CONTENT_TYPE, media_type);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(RequestId::HEADER, request_id.to_header_value());
     response

@@ -8,7 +8,7 @@ use tokio::{
 /// Returns a channel whose value becomes true with the first SIGINT or SIGTERM.
 ///
 /// # Errors
-/// When the signals cannot be handled.
+/// Fails when the signals cannot be handled.
 pub(crate) fn shutdown() -> std::io::Result<watch::Receiver<bool>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -27,7 +27,7 @@ pub(crate) fn shutdown() -> std::io::Result<watch::Receiver<bool>> {
 /// Keeps SIGHUP from ending the process. Tasks that reload files on SIGHUP listen to it themselves.
 ///
 /// # Errors
-/// When the signal cannot be handled.
+/// Fails when the signal cannot be handled.
 pub(super) fn ignore_hangup() -> std::io::Result<()> {
     let mut hangups = signal(SignalKind::hangup())?;
     tokio::spawn(async move {

@@ -65,7 +65,7 @@ struct Resource {
     resource: Arc<ProtectedResource>,
     /// `None` without authorization.
     verifier: Option<Arc<Verifier>>,
-    /// One per worker, so that upstream connections never cross threads.
+    /// One stack per worker, so that upstream connections stay on one thread.
     stacks: Vec<Stack>,
 }
 
@@ -77,9 +77,9 @@ impl ServerState {
         observers: Observers,
     ) -> anyhow::Result<(Self, UpstreamEnder)> {
         let issuers = trusted_issuers(plan, &clock)?;
-        let (closer, over) = SessionEvents::new(observers.audit.clone());
-        let upstream_ends = closer.upstream_ends().clone();
-        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(closer));
+        let (events, queued) = SessionEvents::new(observers.audit.clone());
+        let upstream_ends = events.upstream_ends().clone();
+        let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(events));
         let observers = Arc::new(observers);
         let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
         let builder = StateBuilder {
@@ -112,7 +112,7 @@ impl ServerState {
         let access = Arc::clone(&observers.access);
         let is_draining = AtomicBool::new(false);
         let state = Self { resources, issuers, sessions, streams, origins, clock, access, is_draining };
-        Ok((state, UpstreamEnder { over, upstreams }))
+        Ok((state, UpstreamEnder { queued, upstreams }))
     }
 
     /// Starts fetching the issuers' keys.
@@ -122,7 +122,7 @@ impl ServerState {
         }
     }
 
-    /// The stack of the endpoint that a path belongs to, as its endpoint or as its metadata.
+    /// Returns the stack of the endpoint whose path or metadata path this is.
     pub(super) fn stack(&self, path: &str, worker: usize) -> Option<Stack> {
         let mount = self.resources.iter().find(|mount| mount.answers(path))?;
         mount.stacks.get(worker).cloned()
@@ -175,7 +175,7 @@ impl ServerState {
         self.resources.iter().for_each(|mount| mount.resource.mark_shutting_down());
     }
 
-    /// The policy for paths that belong to no endpoint.
+    /// Returns the policy for paths that belong to no endpoint.
     pub(super) fn origins(&self) -> &OriginPolicy {
         &self.origins
     }
@@ -207,7 +207,7 @@ fn trusted_issuers(plan: &Plan, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Ar
         .collect()
 }
 
-/// The limits of all resources together, so that using several does not raise them.
+/// Returns the limits that all resources share, so that using several resources does not raise them.
 fn guard_limits(plan: &Plan, clock: &Arc<dyn Clock>) -> GuardLimits {
     let rates = &plan.rates;
     let limiter = |rate: Option<Rate>| rate.map(|rate| RateLimiter::new(rate, rates.entries, Arc::clone(clock)));
@@ -220,7 +220,7 @@ fn guard_limits(plan: &Plan, clock: &Arc<dyn Clock>) -> GuardLimits {
     limits
 }
 
-/// Builds resources from what all of them share.
+/// Builds resources from their shared parts.
 struct StateBuilder<'a> {
     limits: &'a Limits,
     rates: &'a RatesPlan,

@@ -3,22 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use portcullis_endpoint::StreamRegistry;
+use portcullis_session::SessionStore;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::state::ServerState;
 
-/// How often expired sessions and tokens are removed.
-const TABLE_PERIOD: Duration = Duration::from_secs(5);
-
 /// The size of an allocation that has its own page in the allocator.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// How often streams are compared with the time, and introspected tokens that are due are checked.
-const STREAM_PERIOD: Duration = Duration::from_millis(500);
-
 /// Ends expired sessions, removes expired tokens, and returns freed memory until the task is aborted.
 pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
-    every(TABLE_PERIOD, || {
+    every(SessionStore::SWEEP_INTERVAL, || {
         state.load().sweep();
         return_freed_memory();
     })
@@ -31,9 +27,9 @@ fn return_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(PAGE_BYTES)));
 }
 
-/// Ends streams whose authorization has ended until the runtime ends.
+/// Ends streams whose authorization has ended, until the runtime ends.
 pub(super) async fn streams(state: Arc<ArcSwap<ServerState>>) {
-    every(STREAM_PERIOD, || state.load().sweep_streams()).await
+    every(StreamRegistry::SWEEP_INTERVAL, || state.load().sweep_streams()).await
 }
 
 async fn every(period: Duration, sweep: impl Fn()) {

@@ -18,7 +18,7 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use super::changed_files::on_change;
 use crate::plan::TlsFiles;
 
-/// How long a client may take for its handshake.
+/// The time limit for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The server side of TLS. Clones share the certificate.
@@ -35,7 +35,7 @@ impl Tls {
     /// Uses the certificate that was loaded at startup.
     ///
     /// # Errors
-    /// When the protocol cannot be set up.
+    /// Fails when TLS cannot be set up.
     pub(super) fn new(files: &TlsFiles) -> anyhow::Result<Self> {
         let current = Arc::new(Current(ArcSwap::new(Arc::clone(&files.first().certificate))));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -49,7 +49,7 @@ impl Tls {
     /// Performs the handshake with a client.
     ///
     /// # Errors
-    /// When the handshake fails or takes too long.
+    /// Fails when the handshake fails or takes too long.
     pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -100,7 +100,7 @@ mod tests {
     use super::{super::changed_files::CHECK_PERIOD, *};
     use crate::config;
 
-    /// Two files with a fresh certificate for localhost in a folder of their own.
+    /// A folder with a new certificate for localhost and its key.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -132,8 +132,8 @@ mod tests {
         }
     }
 
-    /// What a client that trusts this certificate alone agrees on with the server.
-    async fn agreed(
+    /// Returns the TLS version and application protocol that a client negotiates that trusts only this certificate.
+    async fn negotiated(
         tls: &Tls,
         trusted: &CertificateDer<'static>,
         versions: &[&'static rustls::SupportedProtocolVersion],
@@ -154,12 +154,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_versions_of_tls_agree_on_http_2() {
+    async fn both_versions_of_tls_negotiate_http_2() {
         let folder = Folder::new("versions");
         let certificate = folder.renew();
         let tls = Tls::new(&folder.files().unwrap()).unwrap();
         for version in [&TLS12, &TLS13] {
-            assert_eq!(agreed(&tls, &certificate, &[version]).await.unwrap().as_deref(), Some(&b"h2"[..]));
+            assert_eq!(negotiated(&tls, &certificate, &[version]).await.unwrap().as_deref(), Some(&b"h2"[..]));
         }
     }
 
@@ -174,17 +174,17 @@ mod tests {
 
         let second = folder.renew();
         tokio::time::sleep(CHECK_PERIOD).await;
-        assert!(agreed(&tls, &first, &[&TLS13]).await.is_err());
-        assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok());
+        assert!(negotiated(&tls, &first, &[&TLS13]).await.is_err());
+        assert!(negotiated(&tls, &second, &[&TLS13]).await.is_ok());
 
         fs::write(folder.configured().key, "nothing").unwrap();
         tokio::time::sleep(CHECK_PERIOD).await;
-        assert!(agreed(&tls, &second, &[&TLS13]).await.is_ok(), "the good one stays");
+        assert!(negotiated(&tls, &second, &[&TLS13]).await.is_ok(), "the valid one stays in use");
         following.abort();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_without_tls_is_cut_off() {
+    async fn a_client_without_tls_is_disconnected() {
         let folder = Folder::new("plain");
         folder.renew();
         let tls = Tls::new(&folder.files().unwrap()).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_do_not_fit_are_named() {
+    fn mismatched_files_are_named() {
         let folder = Folder::new("misfits");
         let error = |folder: &Folder| format!("{:#}", folder.files().expect_err("refused"));
         assert!(error(&folder).contains("cert.pem cannot be read"));

@@ -17,7 +17,7 @@ use super::{
     tls::Tls,
 };
 
-/// ConnectionTable that wait for a worker to pick them up.
+/// The maximum number of accepted connections that wait for a worker.
 const INBOX_CAPACITY: usize = 1024;
 
 /// An accepted connection on its way to a worker.
@@ -39,7 +39,7 @@ pub(super) struct StopSignals {
     pub(super) cancelled: watch::Receiver<bool>,
 }
 
-/// The accept loop's end of a worker.
+/// The accept loop's handle of a worker.
 pub(super) struct Worker {
     inbox: mpsc::Sender<Accepted>,
     load: Arc<AtomicUsize>,
@@ -49,7 +49,7 @@ impl Worker {
     /// Starts the thread. It ends when the `Worker` is dropped and its last connection has ended; `done` is dropped then.
     ///
     /// # Errors
-    /// When the runtime or the thread cannot be created.
+    /// Fails when the runtime or the thread cannot be created.
     pub(super) fn start<H: Handler>(
         name: String,
         handler: H,
@@ -70,7 +70,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// ConnectionTable that it has now.
+    /// Returns the number of its connections.
     pub(super) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
@@ -78,7 +78,7 @@ impl Worker {
     /// Passes a connection to the worker.
     pub(super) async fn send(&self, accepted: Accepted) {
         self.load.fetch_add(1, Ordering::Relaxed);
-        // It fails only when the process is ending: the worker outlives its inbox.
+        // Fails only when the process ends: the worker outlives its inbox.
         let _ = self.inbox.send(accepted).await;
     }
 }
@@ -126,7 +126,7 @@ async fn run<H: Handler>(
                         tracing::debug!(error = %error, "a connection was not served");
                     }
                 });
-                // The task has not begun: it runs on this thread.
+                // The task has not started, because it runs on this thread.
                 table.set_task(slot, task);
             }
             Some(_) = connections.join_next() => {}

@@ -15,16 +15,16 @@ use crate::log_queue::{Batch, LogQueue, WRITE_PERIOD};
 
 pub(crate) use line::Line;
 
-/// The most bytes in one slot of the queue.
+/// The maximum size of one slot of the queue in bytes.
 const SLOT_CAPACITY: usize = 4 << 20;
-/// Slots of the queue. Threads beyond that many share them.
+/// The number of slots of the queue. More threads than that share them.
 const SLOTS: usize = 16;
 
 /// The access log. Queued lines are written when it is dropped.
 pub(crate) struct AccessLog {
     format: LogFormat,
     queue: LogQueue,
-    /// The batch that is written, reused so that writing seldom allocates.
+    /// The batch that is being written, reused to avoid allocations.
     batch: Mutex<Batch>,
 }
 
@@ -32,7 +32,7 @@ impl AccessLog {
     /// Starts the writer thread, which ends when the log is dropped.
     ///
     /// # Errors
-    /// When the thread cannot be created.
+    /// Fails when the thread cannot be created.
     pub(crate) fn start(format: LogFormat) -> io::Result<Arc<Self>> {
         let log = Arc::new(Self::without_writer(format));
         let written = Arc::downgrade(&log);
@@ -40,7 +40,7 @@ impl AccessLog {
         Ok(log)
     }
 
-    /// A log without a writer thread, written when it is flushed or dropped.
+    /// Creates a log without a writer thread. It is written when it is flushed or dropped.
     pub(crate) fn without_writer(format: LogFormat) -> Self {
         Self { format, queue: LogQueue::new(SLOTS, SLOT_CAPACITY), batch: Mutex::default() }
     }
@@ -48,7 +48,7 @@ impl AccessLog {
     /// Writes the queued lines.
     ///
     /// # Errors
-    /// When a line cannot be written.
+    /// Fails when a line cannot be written.
     pub(crate) fn flush(&self, out: &mut impl Write) -> io::Result<()> {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut slot, mut lost) = (0, 0);
@@ -60,7 +60,7 @@ impl AccessLog {
             slot += 1;
         }
         if lost > 0 {
-            tracing::warn!(access.dropped = lost, "access lines were dropped, standard error is too slow");
+            tracing::warn!(access.dropped = lost, "access lines were dropped: standard error is too slow");
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::{
         telemetry::json::write_string,
-        testing::{Bench, any_text},
+        testing::{VerifierFixture, any_text},
     };
 
     fn written(format: LogFormat, path: &str) -> String {
@@ -138,7 +138,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// J1: the line has the reason code and the correlation id that the client got.
+    /// J1: the line has the reason code and the request id that the client received.
     #[test]
     fn a_json_line_is_json() {
         let line: serde_json::Value = serde_json::from_str(&written(LogFormat::Json, "/a\"b")).unwrap();
@@ -159,11 +159,11 @@ mod tests {
         );
     }
 
-    /// J8: a path and a subject cannot deceive a reader, and a JSON line keeps their value.
+    /// J8: deceptive characters in a path and a subject are escaped, and a JSON line keeps their value.
     #[test]
-    fn text_from_others_is_escaped() {
+    fn text_from_peers_is_escaped() {
         let text = "/a\u{9b}31m\u{202e}\u{2028}\u{200b}b";
-        let verified = Bench::new().verified(text, "editor\u{1b}[2J");
+        let verified = VerifierFixture::new().verified(text, "editor\u{1b}[2J");
         let line = written_of(LogFormat::Human, text, Some(verified.principal()));
         assert!(line.contains(r" http.path=/a\u{9b}31m\u{202e}\u{2028}\u{200b}b "), "{line}");
         assert!(line.contains(r#" principal.subject="/a\u009b31m\u202e\u2028\u200bb""#), "{line}");
@@ -178,10 +178,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// J1: lines name the token's issuer, subject and client, the same in all lines.
+        /// J1: all lines of a token have its issuer, subject and client.
         #[test]
         fn lines_name_the_principal(subject in any_text(), client in any_text()) {
-            let verified = Bench::new().verified(&subject, &client);
+            let verified = VerifierFixture::new().verified(&subject, &client);
             let principal = Some(verified.principal());
             let quoted = |text: &str| {
                 let mut out = Vec::new();

@@ -50,7 +50,7 @@ impl FieldsVisitor<'_> {
 
 impl Visit for FieldsVisitor<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // What the bridge from the `log` crate adds, which is metadata.
+        // Metadata that the bridge from the `log` crate adds.
         let is_metadata = field.name().starts_with("log.");
         if self.result.is_ok() && !is_metadata {
             self.result = self.write(field.name(), value);
@@ -78,12 +78,12 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for EscapedJson<M> {
     }
 }
 
-/// Takes whole lines, one at a write.
+/// Escapes whole lines, one per write.
 pub(super) struct JsonWriter<W>(W);
 
 impl<W: Write> Write for JsonWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // Behind a line's end nothing is escaped; within it there is no control character, since it is JSON.
+        // The line end is not escaped. A JSON line contains no other control character.
         let (text, end) = line.split_at(line.len() - usize::from(line.ends_with(b"\n")));
         match std::str::from_utf8(text) {
             Ok(text) if text.contains(EscapedText::escapes) => {

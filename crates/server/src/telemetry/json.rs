@@ -34,6 +34,11 @@ impl<'a> JsonObject<'a> {
         write_string(self.name(name), value);
     }
 
+    /// Adds a string that is known to need no escape.
+    pub(crate) fn plain_text(&mut self, name: &'static str, value: &str) {
+        write_plain(self.name(name), value);
+    }
+
     /// Adds a string if there is one.
     pub(crate) fn optional_text(&mut self, name: &'static str, value: Option<&str>) {
         if let Some(value) = value {
@@ -41,7 +46,7 @@ impl<'a> JsonObject<'a> {
         }
     }
 
-    /// Adds a string whose characters need no escape, such as an address.
+    /// Adds a value whose text needs no escape, such as an address.
     pub(crate) fn display(&mut self, name: &'static str, value: impl Display) {
         // Writing to a vector does not fail.
         let _ = write!(self.name(name), "\"{value}\"");
@@ -74,13 +79,17 @@ pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     let is_unchanged =
         text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~') & !matches!(byte, b'"' | b'\\'));
     if is_unchanged {
-        out.reserve(text.len() + 2);
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
+        write_plain(out, text);
     } else {
         write_json(out, &text);
     }
+}
+
+fn write_plain(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 /// Appends a value as compact JSON. Strings have the characters of [`EscapedText`] as `\uXXXX`, which JSON does not require
@@ -154,6 +163,7 @@ mod tests {
         optional: Option<&'a str>,
         list: &'a [String],
         number: u64,
+        plain: &'a str,
         last: &'a str,
     }
 
@@ -170,9 +180,10 @@ mod tests {
                 object.optional_text("optional", optional);
                 object.value("list", &list);
                 object.number("number", number);
+                object.plain_text("plain", "decision");
                 object.display("last", "192.0.2.1");
             });
-            let members = Members { text: &text, optional, list: &list, number, last: "192.0.2.1" };
+            let members = Members { text: &text, optional, list: &list, number, plain: "decision", last: "192.0.2.1" };
             write_json(&mut expected, &members);
             prop_assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(expected).unwrap());
         }

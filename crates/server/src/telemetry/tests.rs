@@ -11,7 +11,7 @@ use tracing::subscriber;
 
 use super::*;
 
-/// One character of each class that deceives people: C0, DEL, C1, separators, direction, invisible, tags.
+/// One character of each deceptive class: C0, DEL, C1, separators, direction, invisible, tags.
 const DECEPTIVE: &str = "a\u{1b}[2J\u{7}\n\r\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{61c}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}\"\\z";
 
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ impl Write for Buffer {
     }
 }
 
-/// The line of one event that has the text in its message, in fields of each type, and in a span around it.
+/// Returns the line of an event that has the text in its message, in fields of each type, and in its span.
 fn line_of(format: LogFormat, is_terminal: bool, text: &'static str) -> String {
     let buffer = Buffer::default();
     let writer = buffer.clone();
@@ -35,13 +35,13 @@ fn line_of(format: LogFormat, is_terminal: bool, text: &'static str) -> String {
     let error = io::Error::other(text);
     subscriber::with_default(tracing_subscriber::registry().with(layer), || {
         let _span = tracing::info_span!("request", path = text).entered();
-        tracing::warn!(shown = %text, quoted = text, printed = ?text, error = &error as &dyn std::error::Error, number = 7, "it says: {text}");
+        tracing::warn!(shown = %text, quoted = text, printed = ?text, error = &error as &dyn std::error::Error, number = 7, "message: {text}");
     });
     let line = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
     line.strip_suffix('\n').expect("a whole line").to_owned()
 }
 
-/// J8: a JSON line has nothing that deceives a reader, and the values that were logged.
+/// J8: a JSON line has no deceptive character and keeps the logged values.
 #[test]
 fn json_lines_are_escaped() {
     let line = line_of(LogFormat::Json, false, DECEPTIVE);
@@ -49,37 +49,37 @@ fn json_lines_are_escaped() {
     let value: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(value["quoted"], DECEPTIVE);
     assert_eq!(value["shown"], DECEPTIVE);
-    assert_eq!(value["message"], format!("it says: {DECEPTIVE}"));
+    assert_eq!(value["message"], format!("message: {DECEPTIVE}"));
     assert_eq!((&value["span"]["path"], &value["number"]), (&Value::from(DECEPTIVE), &Value::from(7)));
 }
 
-/// J8: a line for people has nothing that deceives a reader; on a terminal, nothing but its own colours.
+/// J8: a line for people has no deceptive character, and on a terminal only its own colours.
 #[test]
 fn lines_for_people_are_escaped() {
     let line = line_of(LogFormat::Human, false, DECEPTIVE);
     assert!(!line.contains(EscapedText::escapes), "{line:?}");
     let escaped = EscapedText(DECEPTIVE).to_string();
-    assert!(line.contains(&format!("it says: {escaped} shown={escaped} quoted=\"a\\u{{1b}}[2J")), "{line}");
+    assert!(line.contains(&format!("message: {escaped} shown={escaped} quoted=\"a\\u{{1b}}[2J")), "{line}");
     assert!(line.contains(" number=7"), "{line}");
 
     let coloured = line_of(LogFormat::Human, true, DECEPTIVE);
     assert!(coloured.contains("\u{1b}[3mnumber\u{1b}[0m\u{1b}[2m=\u{1b}[0m7"), "{coloured:?}");
     let mut plain = String::new();
     let mut rest = coloured.as_str();
-    while let Some((before, behind)) = rest.split_once("\u{1b}[") {
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
         plain.push_str(before);
-        let (number, behind) = behind.split_once('m').expect("a colour");
+        let (number, after) = after.split_once('m').expect("a colour");
         assert!(number.bytes().all(|byte| byte.is_ascii_digit()), "{number:?}");
-        rest = behind;
+        rest = after;
     }
     plain.push_str(rest);
-    assert_eq!(plain[24..], line[24..], "the same but for colours and the time");
+    assert_eq!(plain[24..], line[24..], "the lines differ only in colours and time");
 }
 
-/// J8: what does not deceive stands in the line as it is.
+/// J8: other characters are unchanged.
 #[test]
 fn visible_text_is_unchanged() {
     for format in [LogFormat::Human, LogFormat::Json] {
-        assert!(line_of(format, false, "Zoë, 日本語, العربية").contains("it says: Zoë, 日本語, العربية"));
+        assert!(line_of(format, false, "Zoë, 日本語, العربية").contains("message: Zoë, 日本語, العربية"));
     }
 }

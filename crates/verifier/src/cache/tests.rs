@@ -48,7 +48,7 @@ fn get(cache: &Cache, text: &str, at: u64) -> Option<String> {
     subject(cache.get(cache.hash(text), now(at), current(1)))
 }
 
-/// C11: an entry lives until the token's expiry and not a moment longer, and is then removed.
+/// C11: an entry is removed when the token expires.
 #[test]
 fn an_entry_ends_with_its_token() {
     let cache = Cache::new(100, 0).unwrap();
@@ -58,9 +58,9 @@ fn an_entry_ends_with_its_token() {
     assert_eq!(cache.len(), 0);
 }
 
-/// C11: an entry lives 5 min at most, by the monotonic clock, and is then removed.
+/// C11: an entry is removed after 5 min, by the monotonic clock.
 #[test]
-fn an_entry_lives_five_minutes() {
+fn an_entry_is_used_for_five_minutes() {
     let cache = Cache::new(100, 0).unwrap();
     insert(&cache, "a", 3600, 0);
     assert_eq!(get(&cache, "a", 299).as_deref(), Some("a"));
@@ -69,9 +69,9 @@ fn an_entry_lives_five_minutes() {
     assert_eq!(cache.len(), 0);
 }
 
-/// C11, D4: an entry lives no longer than it is inserted for, by the monotonic clock.
+/// C11, D4: an entry is removed after its lifetime, by the monotonic clock.
 #[test]
-fn an_entry_lives_as_long_as_it_is_given() {
+fn an_entry_is_used_for_its_lifetime() {
     let cache = Cache::new(100, 0).unwrap();
     let keep = |text, longest| {
         let longest = Duration::from_secs(longest);
@@ -87,7 +87,7 @@ fn an_entry_lives_as_long_as_it_is_given() {
     assert_eq!(cache.len(), 0);
 }
 
-/// C11: with a new state of the issuer's keys every entry made under an earlier one is gone, and removed at lookup.
+/// C11: entries of an older key generation are removed at lookup.
 #[test]
 fn an_entry_ends_with_its_keys() {
     let cache = Cache::new(100, 0).unwrap();
@@ -97,23 +97,23 @@ fn an_entry_ends_with_its_keys() {
     assert_eq!(get(&cache, "a", 0), None);
 }
 
-/// C11: a verification that began before the keys changed cannot slip in after they did.
+/// C11: a verification that started before the keys changed is not inserted.
 #[test]
-fn a_late_entry_is_not_taken() {
+fn a_late_entry_is_not_inserted() {
     let cache = Cache::new(100, 0).unwrap();
     cache.insert(cache.hash("a"), keys(1), token("a", 60), MAX_LIFETIME, now(0), current(2));
     assert_eq!(cache.len(), 0);
 }
 
-/// C11: neither is a token that expired while it was verified.
+/// C11: an expired token is not inserted.
 #[test]
-fn an_expired_token_is_not_taken() {
+fn an_expired_token_is_not_inserted() {
     let cache = Cache::new(100, 0).unwrap();
     insert(&cache, "a", 60, 60);
     assert_eq!(cache.len(), 0);
 }
 
-/// C11: an entry counts for one configuration of one resource: the hash differs by generation and by cache.
+/// C11: the hash depends on the cache and its generation.
 #[test]
 fn hashes_are_bound_to_cache_and_generation() {
     let (one, same_generation, mut next) =
@@ -125,7 +125,7 @@ fn hashes_are_bound_to_cache_and_generation() {
     assert_ne!(one.hash("a"), next.hash("a"));
 }
 
-/// C11: the same token twice takes one place, with the later evidence.
+/// C11: a token has one entry, with the latest evidence.
 #[test]
 fn a_token_has_one_entry() {
     let cache = Cache::new(100, 0).unwrap();
@@ -135,9 +135,9 @@ fn a_token_has_one_entry() {
     assert_eq!(get(&cache, "a", 1).as_deref(), Some("again"));
 }
 
-/// C11: the bound holds, whatever it is, and the newest entry is always there.
+/// C11: the number of entries is bounded, and the newest entry is present.
 #[test]
-fn the_bound_holds() {
+fn the_number_of_entries_is_bounded() {
     for entries in [1, 2, 3, 7, 64, 100, 1000] {
         let cache = Cache::new(entries, 0).unwrap();
         for count in 0..3 * entries {
@@ -149,9 +149,9 @@ fn the_bound_holds() {
     }
 }
 
-/// C11: a cache of no entries keeps none.
+/// C11: a cache of 0 entries is always empty.
 #[test]
-fn no_entries_means_none() {
+fn a_cache_without_entries_is_empty() {
     let cache = Cache::new(0, 0).unwrap();
     insert(&cache, "a", 60, 0);
     assert_eq!(cache.len(), 0);

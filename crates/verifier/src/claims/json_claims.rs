@@ -4,8 +4,8 @@ use std::{borrow::Cow, fmt, sync::OnceLock};
 
 use serde_json::{Map, Value};
 
-/// The claims of a token. The JSON is parsed on first access, because most tokens need only the claims that the verifier
-/// has read.
+/// The claims of a token. The JSON is parsed on first access, because most tokens need only the claims that the
+/// verifier has read.
 #[derive(Default)]
 pub(crate) struct JsonClaims {
     json: String,

@@ -1,6 +1,6 @@
 //! Checks that a token is an access token that any bearer may use (RFC 9068, RFC 8725 section 3.11).
 
-use super::validation::Statement;
+use super::validation::{AudienceMatch, Statement};
 use crate::error::VerifyError;
 
 /// Claims that only other token types have: ID tokens (OpenID Connect Core 3.3.2.11) and security events (RFC 8417).
@@ -27,9 +27,15 @@ fn without_prefix(typ: &str) -> &str {
 }
 
 /// Rejects tokens whose claims are those of another token type, and sender-constrained tokens.
+///
+/// If the audience is the issuer's own name for the resource, the token must also have a claim of access tokens: an ID
+/// token of Microsoft Entra ID has the same `aud`.
 pub(crate) fn check_claims(statement: &Statement<'_>) -> Result<(), VerifyError> {
     let is_foreign = |typ: &str| FOREIGN_TYPES.iter().any(|foreign| foreign.eq_ignore_ascii_case(typ));
     if statement.has_foreign_claim || statement.typ.is_some_and(is_foreign) {
+        return Err(VerifyError::NotAnAccessToken);
+    }
+    if statement.audience == Some(AudienceMatch::Application) && !statement.has_access_claim {
         return Err(VerifyError::NotAnAccessToken);
     }
     if statement.has_cnf { Err(VerifyError::SenderConstrained) } else { Ok(()) }

@@ -2,15 +2,15 @@
 
 use portcullis_metadata::{IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
 
-use super::{JsonClaims, token_type};
+use super::{JsonClaims, scopes, token_type};
 use crate::{
     error::VerifyError,
     principal::{Principal, PrincipalFields},
     settings::IssuerSettings,
 };
 
-/// Validates the claims of a token that `settings.issuer` signed, and creates its principal. The claims were parsed from
-/// `payload`.
+/// Validates the claims of a token that `settings.issuer` signed, and creates its principal. The claims were parsed
+/// from `payload`.
 pub(crate) fn validate_signed(
     claims: &UnverifiedClaims<'_>,
     payload: &[u8],
@@ -19,15 +19,16 @@ pub(crate) fn validate_signed(
     now: UnixTime,
 ) -> Result<Principal, VerifyError> {
     let expires = validate(&Statement::of_token(claims, settings, resource), settings, now)?;
+    let json = JsonClaims::new(payload.to_vec());
     Ok(Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
         subject: claims.sub().map(Into::into),
         client: claims.client_id().or(claims.azp()).map(Into::into),
-        scopes: claims.scopes()?,
+        scopes: scopes::of_token(claims, &json, settings)?,
         expires,
         valid_until: Some(expires.saturating_add(settings.leeway)),
         introspected_at: None,
-        claims: JsonClaims::new(payload.to_vec()),
+        claims: json,
         subjectless_client: settings.subjectless_client,
     }))
 }
@@ -40,11 +41,24 @@ pub(crate) struct Statement<'a> {
     /// Whether there is a claim that only other token types have.
     pub(crate) has_foreign_claim: bool,
     pub(crate) has_cnf: bool,
-    /// Whether the audience contains the resource, or `None` if there is no audience.
-    pub(crate) is_for_resource: Option<bool>,
+    /// What the audience names, or `None` if there is no audience.
+    pub(crate) audience: Option<AudienceMatch>,
+    /// Whether there is a claim that an ID token with the same audience lacks: scopes, `azp` or `appid`.
+    pub(crate) has_access_claim: bool,
     pub(crate) exp: Option<UnixTime>,
     pub(crate) nbf: Option<UnixTime>,
     pub(crate) iat: Option<UnixTime>,
+}
+
+/// What the entries of an audience name. The last of these that an entry names counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AudienceMatch {
+    /// Only others.
+    Other,
+    /// The resource, by the issuer's own name for it.
+    Application,
+    /// The resource, by one of its URLs.
+    Resource,
 }
 
 impl<'a> Statement<'a> {
@@ -59,7 +73,10 @@ impl<'a> Statement<'a> {
             typ: claims.typ(),
             has_foreign_claim: token_type::FOREIGN_CLAIMS.iter().any(|name| claims.contains_unknown_claim(name)),
             has_cnf: claims.has_cnf(),
-            is_for_resource: audience.map(|mut entries| entries.any(|entry| is_resource(entry, settings, resource))),
+            audience: audience.map(|entries| match_audience(entries, settings, resource)),
+            has_access_claim: claims.azp().is_some_and(|azp| !azp.is_empty())
+                || claims.contains_unknown_claim(APPLICATION_ID)
+                || claims.has_scope(),
             exp: claims.exp(),
             nbf: claims.nbf(),
             iat: claims.iat(),
@@ -78,7 +95,10 @@ impl<'a> Statement<'a> {
             typ,
             has_foreign_claim: token_type::FOREIGN_CLAIMS.iter().any(|name| response.extra.contains_key(*name)),
             has_cnf: response.cnf.is_some(),
-            is_for_resource: audience.map(|entries| entries.iter().any(|entry| is_resource(entry, settings, resource))),
+            audience: audience.map(|entries| match_audience(entries.iter(), settings, resource)),
+            has_access_claim: response.azp.as_ref().is_some_and(|azp| !azp.is_empty())
+                || response.extra.contains_key(APPLICATION_ID)
+                || response.scope.as_ref().is_some_and(|scopes| !scopes.is_empty()),
             exp: response.exp,
             nbf: response.nbf,
             iat: response.iat,
@@ -86,9 +106,24 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// Returns whether an entry of the audience is the resource or one of its other URLs.
-fn is_resource(entry: &str, settings: &IssuerSettings, resource: &ResourceUri) -> bool {
-    resource.matches_audience(entry) || settings.audiences.iter().any(|other| other.matches_audience(entry))
+/// The client in access tokens of Microsoft Entra ID, version 1.0.
+const APPLICATION_ID: &str = "appid";
+
+fn match_audience<'e>(
+    entries: impl Iterator<Item = &'e str>,
+    settings: &IssuerSettings,
+    resource: &ResourceUri,
+) -> AudienceMatch {
+    let entries = entries.map(|entry| {
+        if resource.matches_audience(entry) || settings.audiences.iter().any(|other| other.matches_audience(entry)) {
+            AudienceMatch::Resource
+        } else if settings.application_audiences.iter().any(|name| name.matches(entry)) {
+            AudienceMatch::Application
+        } else {
+            AudienceMatch::Other
+        }
+    });
+    entries.max().unwrap_or(AudienceMatch::Other)
 }
 
 /// Validates a statement of `settings.issuer` about a token and returns the token's expiration time.
@@ -112,9 +147,9 @@ pub(crate) fn check_issuer(statement: &Statement<'_>, settings: &IssuerSettings)
 }
 
 pub(crate) fn check_audience(statement: &Statement<'_>) -> Result<(), VerifyError> {
-    match statement.is_for_resource {
-        Some(true) => Ok(()),
-        Some(false) => Err(VerifyError::AudienceMismatch),
+    match statement.audience {
+        Some(AudienceMatch::Resource | AudienceMatch::Application) => Ok(()),
+        Some(AudienceMatch::Other) => Err(VerifyError::AudienceMismatch),
         None => Err(VerifyError::AudienceMissing),
     }
 }

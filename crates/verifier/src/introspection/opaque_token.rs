@@ -3,16 +3,16 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::{Issuer, unverified_issuer};
 
-/// Returns whether the issuer that introspects opaque tokens may receive this one: it is opaque, or a JWS that names this
-/// issuer. A JWS of another issuer is never sent.
+/// Returns whether the issuer that introspects opaque tokens may receive this one: it is opaque, or a JWS that names
+/// this issuer. A JWS of another issuer is never sent.
 pub(crate) fn may_be_sent_to(issuer: &Issuer, token: &str) -> bool {
     let Some(payload) = jws_payload(token) else { return true };
     let claimed = URL_SAFE_NO_PAD.decode(payload).ok().and_then(|payload| unverified_issuer(&payload).ok().flatten());
     claimed.is_some_and(|claimed| claimed == issuer.as_str())
 }
 
-/// Returns the payload segment of a token that has the form of a JWS (RFC 7515 section 7.1): three segments, the first of
-/// which encodes a JSON object. Returns `None` for opaque tokens.
+/// Returns the payload segment of a token that has the form of a JWS (RFC 7515 section 7.1): three segments, the first
+/// of which encodes a JSON object. Returns `None` for opaque tokens.
 fn jws_payload(token: &str) -> Option<&str> {
     let mut segments = token.split('.');
     let (header, payload, _) = (segments.next()?, segments.next()?, segments.next()?);
@@ -37,7 +37,7 @@ mod tests {
 
     /// C1: a token that is not a JWS is opaque, with or without dots.
     #[test]
-    fn opaque_tokens_are_is_sent() {
+    fn opaque_tokens_are_sent() {
         for token in ["opaque", "a.b", "a.b.c", "v4.local.AAAA", "v4.public.AAAA.AAAA", "a.b.c.d.e", "..", "!.!.!"] {
             assert!(is_sent(token), "{token}");
         }

@@ -51,8 +51,8 @@ impl IntrospectionClient {
 
     /// Returns the notification of rejected calls, after which a probe is due.
     ///
-    /// A rejected call alone does not make the issuer unusable, because the sender of the token may be able to choose the
-    /// status of the response.
+    /// A rejected call alone does not make the issuer unusable, because the sender of the token may be able to choose
+    /// the status of the response.
     pub(crate) fn rejections(&self) -> Arc<Notify> {
         Arc::clone(&self.rejections)
     }

@@ -45,8 +45,8 @@ pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionRe
     Err(if rejects_client(response) { CallError::Rejected { status } } else { CallError::Status { status } })
 }
 
-/// Returns whether a response rejects this client (RFC 7662 section 2.3, RFC 6749 section 5.2). Some servers send 403 to a
-/// client that may not introspect tokens.
+/// Returns whether a response rejects this client (RFC 7662 section 2.3, RFC 6749 section 5.2). Some servers send 403
+/// to a client that may not introspect tokens.
 fn rejects_client(response: &FetchResponse) -> bool {
     matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
         || response.status == StatusCode::BAD_REQUEST

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     cache::Now,
     claims::{
-        JsonClaims,
+        JsonClaims, scopes,
         validation::{Statement, validate},
     },
     error::VerifyError,
@@ -24,7 +24,7 @@ pub(crate) fn validate_response(
     resource: &ResourceUri,
     now: Now,
     default_expiry: UnixTime,
-) -> Result<Principal, VerifyError> {
+) -> Result<ValidResponse, VerifyError> {
     if !response.active {
         return Err(VerifyError::Inactive);
     }
@@ -36,17 +36,27 @@ pub(crate) fn validate_response(
     statement.iss.get_or_insert(settings.issuer.as_str());
     statement.exp.get_or_insert(default_expiry);
     let expires = validate(&statement, settings, now.unix)?;
-    Ok(Principal::new(PrincipalFields {
+    let json = JsonClaims::new(response.to_json());
+    let scopes = scopes::of_response(response, &json, settings);
+    let principal = Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
         subject: response.sub.as_deref().map(Into::into),
         client: response.client_id.as_deref().or(response.azp.as_deref()).map(Into::into),
-        scopes: response.scope.clone().unwrap_or_else(Scopes::empty),
+        scopes: scopes.clone().unwrap_or_default(),
         expires,
         valid_until: response.exp.map(|exp| exp.saturating_add(settings.leeway)),
         introspected_at: Some(now.monotonic),
-        claims: JsonClaims::new(response.to_json()),
+        claims: json,
         subjectless_client: settings.subjectless_client,
-    }))
+    });
+    Ok(ValidResponse { principal, scopes })
+}
+
+/// What a valid introspection response states.
+pub(crate) struct ValidResponse {
+    pub(crate) principal: Principal,
+    /// The scopes, or `None` if the response has no member with scopes.
+    pub(crate) scopes: Option<Scopes>,
 }
 
 /// Checks `token_type`, the only member by which some servers distinguish ID tokens and refresh tokens.

@@ -1,3 +1,5 @@
+//! Tests of introspection.
+
 use http::header;
 use portcullis_metadata::Secret;
 use portcullis_testkit::TestIssuer;
@@ -23,7 +25,7 @@ fn client() -> IntrospectionSettings {
     IntrospectionSettings { client_secret: Some(Secret::new("hush")), ..IntrospectionSettings::new("portcullis") }
 }
 
-/// A bench whose issuer is asked about every token, and calls each active.
+/// Returns a bench whose issuer introspects all tokens as active.
 fn bench() -> Bench {
     bench_with(|_| ())
 }
@@ -36,14 +38,14 @@ fn bench_with(change: impl FnOnce(&mut IntrospectionSettings)) -> Bench {
     bench
 }
 
-/// A bench whose issuer's tokens are verified by signature first.
+/// Returns a bench whose issuer verifies signatures and introspects.
 fn both() -> Bench {
     let bench = Bench::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(client()));
     says(&bench, &active());
     bench
 }
 
-/// What a good issuer says of a good token.
+/// Returns a valid introspection response.
 fn active() -> Value {
     json!({
         "active": true,
@@ -55,7 +57,7 @@ fn active() -> Value {
     })
 }
 
-/// That with one member changed.
+/// Returns a valid response with one changed member.
 fn active_with(member: &str, value: impl Into<Value>) -> Value {
     let mut answer = active();
     answer[member] = value.into();
@@ -73,15 +75,15 @@ fn says(bench: &Bench, answer: &Value) {
 }
 
 fn endpoint(bench: &Bench) -> Url {
-    bench.forge.endpoint("introspect")
+    bench.test_issuer.endpoint("introspect")
 }
 
-/// How often the issuer was asked about a token.
+/// Returns the number of introspection calls.
 fn calls(bench: &Bench) -> usize {
     bench.fake.hits(endpoint(bench))
 }
 
-/// The form of the last call, and its `Authorization`.
+/// Returns the form and the `Authorization` header of the last call.
 fn last_call(bench: &Bench) -> (Vec<(String, String)>, Option<String>) {
     let request = bench.fake.requests(endpoint(bench)).pop().unwrap();
     let form = form_urlencoded::parse(&request.body).into_owned().collect();

@@ -33,8 +33,8 @@ impl Keys {
         Self { current: ArcSwapOption::empty(), generation: AtomicU64::new(0) }
     }
 
-    /// Returns the generation. A verification reads it before the keys, so that a token verified by a removed key is never
-    /// cached under a newer generation.
+    /// Returns the generation. A verification reads it before the keys, so that a token verified by a removed key is
+    /// never cached under a newer generation.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -44,8 +44,8 @@ impl Keys {
         self.current.load()
     }
 
-    /// Installs a fetched key set and returns whether the keys changed. If not, the verifiers and the generation are kept,
-    /// and only the age is updated.
+    /// Installs a fetched key set and returns whether the keys changed. If not, the verifiers and the generation are
+    /// kept, and only the age is updated.
     ///
     /// # Errors
     /// Fails if the set has too many keys. The current keys remain in use.

@@ -25,8 +25,8 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl TrustedIssuer {
-    /// Starts a refresh on the control runtime or joins the running one. Returns `None` during the cooldown or if there is
-    /// nothing to fetch.
+    /// Starts a refresh on the control runtime or joins the running one. Returns `None` during the cooldown or if there
+    /// is nothing to fetch.
     pub(super) fn refresh(self: &Arc<Self>, requester: Requester) -> Option<ResultReceiver<RefreshResult>> {
         if !self.needs_refresh() {
             return None;

@@ -4,7 +4,8 @@ use portcullis_discovery::{DiscoveryError, FetchError};
 use portcullis_jose::KeyError;
 use portcullis_metadata::DocumentError;
 
-/// Why an issuer's keys cannot be fetched or its introspection endpoint cannot be found. The current keys remain in use.
+/// Why an issuer's keys cannot be fetched or its introspection endpoint cannot be found. The current keys remain in
+/// use.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefreshError {

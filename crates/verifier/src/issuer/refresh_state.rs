@@ -90,8 +90,8 @@ impl RefreshState {
 mod tests {
     use super::*;
 
-    /// C10: a refresh can start at the end of the cooldown or at the scheduled time, whichever is earlier. A scheduled time
-    /// in the past is ignored.
+    /// C10: a refresh can start at the end of the cooldown or at the scheduled time, whichever is earlier. A scheduled
+    /// time in the past is ignored.
     #[test]
     fn retry_after_is_the_earlier_of_both() {
         let state = RefreshState::new();

@@ -11,8 +11,8 @@ const MAX_MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const MAX_RETRY: Duration = Duration::from_secs(60);
 
-/// Returns how long the keys of a response are fresh: its `max-age` (RFC 9111 section 5.2.2.1), limited to 1 min to 24 h, or
-/// 10 min.
+/// Returns how long the keys of a response are fresh: its `max-age` (RFC 9111 section 5.2.2.1), limited to 1 min to 24
+/// h, or 10 min.
 pub(crate) fn max_age(headers: &HeaderMap) -> Duration {
     headers
         .get_all(header::CACHE_CONTROL)
@@ -36,14 +36,14 @@ fn seconds(directive: &str) -> Option<Duration> {
     Some(Duration::from_secs(digits.parse().unwrap_or(u64::MAX)))
 }
 
-/// Returns the delay after a successful fetch. It is shorter than the maximum age, so that keys do not become stale while
-/// the issuer is available.
+/// Returns the delay after a successful fetch. It is shorter than the maximum age, so that keys do not become stale
+/// while the issuer is available.
 pub(crate) fn refresh_after(max_age: Duration) -> Duration {
     max_age.mul_f64(0.9)
 }
 
-/// Returns the delay after a number of consecutive failures. It doubles from 1 s to 1 min and is reduced by up to a quarter
-/// at random, so that processes do not retry at the same time. `random` is any number.
+/// Returns the delay after a number of consecutive failures. It doubles from 1 s to 1 min and is reduced by up to a
+/// quarter at random, so that processes do not retry at the same time. `random` is any number.
 pub(crate) fn retry_after(failures: u32, random: u32) -> Duration {
     let doubled = FIRST_RETRY.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
     let full = doubled.min(MAX_RETRY);

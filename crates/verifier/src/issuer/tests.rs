@@ -1,3 +1,5 @@
+//! Tests of issuers.
+
 use portcullis_jose::Algorithm;
 use portcullis_metadata::AccessToken;
 use portcullis_testkit::TestIssuer;
@@ -12,9 +14,9 @@ mod races;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
-/// As many good tokens that differ, their keys held by nobody.
+/// Returns valid tokens with unknown keys.
 fn unknown_kids(bench: &Bench, count: usize) -> Vec<String> {
-    (0..count).map(|at| bench.forge.token().kid(&format!("made-up-{at}")).sign()).collect()
+    (0..count).map(|at| bench.test_issuer.token().kid(&format!("made-up-{at}")).sign()).collect()
 }
 
 async fn verify_all(bench: &Bench, tokens: Vec<String>) -> Vec<Result<(), &'static str>> {
@@ -26,33 +28,33 @@ async fn verify_all(bench: &Bench, tokens: Vec<String>) -> Vec<Result<(), &'stat
 }
 
 fn fails(bench: &Bench) {
-    bench.fake.fail(bench.forge.metadata_url());
-    bench.fake.fail(bench.forge.endpoint("jwks"));
+    bench.fake.fail(bench.test_issuer.metadata_url());
+    bench.fake.fail(bench.test_issuer.endpoint("jwks"));
 }
 
-/// C10: without a word from anybody, keys are found by the issuer's metadata and fetched when the first token comes.
+/// C10: without a background refresh, the first token causes discovery and the fetch of the keys.
 #[tokio::test(start_paused = true)]
 async fn the_first_token_fetches_the_keys() {
     let bench = Bench::new();
     assert_eq!(bench.issuer.health(), IssuerHealth::Pending);
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
-    assert_eq!(bench.fake.urls(), [bench.forge.metadata_url(), bench.forge.endpoint("jwks")]);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
+    assert_eq!(bench.fake.urls(), [bench.test_issuer.metadata_url(), bench.test_issuer.endpoint("jwks")]);
     assert_eq!(bench.issuer.health(), IssuerHealth::Usable { keys: 1, age: Duration::ZERO });
 }
 
-/// C10: an issuer that is down at start makes its tokens unjudged, with a time to come back at, and nothing worse;
-/// once it is up, the next token after the cooldown is accepted.
+/// C10: while an issuer is unavailable at startup, its tokens are not rejected and the error has a `retry_after`. After
+/// the cooldown they are accepted.
 #[tokio::test(start_paused = true)]
-async fn down_at_start_and_later_up() {
+async fn an_issuer_can_be_unavailable_at_startup() {
     let bench = Bench::new();
     fails(&bench);
-    let token = AccessToken::new(bench.forge.token().sign());
+    let token = AccessToken::new(bench.test_issuer.token().sign());
     let error = bench.verifier.verify(&token).await.unwrap_err();
     assert_eq!(error.code(), "issuer.unavailable");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
     assert_eq!(bench.issuer.health(), IssuerHealth::Failed { reason: "fetch.connect" });
 
-    bench.fake.publish(&bench.forge);
+    bench.fake.publish(&bench.test_issuer);
     bench.pass(10).await;
     let error = bench.verifier.verify(&token).await.unwrap_err();
     assert_eq!((error.code(), error.retry_after()), ("issuer.unavailable", Some(Duration::from_secs(20))));
@@ -60,9 +62,9 @@ async fn down_at_start_and_later_up() {
     assert!(bench.verifier.verify(&token).await.is_ok());
 }
 
-/// C10: the cooldown holds when no keys were ever fetched, too: a flood on a dead issuer asks it once.
+/// C10: the cooldown applies even if no keys were ever fetched.
 #[tokio::test(start_paused = true)]
-async fn a_dead_issuer_is_not_hammered() {
+async fn an_unavailable_issuer_is_called_once_per_cooldown() {
     let bench = Bench::new();
     fails(&bench);
     for _ in 0..3 {
@@ -72,9 +74,9 @@ async fn a_dead_issuer_is_not_hammered() {
     assert_eq!(bench.fake.urls().len(), 1);
 }
 
-/// C10: the background refresh asks at once, backs off while the issuer is down, and finds it when it is up.
+/// C10: the background refresh starts immediately, backs off during an outage, and recovers.
 #[tokio::test(start_paused = true)]
-async fn the_background_refresh_outlasts_an_outage() {
+async fn the_background_refresh_survives_an_outage() {
     let bench = Bench::new();
     fails(&bench);
     bench.issuer.spawn_refresh();
@@ -88,12 +90,12 @@ async fn the_background_refresh_outlasts_an_outage() {
     let tries = bench.fake.urls().len();
     assert!((10..=25).contains(&tries), "{tries} tries in 10 minutes");
 
-    bench.fake.publish(&bench.forge);
+    bench.fake.publish(&bench.test_issuer);
     bench.pass(MINUTE).await;
     assert!(bench.issuer.health().is_usable());
 }
 
-/// C10: fresh keys are fetched again ahead of their age, so that they never look stale.
+/// C10: keys are refreshed before they become stale.
 #[tokio::test(start_paused = true)]
 async fn the_background_refresh_keeps_keys_fresh() {
     let bench = Bench::new();
@@ -107,10 +109,10 @@ async fn the_background_refresh_keeps_keys_fresh() {
     assert_eq!(bench.hits(), 7, "one every 9 minutes in an hour");
 }
 
-/// C10: the background refresh ends with the issuer.
+/// C10: the background refresh stops when the issuer is dropped.
 #[tokio::test(start_paused = true)]
-async fn a_dropped_issuer_is_asked_no_more() {
-    let Bench { fake, forge, issuer, verifier, .. } = Bench::new();
+async fn the_refresh_stops_on_drop() {
+    let Bench { fake, test_issuer, issuer, verifier, .. } = Bench::new();
     issuer.spawn_refresh();
     settle().await;
     drop((issuer, verifier));
@@ -118,15 +120,16 @@ async fn a_dropped_issuer_is_asked_no_more() {
     assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
     tokio::time::advance(Duration::from_secs(HOUR)).await;
     settle().await;
-    assert_eq!(fake.hits(forge.endpoint("jwks")), 1);
+    assert_eq!(fake.hits(test_issuer.endpoint("jwks")), 1);
 }
 
-/// C10: many callers with many unknown keys cause one fetch, and all of them are answered by it.
+/// C10: concurrent requests with unknown keys cause one fetch and share its result.
 #[tokio::test(start_paused = true)]
-async fn one_fetch_for_all_callers() {
+async fn one_fetch_for_all_requests() {
     let bench = Bench::new();
-    let gate = bench.fake.hang(bench.forge.endpoint("jwks"));
-    let tokens: Vec<String> = (0..200).map(|_| bench.forge.token().sign()).chain(unknown_kids(&bench, 200)).collect();
+    let gate = bench.fake.hang(bench.test_issuer.endpoint("jwks"));
+    let tokens: Vec<String> =
+        (0..200).map(|_| bench.test_issuer.token().sign()).chain(unknown_kids(&bench, 200)).collect();
     let release = async {
         gate.reached().await;
         settle().await;
@@ -138,9 +141,9 @@ async fn one_fetch_for_all_callers() {
     assert_eq!(bench.hits(), 1);
 }
 
-/// C10: a flood of made-up keys causes one fetch a cooldown; within it they are refused at once, not as unavailable.
+/// C10: a flood of unknown keys causes one fetch per cooldown. During the cooldown the tokens are rejected immediately.
 #[tokio::test(start_paused = true)]
-async fn a_flood_causes_one_fetch_a_cooldown() {
+async fn a_flood_causes_one_fetch_per_cooldown() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     for round in 1..=3 {
@@ -156,26 +159,26 @@ async fn a_flood_causes_one_fetch_a_cooldown() {
     }
 }
 
-/// C10: a flood delays a key that is really new by the cooldown, and no longer.
+/// C10: a flood delays a new key by at most the cooldown.
 #[tokio::test(start_paused = true)]
-async fn a_new_key_outlasts_a_flood() {
+async fn a_new_key_is_found_after_a_flood() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     verify_all(&bench, unknown_kids(&bench, 200)).await;
     assert_eq!(bench.hits(), 2);
-    bench.forge.rotate();
-    bench.fake.publish(&bench.forge);
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, Some("token.key_unknown"));
+    bench.test_issuer.rotate();
+    bench.fake.publish(&bench.test_issuer);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, Some("token.key_unknown"));
     verify_all(&bench, unknown_kids(&bench, 200)).await;
     assert_eq!(bench.hits(), 2);
     bench.pass(30).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     assert_eq!(bench.hits(), 3);
 }
 
-/// C10: a failed attempt in the cooldown leaves it open whether a key is published: unavailable, not unknown.
+/// C10: after a failed fetch, an unknown key is unavailable and not rejected.
 #[tokio::test(start_paused = true)]
-async fn an_unknown_key_in_an_outage_is_not_judged() {
+async fn an_unknown_key_during_an_outage_is_unavailable() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     fails(&bench);
@@ -184,12 +187,12 @@ async fn an_unknown_key_in_an_outage_is_not_judged() {
     }
     assert_eq!(bench.hits(), 2);
     // The keys that are held serve on.
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
 }
 
-/// C10: nor do keys that are past their age say which others are published, in a cooldown longer than that.
+/// C10: an unknown key is unavailable if the keys are stale and the cooldown prevents a fetch.
 #[tokio::test(start_paused = true)]
-async fn an_unknown_key_beside_stale_ones_is_not_judged() {
+async fn an_unknown_key_with_stale_keys_is_unavailable() {
     let bench = Bench::with(|settings| settings.cooldown = Duration::from_secs(HOUR));
     assert_eq!(bench.refusal(&unknown_kids(&bench, 1)[0]).await, Some("token.key_unknown"));
     bench.pass(10 * MINUTE).await;
@@ -199,17 +202,16 @@ async fn an_unknown_key_beside_stale_ones_is_not_judged() {
     assert_eq!(bench.hits(), 1);
 }
 
-/// C10, C11: withdrawn keys take everything they verified out of memory; an unchanged set in another order takes
-/// nothing.
+/// C10, C11: removed keys invalidate all tokens that they verified. The same keys in another order do not.
 #[tokio::test(start_paused = true)]
-async fn withdrawn_keys_empty_the_memory() {
+async fn removed_keys_invalidate_cached_tokens() {
     let bench = Bench::with(|settings| {
         settings.algorithms = [Algorithm::Rs256, Algorithm::Es256].into_iter().collect();
     });
-    let (rsa, ec) = (bench.forge.key(), bench.forge.key_for(Algorithm::Es256));
-    let publish = |keys: &[&_]| bench.fake.serve(bench.forge.endpoint("jwks"), 200, TestIssuer::jwks_of(keys));
+    let (rsa, ec) = (bench.test_issuer.key(), bench.test_issuer.key_for(Algorithm::Es256));
+    let publish = |keys: &[&_]| bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(keys));
     publish(&[&rsa, &ec]);
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     bench.verify(&token).await.unwrap();
     assert!(bench.verifier.cached(&token).is_some());
 
@@ -225,25 +227,25 @@ async fn withdrawn_keys_empty_the_memory() {
     assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));
 }
 
-/// C10, C11: other key material under the same key identifier is a changed set.
+/// C10, C11: a changed key with the same identifier invalidates cached tokens.
 #[tokio::test(start_paused = true)]
-async fn changed_material_empties_the_memory() {
+async fn changed_keys_invalidate_cached_tokens() {
     let bench = Bench::new();
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     bench.verify(&token).await.unwrap();
     let impostor = TestIssuer::new("https://other.example");
-    assert_eq!(impostor.key().kid(), bench.forge.key().kid());
-    bench.fake.serve(bench.forge.endpoint("jwks"), 200, impostor.jwks_json());
+    assert_eq!(impostor.key().kid(), bench.test_issuer.key().kid());
+    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, impostor.jwks_json());
     bench.issuer.refresh_now().await.unwrap();
     assert_eq!(bench.refusal(&token).await, Some("token.signature"));
 }
 
-/// C10: a slow issuer holds a caller for 5 s and no longer; what it answers in the end serves the next.
+/// C10: a slow issuer delays a request by at most 5 s. Its late response serves the next one.
 #[tokio::test(start_paused = true)]
-async fn a_slow_issuer_holds_callers_for_one_deadline() {
+async fn a_slow_issuer_delays_requests_up_to_the_deadline() {
     let bench = Bench::new();
-    let gate = bench.fake.hang(bench.forge.endpoint("jwks"));
-    let token = bench.forge.token().sign();
+    let gate = bench.fake.hang(bench.test_issuer.endpoint("jwks"));
+    let token = bench.test_issuer.token().sign();
     let started = Instant::now();
     assert_eq!(bench.refusal(&token).await, Some("issuer.unavailable"));
     assert_eq!(started.elapsed().as_secs(), 5);
@@ -253,84 +255,85 @@ async fn a_slow_issuer_holds_callers_for_one_deadline() {
     assert_eq!(bench.hits(), 1);
 }
 
-/// C10: an issuer that never answers does not hold the one refresh for ever.
+/// C10: a fetch that never completes is cancelled.
 #[tokio::test(start_paused = true)]
-async fn a_hanging_issuer_is_given_up() {
+async fn a_fetch_has_a_timeout() {
     let bench = Bench::new();
-    let _gate = bench.fake.hang(bench.forge.endpoint("jwks"));
+    let _gate = bench.fake.hang(bench.test_issuer.endpoint("jwks"));
     let started = Instant::now();
     assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "issuer.timeout");
     assert_eq!(started.elapsed().as_secs(), 10);
     assert_eq!(bench.issuer.health(), IssuerHealth::Failed { reason: "issuer.timeout" });
 }
 
-/// C10: stale keys serve while the issuer is down, up to `max_stale` past their age, and no longer.
+/// C10: stale keys are used during an outage for at most `max_stale`.
 #[tokio::test(start_paused = true)]
-async fn stale_keys_serve_for_a_day() {
+async fn stale_keys_are_used_for_a_day() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     fails(&bench);
     bench.pass(10 * MINUTE + 1).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     settle().await;
     let age = Duration::from_secs(10 * MINUTE + 1);
     assert_eq!(bench.issuer.health(), IssuerHealth::Stale { keys: 1, age, reason: Some("fetch.connect") });
     bench.pass(24 * HOUR - 1).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     bench.pass(1).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, Some("issuer.unavailable"));
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, Some("issuer.unavailable"));
     assert_eq!(bench.issuer.health(), IssuerHealth::Failed { reason: "fetch.connect" });
-    bench.fake.publish(&bench.forge);
+    bench.fake.publish(&bench.test_issuer);
     bench.pass(30).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
 }
 
-/// C10: how long stale keys serve can be set.
+/// C10: `max_stale` can be set.
 #[tokio::test(start_paused = true)]
-async fn stale_serving_can_be_bounded() {
+async fn max_stale_can_be_set() {
     let bench = Bench::with(|settings| settings.max_stale = Duration::ZERO);
     bench.issuer.refresh_now().await.unwrap();
     fails(&bench);
     bench.pass(10 * MINUTE).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     bench.pass(1).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, Some("issuer.unavailable"));
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, Some("issuer.unavailable"));
 }
 
-/// C10: without a background refresh, a token that meets aged keys has them fetched, and does not wait for it.
+/// C10: without a background refresh, a token causes the refresh of stale keys and does not wait for it.
 #[tokio::test(start_paused = true)]
-async fn aged_keys_are_fetched_behind_the_tokens_back() {
+async fn stale_keys_are_refreshed_without_delay() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     bench.pass(10 * MINUTE + 1).await;
-    let gate = bench.fake.hang(bench.forge.endpoint("jwks"));
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    let gate = bench.fake.hang(bench.test_issuer.endpoint("jwks"));
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     gate.reached().await;
     gate.release();
     settle().await;
     assert!(matches!(bench.issuer.health(), IssuerHealth::Usable { .. }));
 }
 
-/// An issuer shows its name and how it fares.
+/// `Debug` prints the issuer and its health.
 #[tokio::test]
-async fn an_issuer_shows_its_health() {
+async fn debug_prints_the_health() {
     let shown = format!("{:?}", Bench::new().issuer);
     assert!(shown.starts_with("TrustedIssuer { issuer: ") && shown.contains("issuer.example"), "{shown}");
     assert!(shown.ends_with("health: Pending, .. }"), "{shown}");
 }
 
-/// C10, C3: the log tells which published key is refused, and which is not taken, and why.
+/// C10, C3: rejected and unused keys are logged with a reason.
 #[tokio::test(start_paused = true)]
-async fn the_log_tells_of_keys_that_are_not_taken() {
+async fn rejected_keys_are_logged() {
     let bench = Bench::new();
     let (log, _guard) = Logged::here();
-    let ec = bench.forge.key_for(Algorithm::Es256);
-    let mut jwks: serde_json::Value = serde_json::from_str(&TestIssuer::jwks_of(&[&bench.forge.key(), &ec])).unwrap();
+    let ec = bench.test_issuer.key_for(Algorithm::Es256);
+    let mut jwks: serde_json::Value =
+        serde_json::from_str(&TestIssuer::jwks_of(&[&bench.test_issuer.key(), &ec])).unwrap();
     jwks["keys"]
         .as_array_mut()
         .unwrap()
         .push(serde_json::json!({ "kty": "RSA", "kid": "private", "n": "AQAB", "e": "AQAB", "d": "AQAB" }));
-    bench.fake.serve(bench.forge.endpoint("jwks"), 200, jwks.to_string());
+    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, jwks.to_string());
     bench.issuer.refresh_now().await.unwrap();
     let lines = log.lines();
     let told = |parts: [&str; 3]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));

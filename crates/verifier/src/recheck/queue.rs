@@ -41,7 +41,8 @@ struct Table {
 
 struct Entry {
     token: Weak<WatchedToken>,
-    /// The monotonic time of the next check, or [`Duration::MAX`] while the token is queued or checked, and after a failure.
+    /// The monotonic time of the next check, or [`Duration::MAX`] while the token is queued or checked, and after a
+    /// failure.
     due: Duration,
 }
 
@@ -146,7 +147,8 @@ impl Rechecks {
         self.lock().watched.len()
     }
 
-    /// Locks the table. A reference to a watched token must not be dropped while the lock is held, because its drop locks, too.
+    /// Locks the table. A reference to a watched token must not be dropped while the lock is held, because its drop
+    /// locks, too.
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,3 +1,5 @@
+//! Tests of rechecks.
+
 use portcullis_metadata::{Issuer, ResourceUri, Secret};
 use portcullis_testkit::{ManualClock, TestIssuer};
 use serde_json::{Value, json};
@@ -19,7 +21,7 @@ fn settings() -> IntrospectionSettings {
     }
 }
 
-/// An issuer whose tokens are introspected, and which calls each active.
+/// Returns a bench whose issuer introspects all tokens as active.
 async fn bench_with(change: impl FnOnce(&mut IntrospectionSettings)) -> Bench {
     let mut settings = settings();
     change(&mut settings);
@@ -44,15 +46,15 @@ fn with(member: &str, value: impl Into<Value>) -> Value {
 }
 
 fn says(bench: &Bench, answer: &Value) {
-    bench.fake.serve(bench.forge.endpoint("introspect"), 200, answer.to_string());
+    bench.fake.serve(bench.test_issuer.endpoint("introspect"), 200, answer.to_string());
 }
 
 fn fails(bench: &Bench) {
-    bench.fake.serve(bench.forge.endpoint("introspect"), 503, "{}");
+    bench.fake.serve(bench.test_issuer.endpoint("introspect"), 503, "{}");
 }
 
 fn calls(bench: &Bench) -> usize {
-    bench.fake.hits(bench.forge.endpoint("introspect"))
+    bench.fake.hits(bench.test_issuer.endpoint("introspect"))
 }
 
 async fn hold(bench: &Bench, token: &str) -> HeldToken {
@@ -64,7 +66,7 @@ async fn watch(bench: &Bench, token: &str) -> Arc<WatchedToken> {
     hold(bench, token).await.watch().unwrap()
 }
 
-/// Lets time pass, second by second, with a sweep in each.
+/// Advances the time by one second at a time and starts the due checks.
 async fn pass(bench: &Bench, seconds: u64) {
     for _ in 0..seconds {
         bench.pass(1).await;
@@ -73,10 +75,10 @@ async fn pass(bench: &Bench, seconds: u64) {
     }
 }
 
-/// L3: a token is checked once an interval for all that depend on it, at most a fifth of it early, and no longer than
-/// something does.
+/// L3: a token is checked once per interval for all references, early by at most a fifth, until the last one is
+/// dropped.
 #[tokio::test(start_paused = true)]
-async fn a_token_is_checked_once_for_all() {
+async fn references_share_checks() {
     let bench = bench().await;
     let first = watch(&bench, TOKEN).await;
     let second = watch(&bench, TOKEN).await;
@@ -96,7 +98,7 @@ async fn a_token_is_checked_once_for_all() {
     assert_eq!(calls(&bench), 3);
 }
 
-/// L3: the checks of many tokens spread over a fifth of the interval.
+/// L3: the checks of many tokens are spread over a fifth of the interval.
 #[tokio::test(start_paused = true)]
 async fn checks_are_spread() {
     let bench = bench().await;
@@ -108,7 +110,7 @@ async fn checks_are_spread() {
     assert!(*last - *first > Duration::from_secs(1), "{due:?}");
 }
 
-/// L3: without a memory for answers a token is checked every 5 s, and never more often than each second.
+/// L3: without a cache the interval is 5 s. The minimum is 1 s.
 #[tokio::test(start_paused = true)]
 async fn the_interval_has_a_minimum() {
     for (cache_lifetime, interval) in [(0, 5000), (100, 1000), (1000, 1000), (30_000, 30_000)] {
@@ -117,10 +119,9 @@ async fn the_interval_has_a_minimum() {
     }
 }
 
-/// L3: a token that its issuer calls inactive, or would no longer be accepted, is lost with the next check, and requests
-/// with it are refused at once.
+/// L3: a token that becomes inactive or unacceptable fails with the next check, and requests with it are rejected.
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_refused_is_lost() {
+async fn a_rejected_token_fails() {
     let elsewhere = Issuer::parse("https://other.example").unwrap();
     for (answer, lost, code) in [
         (json!({"active": false}), RecheckFailure::Inactive, Some("token.inactive")),
@@ -149,9 +150,9 @@ async fn a_token_that_is_refused_is_lost() {
     }
 }
 
-/// L3: a token that a check refuses is no longer remembered; one that could not be checked is.
+/// L3: a token that a check rejects is removed from the cache. A token that cannot be checked is not.
 #[tokio::test(start_paused = true)]
-async fn a_refused_token_is_forgotten() {
+async fn a_rejected_token_is_removed_from_the_cache() {
     let bench = bench().await;
     let (token, before) = (AccessToken::new(TOKEN), bench.verify(TOKEN).await.unwrap());
     fails(&bench);
@@ -166,9 +167,9 @@ async fn a_refused_token_is_forgotten() {
     assert_eq!(bench.refusal(TOKEN).await, Some("token.inactive"));
 }
 
-/// L3: a check brings the scopes and the expiry that the issuer names now.
+/// L3: a check updates the scopes and the expiration time.
 #[tokio::test(start_paused = true)]
-async fn a_check_brings_what_the_issuer_says_now() {
+async fn a_check_updates_the_token() {
     let bench = bench().await;
     let watched = watch(&bench, TOKEN).await;
     let latest = watched.latest().unwrap();
@@ -183,7 +184,7 @@ async fn a_check_brings_what_the_issuer_says_now() {
     assert_eq!(latest.principal().scopes().to_string(), "a");
 }
 
-/// L3: one failure is tolerated; without a confirmation for two intervals the token is lost.
+/// L3: one failed check is tolerated. After two intervals without confirmation the token fails.
 #[tokio::test(start_paused = true)]
 async fn failures_are_tolerated_for_two_intervals() {
     let bench = bench().await;
@@ -210,9 +211,9 @@ async fn failures_are_tolerated_for_two_intervals() {
     assert!(watched.latest().is_ok());
 }
 
-/// L3: a token whose check is never started is lost 10 s after two intervals.
+/// L3: a token whose checks are not started fails 10 s after two intervals.
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_not_checked_is_lost() {
+async fn a_token_that_is_not_checked_fails() {
     let bench = bench().await;
     let watched = watch(&bench, TOKEN).await;
     bench.pass(2 * INTERVAL + 10).await;
@@ -221,9 +222,9 @@ async fn a_token_that_is_not_checked_is_lost() {
     assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Unconfirmed);
 }
 
-/// L3, D4: a token that a request had introspected is not introspected twice.
+/// L3, D4: a token that a request has introspected is not introspected twice.
 #[tokio::test(start_paused = true)]
-async fn what_a_request_learned_counts() {
+async fn an_introspection_for_a_request_counts() {
     let bench = bench().await;
     let watched = watch(&bench, TOKEN).await;
     bench.pass(INTERVAL).await;
@@ -236,7 +237,7 @@ async fn what_a_request_learned_counts() {
     assert!(watched.latest().is_ok());
 }
 
-/// L3, D4: half of the calls that the issuer allows at once are left to requests.
+/// L3, D4: half of the concurrent calls remain for requests.
 #[tokio::test(start_paused = true)]
 async fn checks_leave_calls_to_requests() {
     let bench = bench_with(|settings| settings.max_in_flight = 4).await;
@@ -245,7 +246,7 @@ async fn checks_leave_calls_to_requests() {
         watched.push(watch(&bench, &format!("{TOKEN}-{number}")).await);
     }
     let before = calls(&bench);
-    let gate = bench.fake.hang(bench.forge.endpoint("introspect"));
+    let gate = bench.fake.hang(bench.test_issuer.endpoint("introspect"));
     bench.pass(INTERVAL).await;
     bench.issuer.start_due_rechecks();
     settle().await;
@@ -258,13 +259,13 @@ async fn checks_leave_calls_to_requests() {
     assert!(watched.iter().all(|watched| watched.latest().is_ok()));
 }
 
-/// L3: too many calls in progress are no failure of the issuer: the check is repeated, until two intervals are over.
+/// L3: a check that finds too many calls is repeated soon and is not a failure.
 #[tokio::test(start_paused = true)]
-async fn a_busy_issuer_is_asked_again_soon() {
+async fn a_check_is_repeated_when_busy() {
     let bench = bench_with(|settings| settings.max_in_flight = 1).await;
     let watched = watch(&bench, TOKEN).await;
     bench.pass(INTERVAL).await;
-    let gate = bench.fake.hang(bench.forge.endpoint("introspect"));
+    let gate = bench.fake.hang(bench.test_issuer.endpoint("introspect"));
     let verifier = Arc::clone(&bench.verifier);
     let other = tokio::spawn(async move { verifier.verify(&AccessToken::new("another")).await.is_ok() });
     gate.reached().await;
@@ -279,9 +280,9 @@ async fn a_busy_issuer_is_asked_again_soon() {
     assert!(watched.latest().is_ok());
 }
 
-/// L3: the same token is watched apart for each resource, whose audience differs; its issuer is asked once.
+/// L3: each resource watches a token separately because audiences differ. The calls are shared.
 #[tokio::test(start_paused = true)]
-async fn resources_watch_apart() {
+async fn resources_watch_separately() {
     let bench = bench().await;
     let other = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
     let both = json!([TestIssuer::RESOURCE, "https://mcp.example.com/other"]);
@@ -296,13 +297,13 @@ async fn resources_watch_apart() {
     assert_eq!(two.latest().unwrap_err(), RecheckFailure::Inactive);
 }
 
-/// L3: with a signature, both the signature's claims and the issuer's answer bound the validity.
+/// L3: with a signature, the claims and the response both limit the validity.
 #[tokio::test(start_paused = true)]
 async fn a_signed_token_is_checked_too() {
     let bench = Bench::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(settings()));
     says(&bench, &active());
     bench.issuer.refresh_now().await.unwrap();
-    let token = bench.forge.token().expires_in(60).sign();
+    let token = bench.test_issuer.token().expires_in(60).sign();
     let watched = watch(&bench, &token).await;
     let start = ManualClock::START.as_secs();
     assert_eq!(watched.latest().unwrap().principal().valid_until().unwrap().as_secs(), start + 70);
@@ -314,11 +315,11 @@ async fn a_signed_token_is_checked_too() {
     assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Inactive);
 }
 
-/// L3: a token that is verified by its signature alone is not kept.
+/// L3: a token that is verified by signature only is not held.
 #[tokio::test(start_paused = true)]
 async fn a_token_without_introspection_is_not_held() {
     let bench = Bench::new();
-    let token = bench.forge.token().expires_in(60).sign();
+    let token = bench.test_issuer.token().expires_in(60).sign();
     let verified = bench.verify(&token).await.unwrap();
     assert!(bench.verifier.hold(&verified, &token).is_none());
     let principal = verified.principal();
@@ -326,9 +327,9 @@ async fn a_token_without_introspection_is_not_held() {
     assert_eq!(principal.valid_until(), Some(principal.expires().saturating_add(Duration::from_secs(10))));
 }
 
-/// J3, L3: nothing that holds a token shows it.
+/// J3, L3: `Debug` never prints the token.
 #[tokio::test(start_paused = true)]
-async fn debug_shows_no_token() {
+async fn debug_prints_no_token() {
     let bench = bench().await;
     let held = hold(&bench, TOKEN).await;
     let watched = held.watch().unwrap();

@@ -59,10 +59,11 @@ pub struct RuleCheck {
 }
 
 impl Verifier {
-    /// Checks a signed token against every rule, in order, to report all violations to a person. The checks end early if the
-    /// token is malformed or names no issuer of this resource. The token is neither introspected nor cached.
+    /// Checks a signed token against every rule, in order, to report all violations to a person. The checks end early
+    /// if the token is malformed or names no issuer of this resource. The token is neither introspected nor cached.
     ///
-    /// It authenticates no one: use [`verify`](Self::verify), which accepts a token only if it satisfies all of these rules.
+    /// It authenticates no one: use [`verify`](Self::verify), which accepts a token only if it satisfies all of these
+    /// rules.
     pub async fn explain(&self, token: &AccessToken) -> Vec<RuleCheck> {
         let mut checks = Vec::new();
         let mut add = |rule, result: Result<(), VerifyError>| checks.push(RuleCheck { rule, result });
@@ -118,15 +119,15 @@ mod tests {
     #[tokio::test]
     async fn all_violations_are_reported() {
         let bench = Bench::new();
-        let forge = &bench.forge;
+        let test_issuer = &bench.test_issuer;
         let none: [&str; 0] = [];
-        assert_eq!(violations(&bench, &forge.token().sign()).await, none);
-        let many = forge.token().audience("https://other.example/").expires_in(-60).typ("dpop+jwt").sign();
+        assert_eq!(violations(&bench, &test_issuer.token().sign()).await, none);
+        let many = test_issuer.token().audience("https://other.example/").expires_in(-60).typ("dpop+jwt").sign();
         assert_eq!(
             violations(&bench, &many).await,
             ["token.type_not_allowed", "token.audience_mismatch", "token.expired"]
         );
-        let forged = portcullis_testkit::flip_signature(&forge.token().claim("at_hash", "x").sign());
+        let forged = portcullis_testkit::flip_signature(&test_issuer.token().claim("at_hash", "x").sign());
         assert_eq!(violations(&bench, &forged).await, ["token.signature", "token.not_an_access_token"]);
     }
 
@@ -144,11 +145,11 @@ mod tests {
     #[tokio::test]
     async fn the_checks_end_without_a_known_issuer() {
         let bench = Bench::new();
-        let forge = &bench.forge;
+        let test_issuer = &bench.test_issuer;
         assert_eq!(violations(&bench, "opaque").await, ["token.malformed"]);
-        assert_eq!(violations(&bench, &forge.token().raw_payload("[]").sign()).await, ["claims.not_an_object"]);
-        assert_eq!(violations(&bench, &forge.token().without("iss").sign()).await, ["token.issuer_missing"]);
-        let other = forge.token().issuer("https://other.example").expires_in(-60).sign();
+        assert_eq!(violations(&bench, &test_issuer.token().raw_payload("[]").sign()).await, ["claims.not_an_object"]);
+        assert_eq!(violations(&bench, &test_issuer.token().without("iss").sign()).await, ["token.issuer_missing"]);
+        let other = test_issuer.token().issuer("https://other.example").expires_in(-60).sign();
         assert_eq!(violations(&bench, &other).await, ["token.issuer_unknown"]);
     }
 }

@@ -1,37 +1,37 @@
-//! What the steps of a request cost without sockets: `cargo bench --package portcullis-scenarios`, or as part of
-//! `cargo xtask bench`. With `--json` the figures are printed for machines.
+//! The cost of the steps of a request without sockets: `cargo bench --package portcullis-bench`, or as part of
+//! `cargo xtask bench`. With `--json` the figures are printed as JSON.
 //!
-//! Each figure is the median of many short rounds, in which the steps take turns: a machine that is busy is busy for
-//! all of them.
+//! Each figure is the median of many short rounds. Each round measures every step, so that a busy machine affects all
+//! of them.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark")]
 
+mod fixture;
 mod report;
 mod rounds;
-mod stage;
 
 use std::thread;
 
 use allocation_counter::measure;
+use fixture::{Fixture, ready};
 use report::{Report, Step};
 use rounds::{Case, interleave};
-use stage::{Stage, ready};
 
-/// Rounds of cheap steps, and the calls of a step in one of them.
+/// The number of rounds of the steps with cached tokens, and of the calls of a step per round.
 const ROUNDS: usize = 101;
 const CALLS: usize = 2_000;
-/// Rounds of signatures, each over other tokens.
-const COLD_ROUNDS: usize = 31;
-const COLD_TOKENS: usize = 64;
-/// The tokens that are remembered when those rounds begin: all that there is room for, as in a server that has been up
-/// for a while, so that each new one takes the place of another.
-const REMEMBERED: usize = 1_024;
+/// The number of rounds with uncached tokens, and of the tokens per round.
+const UNCACHED_ROUNDS: usize = 31;
+const UNCACHED_TOKENS: usize = 64;
+/// The capacity of the cache in those rounds. It is full from the start, so that each new token replaces another one,
+/// as in a server that has been running for a while.
+const CACHED_TOKENS: usize = 1_024;
 
 fn main() {
-    let stage = Stage::new();
-    // On a thread of its own: where known tokens are served, unknown ones wait.
-    let hot = thread::scope(|scope| scope.spawn(|| hot(&stage)).join().expect("no panic"));
-    let cold = cold(&stage);
-    let report = Report { token_bytes: stage.callers[0].token.secret().len(), hot, cold };
+    let fixture = Fixture::new();
+    // On a separate thread, because uncached tokens wait on threads that serve cached tokens.
+    let cached = thread::scope(|scope| scope.spawn(|| measure_cached(&fixture)).join().expect("no panic"));
+    let uncached = measure_uncached(&fixture);
+    let report = Report { token_bytes: fixture.callers[0].token.secret().len(), cached, uncached };
     if std::env::args().any(|argument| argument == "--json") {
         println!("{}", report.json());
     } else {
@@ -39,32 +39,32 @@ fn main() {
     }
 }
 
-/// A request whose token was verified before: each step contains the ones before it.
-fn hot(stage: &Stage) -> Vec<Step> {
-    let verifier = stage.verifier(10 * REMEMBERED);
-    for caller in &stage.callers {
-        ready(verifier.verify(&caller.token)).expect("a good token");
+/// Measures the steps of a request with a cached token. Each step includes the previous ones.
+fn measure_cached(fixture: &Fixture) -> Vec<Step> {
+    let verifier = fixture.verifier(10 * CACHED_TOKENS);
+    for caller in &fixture.callers {
+        ready(verifier.verify(&caller.token)).expect("a valid token");
     }
-    let cached = |turn: usize| {
-        let caller = &stage.callers[turn % stage.callers.len()];
-        verifier.cached(caller.token.secret()).expect("a token verified before")
+    let cached = |number: usize| {
+        let caller = &fixture.callers[number % fixture.callers.len()];
+        verifier.cached(caller.token.secret()).expect("a cached token")
     };
-    let authorized = |turn: usize| {
-        let verified = cached(turn);
-        assert!(stage.allows(verified.principal()));
+    let authorized = |number: usize| {
+        let verified = cached(number);
+        assert!(fixture.allows(verified.principal()));
         verified
     };
-    let resolved = |turn: usize| {
-        let verified = authorized(turn);
-        drop(stage.resolve(verified.principal(), turn));
+    let resolved = |number: usize| {
+        let verified = authorized(number);
+        drop(fixture.resolve(verified.principal(), number));
     };
-    let endpoint = stage.endpoint(&verifier);
+    let endpoint = fixture.endpoint(&verifier);
     let mut cases = [
-        Case::new("cached verify", CALLS, |turn| drop(cached(turn))),
-        Case::new("+ authorize", CALLS, |turn| drop(authorized(turn))),
+        Case::new("cached verify", CALLS, |number| drop(cached(number))),
+        Case::new("+ authorize", CALLS, |number| drop(authorized(number))),
         Case::new("+ session resolve", CALLS, resolved),
-        Case::new("whole guard and endpoint", CALLS, |turn| {
-            endpoint.handle(&stage.callers[turn % stage.callers.len()])
+        Case::new("whole guard and endpoint", CALLS, |number| {
+            endpoint.handle(&fixture.callers[number % fixture.callers.len()])
         }),
     ];
     let allocations: Vec<u64> = cases.iter_mut().map(|case| measure(|| case.call(1)).count_total).collect();
@@ -73,26 +73,28 @@ fn hot(stage: &Stage) -> Vec<Step> {
     named.map(|((case, times), allocations)| Step { name: case.name, times, allocations: Some(allocations) }).collect()
 }
 
-/// Tokens never seen before: what josekit's `verify` takes, the whole verification, and that of an invalid signature.
-fn cold(stage: &Stage) -> [Step; 3] {
-    let (tokens, josekit) = (stage.fresh_tokens(REMEMBERED + COLD_ROUNDS * COLD_TOKENS), stage.josekit());
-    let verifier = stage.verifier(REMEMBERED);
-    let (earlier, tokens) = tokens.split_at(REMEMBERED);
+/// Measures uncached tokens: josekit's `verify` alone, the whole verification, and the rejection of an invalid
+/// signature.
+fn measure_uncached(fixture: &Fixture) -> [Step; 3] {
+    let (tokens, josekit) =
+        (fixture.fresh_tokens(CACHED_TOKENS + UNCACHED_ROUNDS * UNCACHED_TOKENS), fixture.josekit());
+    let verifier = fixture.verifier(CACHED_TOKENS);
+    let (earlier, tokens) = tokens.split_at(CACHED_TOKENS);
     for token in earlier {
-        ready(verifier.verify(token)).expect("a good token");
+        ready(verifier.verify(token)).expect("a valid token");
     }
     let signed: Vec<_> = tokens.iter().map(|token| josekit.split(token.secret())).collect();
-    let forged: Vec<_> = tokens.iter().map(Stage::forged).collect();
+    let forged: Vec<_> = tokens.iter().map(Fixture::forged).collect();
     let mut cases = [
-        Case::new("josekit verify alone", COLD_TOKENS, |turn| josekit.verify(&signed[turn])),
-        Case::new("uncached verify", COLD_TOKENS, |turn| {
-            ready(verifier.verify(&tokens[turn])).expect("a good token");
+        Case::new("josekit verify alone", UNCACHED_TOKENS, |number| josekit.verify(&signed[number])),
+        Case::new("uncached verify", UNCACHED_TOKENS, |number| {
+            ready(verifier.verify(&tokens[number])).expect("a valid token");
         }),
-        Case::new("invalid signature", COLD_TOKENS, |turn| {
-            ready(verifier.verify(&forged[turn])).expect_err("a bad token");
+        Case::new("invalid signature", UNCACHED_TOKENS, |number| {
+            ready(verifier.verify(&forged[number])).expect_err("an invalid token");
         }),
     ];
-    let times = interleave(COLD_ROUNDS, &mut cases);
+    let times = interleave(UNCACHED_ROUNDS, &mut cases);
     let mut steps = cases.iter().zip(times).map(|(case, times)| Step { name: case.name, times, allocations: None });
     std::array::from_fn(|_| steps.next().expect("as many as there are cases"))
 }

@@ -1,40 +1,40 @@
-//! Rounds in which the measured things take turns.
+//! Rounds that measure several cases in turn.
 
 use std::time::Instant;
 
 use allocation_counter::opt_out;
 
-/// Something to be measured.
+/// A measured function.
 pub(crate) struct Case<'a> {
     pub(crate) name: &'static str,
     calls: usize,
-    turn: usize,
+    next: usize,
     call: Box<dyn FnMut(usize) + 'a>,
 }
 
 impl<'a> Case<'a> {
-    /// `call` is made so many times a round; it is told how many calls there were before.
+    /// Creates a case that is called `calls` times per round, with the number of the call.
     pub(crate) fn new(name: &'static str, calls: usize, call: impl FnMut(usize) + 'a) -> Self {
-        Self { name, calls, turn: 0, call: Box::new(call) }
+        Self { name, calls, next: 0, call: Box::new(call) }
     }
 
-    /// Makes calls that are not measured and not counted.
+    /// Makes calls that are not measured.
     pub(crate) fn call(&mut self, calls: usize) {
         (0..calls).for_each(&mut self.call);
     }
 
-    /// Nanoseconds a call, over one round.
+    /// Runs one round and returns the nanoseconds per call.
     fn round(&mut self) -> f64 {
         let started = Instant::now();
-        (self.turn..self.turn + self.calls).for_each(&mut self.call);
+        (self.next..self.next + self.calls).for_each(&mut self.call);
         let elapsed = started.elapsed();
-        self.turn += self.calls;
+        self.next += self.calls;
         elapsed.as_nanos() as f64 / self.calls as f64
     }
 }
 
-/// The times of each case, in nanoseconds a call, by round. Allocations are not counted meanwhile: that takes time, and no
-/// server does it.
+/// Returns the times of each case by round, in nanoseconds per call. Allocations are not counted, because counting
+/// takes time.
 pub(crate) fn interleave(rounds: usize, cases: &mut [Case<'_>]) -> Vec<Vec<f64>> {
     let mut times = vec![Vec::with_capacity(rounds); cases.len()];
     opt_out(|| {

@@ -31,7 +31,7 @@ impl Client {
                  Content-Length: {}\r\n\r\n{INITIALIZE}",
                 INITIALIZE.len()
             );
-            let answer = connection.exchange(request.as_bytes()).await?.ok()?;
+            let answer = connection.send(request.as_bytes()).await?.ok()?;
             let session = answer.header("mcp-session-id").context("no session was opened")?.to_owned();
             clients.push(Self { address, token, session });
         }

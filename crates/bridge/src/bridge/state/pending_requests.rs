@@ -25,6 +25,8 @@ pub(crate) struct PendingRequests(Mutex<HashMap<RequestId, PendingRequest>>);
 pub(crate) struct PendingRequest {
     pub(crate) requester: Requester,
     pub(crate) purpose: Purpose,
+    /// Whether it was sent to the server. Until then, the server needs no cancellation.
+    pub(crate) is_sent: bool,
     /// What stops it.
     pub(crate) stop: Option<AbortHandle>,
     /// Dropped with the entry: whoever watches it learns that there is nothing left to wait for.
@@ -65,8 +67,15 @@ impl PendingRequests {
             return None;
         }
         let (over, watched) = watch::channel(());
-        entries.insert(id, PendingRequest { requester, purpose, stop: None, _over: over });
+        entries.insert(id, PendingRequest { requester, purpose, is_sent: false, stop: None, _over: over });
         Some(watched)
+    }
+
+    /// Records that a request is sent now.
+    pub(crate) fn sent(&self, id: &RequestId) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            entry.is_sent = true;
+        }
     }
 
     /// Makes a request one that can be stopped.

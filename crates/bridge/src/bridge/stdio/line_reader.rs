@@ -4,6 +4,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{self, AsyncRead, AsyncReadExt as _};
 
+use super::oversized_line::{OversizedLine, OversizedMessage};
+
 /// LineReader of a stream, each held in memory only up to a limit.
 pub(crate) struct LineReader<R> {
     input: R,
@@ -11,18 +13,18 @@ pub(crate) struct LineReader<R> {
     /// How much of the buffer is known to have no line break.
     searched: usize,
     max: usize,
-    /// Within a line that is too long, whose rest is thrown away.
-    skipping: bool,
+    /// The line that is passing, if it is too long to hold.
+    oversized: Option<OversizedLine>,
     ended: bool,
 }
 
 /// What was read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line without its break, not empty.
     Text(Bytes),
-    /// A line that is longer than the limit; it is gone.
-    TooLong,
+    /// A line that is longer than the limit; its text is gone.
+    TooLong(OversizedMessage),
 }
 
 /// How much is read at once.
@@ -30,7 +32,7 @@ const PIECE: usize = 16 * 1024;
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn new(input: R, max: usize) -> Self {
-        Self { input, buffer: BytesMut::new(), searched: 0, max, skipping: false, ended: false }
+        Self { input, buffer: BytesMut::new(), searched: 0, max, oversized: None, ended: false }
     }
 
     /// The next line that is not blank, or none at the end. A last line needs no break. It may be dropped before it is
@@ -48,31 +50,40 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// Empties the buffer, and gives back the memory of a large one.
+    fn release(&mut self) {
+        if self.buffer.capacity() > 4 * PIECE {
+            self.buffer = BytesMut::new();
+        } else {
+            self.buffer.clear();
+        }
+    }
+
     /// A line of what is there already.
     fn take(&mut self) -> Option<Line> {
         loop {
             let end = memchr(b'\n', &self.buffer[self.searched..]).map(|at| self.searched + at);
-            let Some(end) = end.or((self.ended && !self.buffer.is_empty()).then_some(self.buffer.len())) else {
+            let is_partial = !self.buffer.is_empty() || self.oversized.is_some();
+            let Some(end) = end.or((self.ended && is_partial).then_some(self.buffer.len())) else {
                 self.searched = self.buffer.len();
-                if self.searched > self.max {
+                if self.oversized.is_some() || self.searched > self.max {
+                    self.oversized.get_or_insert_default().push(&self.buffer);
                     self.searched = 0;
-                    self.buffer.clear();
-                    if !std::mem::replace(&mut self.skipping, true) {
-                        return Some(Line::TooLong);
-                    }
+                    self.release();
                 }
                 return None;
             };
             let line = self.buffer.split_to(end).freeze();
             self.buffer.advance(usize::from(!self.buffer.is_empty()));
             self.searched = 0;
-            if std::mem::take(&mut self.skipping) {
-                continue;
+            if self.oversized.is_none() && trimmed(&line).len() > self.max {
+                self.oversized = Some(OversizedLine::default());
             }
-            let line = trimmed(line);
-            if line.len() > self.max {
-                return Some(Line::TooLong);
+            if let Some(mut oversized) = self.oversized.take() {
+                oversized.push(&line);
+                return Some(Line::TooLong(oversized.finish()));
             }
+            let line = line.slice_ref(trimmed(&line));
             if !line.is_empty() {
                 return Some(Line::Text(line));
             }
@@ -80,9 +91,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-fn trimmed(line: Bytes) -> Bytes {
-    let text = line.trim_ascii();
-    if text.len() == line.len() { line } else { line.slice_ref(text) }
+fn trimmed(line: &Bytes) -> &[u8] {
+    line.trim_ascii()
 }
 
 #[cfg(test)]
@@ -113,23 +123,40 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_is_too_long_costs_only_itself() {
-        assert_eq!(lines(b"12345678901\nb\n", 10).await, [Line::TooLong, text("b")]);
+        let too_long = || Line::TooLong(OversizedMessage::Other);
+        assert_eq!(lines(b"12345678901\nb\n", 10).await, [too_long(), text("b")]);
         assert_eq!(lines(b"1234567890\nb\n", 10).await, [text("1234567890"), text("b")]);
         let long = [vec![b'x'; 5 * PIECE], b"\nb\n".to_vec(), vec![b'y'; 3 * PIECE]].concat();
-        assert_eq!(lines(&long, 10).await, [Line::TooLong, text("b"), Line::TooLong]);
+        assert_eq!(lines(&long, 10).await, [too_long(), text("b"), too_long()]);
     }
 
-    /// A line of the greatest length may come in pieces, and one that is longer is not waited for to its end.
+    /// A line of the greatest length may come in pieces, and a longer one is not held up to its end.
     #[tokio::test(start_paused = true)]
     async fn the_limit_holds_before_the_end_of_a_line() {
         let mut whole = LineReader::new(AsyncReadExt::chain(&b"1234567890"[..], &b"\nb\n"[..]), 10);
         assert_eq!(whole.next().await.unwrap(), Some(text("1234567890")));
 
-        let (mut near, far) = tokio::io::duplex(8 * PIECE);
-        near.write_all(&vec![b'x'; 5 * PIECE]).await.unwrap();
+        let (mut near, far) = tokio::io::duplex(64 * PIECE);
+        near.write_all(&vec![b'x'; 50 * PIECE]).await.unwrap();
         let mut endless = LineReader::new(far, 10);
-        let told = tokio::time::timeout(std::time::Duration::from_secs(1), endless.next()).await;
-        assert_eq!(told.unwrap().unwrap(), Some(Line::TooLong));
+        let read = tokio::time::timeout(std::time::Duration::from_secs(1), endless.next()).await;
+        assert!(read.is_err() && endless.buffer.capacity() <= 5 * PIECE, "{}", endless.buffer.capacity());
+        near.write_all(b"\nb\n").await.unwrap();
+        assert_eq!(endless.next().await.unwrap(), Some(Line::TooLong(OversizedMessage::Other)));
+        assert_eq!(endless.next().await.unwrap(), Some(text("b")));
+    }
+
+    /// The identifier of a request may stand behind what makes it too large.
+    #[tokio::test]
+    async fn the_identifier_of_a_long_line_is_known() {
+        let params = "x".repeat(5 * PIECE);
+        let request = format!("{{\"method\":\"m\",\"params\":{{\"a\":\"{params}\"}},\"id\":7}}");
+        let id = crate::bridge::message::RequestId::parse(b"7").unwrap();
+        let expected = Line::TooLong(OversizedMessage::Request(id));
+        for max in [10, request.len() - 1] {
+            let read = lines(format!("{request}\n{request}").as_bytes(), max).await;
+            assert_eq!(read, [expected.clone(), expected.clone()]);
+        }
     }
 
     proptest! {

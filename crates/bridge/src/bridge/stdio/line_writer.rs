@@ -59,21 +59,36 @@ impl LineWriter {
     /// Writes lines until nobody can give one any more.
     pub(crate) async fn write(mut self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
         let mut together = Vec::new();
-        while let Some((line, capacity)) = self.0.recv().await {
-            let mut rooms = vec![capacity];
-            together.clear();
-            together.extend_from_slice(&line);
-            together.push(b'\n');
-            while together.len() < TOGETHER
-                && let Ok((line, capacity)) = self.0.try_recv()
-            {
+        let mut next = self.0.recv().await;
+        while let Some((line, capacity)) = next.take() {
+            if line.len() >= TOGETHER {
+                // A large line is not copied.
+                to.write_all(&line).await?;
+                to.write_all(b"\n").await?;
+                to.flush().await?;
+                drop(capacity);
+            } else {
+                let mut capacities = vec![capacity];
+                together.clear();
                 together.extend_from_slice(&line);
                 together.push(b'\n');
-                rooms.push(capacity);
+                while together.len() < TOGETHER
+                    && let Ok((line, capacity)) = self.0.try_recv()
+                {
+                    if line.len() >= TOGETHER {
+                        next = Some((line, capacity));
+                        break;
+                    }
+                    together.extend_from_slice(&line);
+                    together.push(b'\n');
+                    capacities.push(capacity);
+                }
+                to.write_all(&together).await?;
+                to.flush().await?;
             }
-            to.write_all(&together).await?;
-            to.flush().await?;
-            together.shrink_to(TOGETHER);
+            if next.is_none() {
+                next = self.0.recv().await;
+            }
         }
         Ok(())
     }
@@ -121,6 +136,23 @@ mod tests {
             given
         };
         assert_eq!(flood.await, 100);
+    }
+
+    /// Small and large lines keep their order.
+    #[tokio::test]
+    async fn large_lines_are_written_in_turn() {
+        let (output, lines) = LineSender::new(10 * TOGETHER);
+        let large = Bytes::from(vec![b'x'; 2 * TOGETHER]);
+        let given =
+            [Bytes::from_static(b"a"), large.clone(), large, Bytes::from_static(b"b"), Bytes::from_static(b"c")];
+        for line in &given {
+            output.send(line.clone()).await.unwrap();
+        }
+        drop(output);
+        let mut written = Vec::new();
+        lines.write(&mut written).await.unwrap();
+        let expected: Vec<u8> = given.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
+        assert!(written == expected);
     }
 
     #[tokio::test]

@@ -44,7 +44,7 @@ async fn a_message_takes_one_line() {
     assert_eq!(client.next().await["result"]["a"], "b\n");
 }
 
-/// Only so many requests are under way, each under its own identifier.
+/// Only so many requests wait, each under its own identifier.
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_are_refused() {
     let mut kept = Vec::new();
@@ -53,14 +53,18 @@ async fn too_many_requests_are_refused() {
         kept.push(body);
         answer
     });
-    let mut client = Client::with(&server, BridgeSettings { max_requests: 2, ..BridgeSettings::default() });
+    let settings = BridgeSettings { max_requests: 2, max_waiting_requests: 1, ..BridgeSettings::default() };
+    let mut client = Client::with(&server, settings);
     client.initialize().await;
     client.request(1, "slow", json!({})).await;
     client.request(1, "slow", json!({})).await;
     assert_eq!(client.reason().await, (1, "bridge.busy".into()));
-    client.request(2, "slow", json!({})).await;
-    client.request(3, "slow", json!({})).await;
-    assert_eq!(client.reason().await, (3, "bridge.busy".into()));
+    for id in [2, 3, 4] {
+        client.request(id, "slow", json!({})).await;
+    }
+    assert_eq!(client.reason().await, (4, "bridge.busy".into()));
+    settle().await;
+    assert_eq!(server.named("slow").len(), 2);
 }
 
 /// A server that is down, one that is busy and one that is silent.

@@ -12,6 +12,7 @@ use crate::{
     bridge::{
         context::{Context, Request},
         endpoint::ErrorResponse,
+        message_budget::Reservation,
         state::session::Session,
     },
     error::McpError,
@@ -45,7 +46,8 @@ pub(crate) async fn forward_response(
 ) -> Result<(), McpError> {
     match Content::of(&response.headers) {
         Content::Json => {
-            let body = context.endpoint.read(response.body).await?;
+            let mut reservation = context.budget.reservation();
+            let body = context.endpoint.read(response.body, &mut reservation).await?;
             if context.forward(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
         }
         Content::Stream => read(context, request, response.body, session).await,
@@ -59,7 +61,7 @@ async fn read(
     body: Box<dyn BodyStream>,
     session: Option<&Session>,
 ) -> Result<(), McpError> {
-    let (mut events, mut attempts) = (EventReader::new(body, context.settings.max_message), ResumeAttempts::default());
+    let (mut events, mut attempts) = (EventReader::new(context, body), ResumeAttempts::default());
     loop {
         match events.next().await? {
             Some(batch) => {
@@ -149,6 +151,8 @@ impl ResumeAttempts {
 pub(crate) struct EventReader {
     body: Box<dyn BodyStream>,
     decoder: Decoder,
+    /// What the event that arrives, and the messages that were returned last, hold of the budget.
+    reservation: Reservation,
     pub(crate) position: ResumePosition,
     /// Whether any event came, one without a message included.
     pub(crate) received_event: bool,
@@ -162,18 +166,22 @@ pub(crate) struct ResumePosition {
 }
 
 impl EventReader {
-    pub(crate) fn new(body: Box<dyn BodyStream>, max_message: usize) -> Self {
-        Self::with_decoder(body, Decoder::new(max_message))
+    pub(crate) fn new(context: &Context, body: Box<dyn BodyStream>) -> Self {
+        Self::with_decoder(context, body, Decoder::new(context.settings.max_message))
     }
 
     /// A stream of which the decoder has read something.
-    pub(crate) fn with_decoder(body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
-        Self { body, decoder, position: ResumePosition::default(), received_event: false }
+    pub(crate) fn with_decoder(context: &Context, body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
+        let reservation = context.budget.reservation();
+        Self { body, decoder, reservation, position: ResumePosition::default(), received_event: false }
     }
 
-    /// The messages that came together, or none when the stream has ended or broken off.
+    /// The messages that came together, or none when the stream has ended or broken off. They are processed before the
+    /// next call, which gives back what they hold of the budget.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Bytes>>, McpError> {
+        self.reservation.shrink_to(self.decoder.held());
         let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
+        self.reservation.grow_to(self.decoder.held() + piece.len()).await;
         let events = self.decoder.push(&piece).map_err(McpError::InvalidStream)?;
         let mut messages = Vec::with_capacity(events.len());
         for event in events {
@@ -191,6 +199,7 @@ impl EventReader {
     }
 
     async fn drain(&mut self) {
+        self.reservation.shrink_to(0);
         let end = async { while let Some(Ok(_)) = self.body.next().await {} };
         let _ = timeout(DRAIN, end).await;
     }

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::{Decoder, Event};
 use tokio::{sync::watch, time::timeout};
-use url::Url;
 
 use crate::{
     bridge::{
@@ -13,6 +12,7 @@ use crate::{
         transport::event_stream::EventReader,
     },
     error::McpError,
+    message_endpoint::message_endpoint,
     response::Content,
 };
 
@@ -37,13 +37,14 @@ pub(crate) async fn connect(
     let (mut body, mut decoder) = (response.body, Decoder::new(context.settings.max_message));
     let first = timeout(ENDPOINT_WITHIN, first_event(&mut *body, &mut decoder)).await.ok().flatten();
     let Some((endpoint, after)) =
-        first.and_then(|(event, after)| Some((endpoint(&event, context.endpoint.url())?, after)))
+        first.and_then(|(event, after)| Some((message_endpoint(&event, context.endpoint.url())?, after)))
     else {
         return Err(McpError::NoSseEndpoint);
     };
     tracing::info!("the server speaks HTTP with SSE (2024-11-05)");
     let (sender, lost) = watch::channel(false);
-    let reader = tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(body, decoder), after, sender));
+    let reader =
+        tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(context, body, decoder), after, sender));
     Ok(Arc::new(SseConnection::new(endpoint, lost, reader)))
 }
 
@@ -56,26 +57,6 @@ async fn first_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Option
             return Some((first, events));
         }
     }
-}
-
-/// The address that an event names for messages. It receives the token, so it must have the start URL's origin and lie in the
-/// folder of its path: a server at `/a/sse` may name `/a/messages`, but not `/b/messages`, which may be somebody else's.
-fn endpoint(event: &Event, start: &Url) -> Option<Url> {
-    if event.event.as_deref() != Some("endpoint") {
-        return None;
-    }
-    let mut endpoint = start.join(event.data.trim()).ok()?;
-    endpoint.set_fragment(None);
-    if endpoint.origin() != start.origin() || !endpoint.username().is_empty() || endpoint.password().is_some() {
-        tracing::warn!("the server names an address of another origin for messages, which is refused");
-        return None;
-    }
-    let folder = start.path().rfind('/').map_or("/", |last| &start.path()[..=last]);
-    if !endpoint.path().starts_with(folder) {
-        tracing::warn!("the server names an address outside {folder} for messages, which is refused");
-        return None;
-    }
-    Some(endpoint)
 }
 
 /// Passes on what comes until the stream ends.
@@ -106,34 +87,5 @@ async fn forward(context: &Context, data: bytes::Bytes) {
         && let Err(error) = context.forward(data, None).await
     {
         tracing::warn!(reason = error.code(), "the server sent what is no message");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_go_to_the_servers_own_origin_alone() {
-        let start = Url::parse("https://mcp.example.com/sse?a=1").unwrap();
-        let named = |data: &str| {
-            let event = Event { event: Some("endpoint".into()), ..Event::message(data) };
-            endpoint(&event, &start).map(|url| url.to_string())
-        };
-        assert_eq!(named("/messages?session=1#x").as_deref(), Some("https://mcp.example.com/messages?session=1"));
-        assert_eq!(named("messages").as_deref(), Some("https://mcp.example.com/messages"));
-        assert_eq!(named("https://mcp.example.com:443/m").as_deref(), Some("https://mcp.example.com/m"));
-        for foreign in [
-            "https://evil.example/m",
-            "//evil.example/m",
-            "http://mcp.example.com/m",
-            "https://mcp.example.com:444/m",
-            "https://user@mcp.example.com/m",
-            "data:,x",
-            "https://",
-        ] {
-            assert_eq!(named(foreign), None, "{foreign}");
-        }
-        assert!(endpoint(&Event::message("/messages"), &start).is_none());
     }
 }

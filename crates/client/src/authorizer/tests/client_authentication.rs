@@ -25,6 +25,10 @@ fn is_post(request: &FetchRequest) -> bool {
     form(request).contains_key("client_secret") && !request.headers.contains_key(header::AUTHORIZATION)
 }
 
+fn is_basic_alone(request: &FetchRequest) -> bool {
+    !form(request).contains_key("client_id") && request.headers.contains_key(header::AUTHORIZATION)
+}
+
 fn is_basic(request: &FetchRequest) -> bool {
     form(request).contains_key("client_id") && request.headers.contains_key(header::AUTHORIZATION)
 }
@@ -43,10 +47,21 @@ async fn the_other_listed_method_is_tried_once() {
     }
     let network = server(&["client_secret_basic"], is_post, "unauthorized_client");
     assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.token");
-    assert_eq!(network.to(TOKEN_URL).len(), 1);
+    assert!(network.to(TOKEN_URL).iter().all(|sent| !form(sent).contains_key("client_secret")));
     let network = server(BOTH, |_| false, "unauthorized_client");
     assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.token");
-    assert_eq!(network.to(TOKEN_URL).len(), 2);
+    assert_eq!(network.to(TOKEN_URL).len(), 3);
+}
+
+/// I4: a server that rejects `client_id` beside basic gets basic alone, after the other listed method.
+#[tokio::test]
+async fn basic_is_also_tried_without_the_client_in_the_body() {
+    const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
+    for (listed, requests) in [(&["client_secret_basic"][..], 2), (BOTH, 3)] {
+        let network = server(listed, is_basic_alone, "invalid_client");
+        run(&network, &ScriptedUser::consents()).await.unwrap();
+        assert_eq!(network.to(TOKEN_URL).len(), requests);
+    }
 }
 
 /// I4: the user's choice is registered and used, and no other method is tried.
@@ -54,9 +69,9 @@ async fn the_other_listed_method_is_tried_once() {
 async fn the_users_choice_is_exact() {
     const BOTH: &[&str] = &["none", "client_secret_basic", "client_secret_post"];
     let start = StartUrl::parse(RESOURCE).unwrap();
-    for (chosen, accepts) in [
-        (TokenAuthMethod::ClientSecretPost, is_post as fn(&FetchRequest) -> bool),
-        (TokenAuthMethod::ClientSecretBasic, is_basic),
+    for (chosen, accepts, rejected) in [
+        (TokenAuthMethod::ClientSecretPost, is_post as fn(&FetchRequest) -> bool, 1),
+        (TokenAuthMethod::ClientSecretBasic, is_basic, 2),
     ] {
         let settings = AuthorizerSettings { token_auth_method: Some(chosen), ..AuthorizerSettings::default() };
         let network = server(BOTH, accepts, "invalid_client");
@@ -72,7 +87,9 @@ async fn the_users_choice_is_exact() {
         let settings = AuthorizerSettings { credentials, ..settings };
         authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await.unwrap_err();
         let sent = network.to(TOKEN_URL);
-        assert_eq!((sent.len(), accepts(&sent[0])), (1, true));
+        assert_eq!((sent.len(), accepts(&sent[0])), (rejected, true));
+        let has_header = |request: &FetchRequest| request.headers.contains_key(header::AUTHORIZATION);
+        assert!(sent.iter().all(|request| has_header(request) == has_header(&sent[0])));
     }
 }
 

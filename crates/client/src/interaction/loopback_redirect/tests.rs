@@ -179,3 +179,41 @@ async fn a_resource_has_a_port_of_its_own() {
     let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }
+
+/// I3: a registered path and `localhost` are served on both loopback addresses; the default path is not.
+#[tokio::test]
+async fn a_registered_redirect_is_served() {
+    let request = request(true);
+    let address = RedirectAddress::default().with_host("localhost").unwrap().with_path("/oauth/callback").unwrap();
+    let redirect = LoopbackRedirect::bind_at(address, |_| ()).await.unwrap();
+    let uri = redirect.redirect_uri().clone();
+    assert_eq!((uri.host_str(), uri.path()), (Some("localhost"), "/oauth/callback"));
+    let query = format!("code=c&state={}&iss=https://auth.example.com", state(&request));
+    let visits = async {
+        assert!(visit(&uri, &format!("/callback?{query}")).await.starts_with("HTTP/1.1 404"));
+        if let Ok(mut stream) = TcpStream::connect(("::1", uri.port().unwrap())).await {
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            let mut page = String::new();
+            stream.read_to_string(&mut page).await.unwrap();
+            assert!(page.starts_with("HTTP/1.1 404"), "{page}");
+        }
+        visit(&uri, &format!("/oauth/callback?{query}")).await
+    };
+    let (page, given) = tokio::join!(visits, redirect.authorize(&request));
+    assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+    assert!(given.is_ok());
+}
+
+/// H3: after a minute without an answer the person is told what to do, once, and the wait continues.
+#[tokio::test(start_paused = true)]
+async fn a_long_wait_is_explained() {
+    let (told, heard) = mpsc::channel();
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
+    let redirect = redirect.with_delay_notice(move || told.send(tokio::time::Instant::now()).unwrap());
+    let before = tokio::time::Instant::now();
+    let request = request(true);
+    assert!(matches!(redirect.authorize(&request).await, Err(InteractionError::TimedOut)));
+    assert_eq!(before.elapsed(), LoopbackRedirect::TIMEOUT);
+    let times: Vec<_> = heard.try_iter().collect();
+    assert_eq!(times.iter().map(|time| *time - before).collect::<Vec<_>>(), [LoopbackRedirect::DELAY]);
+}

@@ -54,7 +54,7 @@ async fn a_token_ends_with_its_client() {
     let store = CredentialStore::in_memory();
     let token_manager = scene.token_manager(store.clone());
     let issuer = token_manager.sign_in().await.unwrap().issuer().clone();
-    store.lock_client(&issuer, scene.person.redirect_uri()).await.unwrap().remove().unwrap();
+    store.lock_client(&issuer, scene.person.redirect_uri(), None).await.unwrap().remove().unwrap();
     scene.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&token_manager).await, None);
     let mut authorization = token_manager.request_authorization();

@@ -1,3 +1,5 @@
+//! Tests of the fetcher.
+
 use std::time::Duration;
 
 use http::StatusCode;
@@ -12,7 +14,7 @@ use crate::UrlPolicy;
 const LOOPBACK_PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
 const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
 
-/// A server on loopback that answers every connection with `answer`, then with `more` again and again.
+/// Starts a server on loopback that responds with `answer`, followed by `more` repeatedly.
 async fn server(answer: &'static [u8], more: &'static [u8]) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/start?secret=1", listener.local_addr().unwrap())).unwrap();
@@ -44,14 +46,14 @@ async fn get(url: &Url, policy: UrlPolicy) -> Result<FetchResponse, FetchError> 
 }
 
 #[tokio::test]
-async fn reads_a_whole_answer_whatever_its_status() {
+async fn a_response_with_any_status_is_read() {
     let url = server(b"HTTP/1.1 503 Down\r\ncontent-length: 2\r\nx-a: b\r\n\r\nhi", b"").await;
     let answer = get(&url, LOOPBACK_PEER).await.unwrap();
     assert_eq!((answer.status, &*answer.body), (StatusCode::SERVICE_UNAVAILABLE, &b"hi"[..]));
     assert_eq!(answer.headers["x-a"], "b");
 }
 
-/// G6: a redirect comes back as one and is not followed.
+/// G6: redirects are not followed.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let url = server(b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n", b"").await;
@@ -60,22 +62,22 @@ async fn a_redirect_is_not_followed() {
     assert_eq!(answer.headers["location"], "/elsewhere");
 }
 
-/// G6: a body without end is given up at the limit.
+/// G6: a body without an end is cancelled at the limit.
 #[tokio::test]
-async fn an_endless_body_is_given_up() {
+async fn an_endless_body_is_cancelled_at_the_limit() {
     let url = server(b"HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 4096]).await;
     let error = get(&url, LOOPBACK_PEER).await.unwrap_err();
     assert!(matches!(error, FetchError::TooLarge { limit: FetchRequest::MAX_BODY }), "{error}");
 }
 
-/// G6: a body that announces more than the limit is not read at all.
+/// G6: a body with a `Content-Length` above the limit is not read.
 #[tokio::test]
-async fn an_announced_oversize_is_refused_at_once() {
+async fn a_large_content_length_is_rejected_immediately() {
     let url = server(b"HTTP/1.1 200 OK\r\ncontent-length: 262145\r\n\r\n", b"").await;
     assert_eq!(get(&url, LOOPBACK_PEER).await.unwrap_err().code(), "fetch.too_large");
 }
 
-/// G6: one deadline covers the body too.
+/// G6: the deadline covers the body.
 #[tokio::test]
 async fn a_stalled_body_ends_at_the_deadline() {
     let url = server(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", b"").await;
@@ -84,16 +86,16 @@ async fn a_stalled_body_ends_at_the_deadline() {
     assert!(matches!(fetcher().fetch(request).await, Err(FetchError::Timeout)));
 }
 
-/// G6: nothing asks for a content coding, and one that comes uninvited is not undone.
+/// G6: no content coding is requested or decoded.
 #[tokio::test]
-async fn a_compressed_body_stays_as_it_is() {
+async fn content_codings_are_not_decoded() {
     let url =
         server(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00", b"").await;
     assert_eq!(&*get(&url, LOOPBACK_PEER).await.unwrap().body, b"\x1f\x8b\x08\x00");
 }
 
 #[tokio::test]
-async fn an_open_answer_comes_piece_by_piece() {
+async fn an_open_response_is_read_in_chunks() {
     let url = server(b"HTTP/1.1 200 OK\r\n\r\nfirst", b"").await;
     let mut answer = fetcher().open(FetchRequest::get(url, LOOPBACK_PEER)).await.unwrap();
     assert_eq!(answer.status, StatusCode::OK);
@@ -101,9 +103,9 @@ async fn an_open_answer_comes_piece_by_piece() {
     assert_eq!(&*answer.body.next().await.unwrap().unwrap(), b"first");
 }
 
-/// G6: nothing is sent to an address that the policy refuses, and a name is judged by what it resolves to.
+/// G6: nothing is sent to an address that the policy forbids, before and after name resolution.
 #[tokio::test]
-async fn refused_addresses_are_not_connected_to() {
+async fn forbidden_addresses_are_not_contacted() {
     let local = server(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b"").await;
     assert!(matches!(get(&local, PEER).await, Err(FetchError::UrlPolicy(UrlPolicyError::Scheme))));
 
@@ -115,10 +117,10 @@ async fn refused_addresses_are_not_connected_to() {
     assert!(matches!(error.code(), "fetch.refused.address" | "fetch.resolve"), "{error:?}");
 }
 
-/// G6: a peer's name that stands for private, loopback or cloud addresses alone is refused, and nobody there is connected
-/// to; of several addresses those that are left are tried. The operator's names may stand for anything.
+/// G6: a peer's name that resolves only to forbidden addresses is rejected without a connection. Of several addresses,
+/// the allowed ones are used. The operator's names are not restricted.
 #[tokio::test]
-async fn names_are_judged_by_what_they_stand_for() {
+async fn names_are_checked_by_their_addresses() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut fetch = fetcher();
@@ -153,7 +155,7 @@ async fn names_are_judged_by_what_they_stand_for() {
 }
 
 #[tokio::test]
-async fn failures_say_at_which_step() {
+async fn errors_name_the_failed_step() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let closed = Url::parse(&format!("http://{}/?secret=1", listener.local_addr().unwrap())).unwrap();
     drop(listener);
@@ -166,7 +168,7 @@ async fn failures_say_at_which_step() {
 }
 
 #[test]
-fn settings_are_judged_before_anything_is_fetched() {
+fn settings_are_checked_first() {
     let code = |settings| match HttpFetch::new(settings).unwrap_err() {
         FetchError::Settings(error) => error,
         other => panic!("{other}"),
@@ -185,7 +187,7 @@ fn settings_are_judged_before_anything_is_fetched() {
 }
 
 #[test]
-fn debug_shows_no_secret() {
+fn debug_prints_no_secret() {
     let url = Url::parse("https://user:pw@auth.example.com/token?code=secret").unwrap();
     let request = FetchRequest::post_form(url, [("client_secret", "secret")], UrlPolicy::Operator)
         .header(http::header::AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
@@ -193,17 +195,60 @@ fn debug_shows_no_secret() {
     assert!(!shown.contains("secret") && !shown.contains("pw"), "{shown}");
 }
 
-/// J2, J3: a proxy's credentials show neither in the settings nor in the fetcher that uses them.
+/// J2, J3: `Debug` of the settings and the fetcher does not print the proxy's credentials.
 #[tokio::test]
-async fn proxy_credentials_are_not_shown() {
+async fn debug_prints_no_proxy_credentials() {
     let proxy = Url::parse("http://canary-user:canary-password@127.0.0.1:9/?canary-query").unwrap();
     let settings = FetchSettings { proxy: Some(proxy), ..FetchSettings::default() };
     let shown_settings = format!("{settings:?}");
     let fetch = HttpFetch::new(settings).unwrap();
     let request = FetchRequest::get(Url::parse("https://auth.example.com/").unwrap(), UrlPolicy::Operator);
     let error = fetch.fetch(request).await.unwrap_err();
-    assert!(fetch.clients[PoolKey::Operator.index()].get().is_some());
+    assert!(fetch.clients[PoolKey::Proxied { trusts_ca_file: true }.index()].get().is_some());
     let shown = format!("{shown_settings} {fetch:?} {error:?} {error}");
     assert!(!shown.contains("canary"), "{shown}");
     assert!(shown_settings.contains("http://127.0.0.1:9/"), "{shown_settings}");
+}
+
+/// G6: with a proxy, a peer's names are left to it, private names and addresses do not reach it, and loopback is reached
+/// without it. A proxy that refuses is named as the cause.
+#[tokio::test]
+async fn a_proxy_resolves_the_names() {
+    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let settings = FetchSettings {
+        proxy: Some(Url::parse(&format!("http://{}", proxy.local_addr().unwrap())).unwrap()),
+        ..FetchSettings::default()
+    };
+    let mut fetch = HttpFetch::new(settings).unwrap();
+    fetch.lookup = |name| panic!("{name} is resolved here");
+    let code_of = async |url: &str, policy: UrlPolicy| {
+        fetch.fetch(FetchRequest::get(Url::parse(url).unwrap(), policy)).await.unwrap_err().code()
+    };
+    for host in ["10.0.0.1", "9.9.9.9", "2130706433.", "auth.internal", "intranet", "a.local", "localhost."] {
+        let code = code_of(&format!("https://{host}/"), PEER).await;
+        assert!(matches!(code, "fetch.refused.private_name" | "fetch.refused.address"), "{host} {code}");
+    }
+    assert!(tokio::time::timeout(Duration::ZERO, proxy.accept()).await.is_err(), "the proxy was asked");
+
+    for (policy, host) in
+        [(PEER, "auth.example.com"), (UrlPolicy::StartOrigin, "10.0.0.1"), (UrlPolicy::Operator, "mcp")]
+    {
+        let refuse = async {
+            let (mut socket, _) = proxy.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(socket.read_u8().await.unwrap());
+            }
+            socket.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            String::from_utf8(head).unwrap()
+        };
+        let url = format!("https://{host}/");
+        let (code, head) = tokio::join!(code_of(&url, policy), refuse);
+        assert_eq!(code, "fetch.proxy");
+        assert!(head.starts_with(&format!("CONNECT {host}:443 HTTP/1.1\r\n")), "{head}");
+    }
+
+    let local = server(b"HTTP/1.1 204 No Content\r\n\r\n", b"").await;
+    let answer = fetch.fetch(FetchRequest::get(local, LOOPBACK_PEER)).await.unwrap();
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
 }

@@ -17,10 +17,10 @@ pub(crate) struct Issuer {
     pub(crate) validate: Validation,
     #[serde(default = "default_algorithms")]
     pub(crate) algorithms: Vec<String>,
-    /// Where the keys are, in place of discovery.
+    /// The URL of the keys. Default: discovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) jwks_uri: Option<String>,
-    /// A file with the keys, in place of any fetch.
+    /// A file with the keys. They are then not fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) jwks_file: Option<PathBuf>,
     #[serde(default)]
@@ -33,30 +33,33 @@ pub(crate) struct Issuer {
     pub(crate) require_at_jwt: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subjectless: Option<Subjectless>,
-    /// Other addresses of the same resource that `aud` may name.
+    /// Other URLs of the resource, and the issuer's own names for it, that are accepted in `aud`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) audiences: Vec<String>,
-    /// PEM file of a private certificate authority on the way to this issuer.
+    /// Claims whose values count as scopes, in addition to `scope` and `scp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scope_claims: Vec<String>,
+    /// A PEM file with further certificate authorities that are trusted for this issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Egress proxy on the way to this issuer.
+    /// The egress proxy for requests to this issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) proxy: Option<String>,
-    /// The service's own client at the issuer, for introspection.
+    /// This server's client identifier at the issuer, for introspection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret: Option<SecretSource>,
-    /// Where the issuer is asked, in place of discovery.
+    /// The introspection endpoint. Default: discovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) introspection_endpoint: Option<String>,
-    /// How that client authenticates; as the issuer's metadata says when absent.
+    /// How this server authenticates at the introspection endpoint. Default: according to the issuer's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) introspection_auth: Option<IntrospectionAuth>,
-    /// Calls that run at once.
+    /// The maximum number of concurrent introspection requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) introspection_in_flight: Option<usize>,
-    /// How long a token counts without another call.
+    /// How long an introspection response is cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) introspection_cache: Option<Span>,
 }
@@ -73,7 +76,7 @@ pub(crate) enum Validation {
     JwtAndIntrospection,
 }
 
-/// How the service's client authenticates where tokens are introspected.
+/// How this server authenticates at the introspection endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum IntrospectionAuth {
@@ -81,7 +84,7 @@ pub(crate) enum IntrospectionAuth {
     Basic,
 }
 
-/// What stands for a token without `sub`.
+/// Who owns the sessions of a token without `sub`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Subjectless {
@@ -92,9 +95,9 @@ pub(crate) enum Subjectless {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Jwks {
-    /// The shortest time between two fetches for unknown key identifiers.
+    /// The minimum time between two fetches that unknown key identifiers cause.
     pub(crate) cooldown: Span,
-    /// How long keys serve while their address cannot be reached.
+    /// How long stale keys remain in use while the issuer is unavailable.
     pub(crate) max_stale: Span,
 }
 

@@ -10,19 +10,19 @@ use super::{RateLimit, Span};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resource {
-    /// The endpoint's path, matched by exact bytes.
+    /// The endpoint's path, compared byte for byte.
     pub(crate) endpoint: String,
     #[serde(default)]
     pub(crate) auth: Authorization,
-    /// The issuers of this resource; all configured ones when absent.
+    /// The issuers of this resource. Default: all configured issuers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) issuers: Option<Vec<String>>,
-    /// Serves the root form of the metadata address, when there are several resources.
+    /// Whether this one of several resources serves its metadata at the root path, too.
     #[serde(default)]
     pub(crate) default: bool,
     #[serde(default = "default_realm")]
     pub(crate) realm: String,
-    /// A name for people, in the metadata.
+    /// The name that people see, for the metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resource_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,16 +31,16 @@ pub(crate) struct Resource {
     pub(crate) scopes_supported: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) required_scopes: Vec<String>,
-    /// Scopes that stand for others: broader ones, and what each implies.
+    /// The scopes that each broader scope implies.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) scope_implies: BTreeMap<String, Vec<String>>,
-    /// What the claims of every token have to say.
+    /// The requirements on the claims of every token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) claim: Vec<Claim>,
-    /// The protocol revisions served; all known ones when absent.
+    /// The served protocol revisions. Default: all known revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) revisions: Option<Vec<String>>,
-    /// The first word of the session header, `<proto>-Session-Id`.
+    /// The prefix of the session header, `<proto>-Session-Id`.
     #[serde(default = "default_proto")]
     pub(crate) proto: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,19 +48,19 @@ pub(crate) struct Resource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_origins: Option<Vec<String>>,
     pub(crate) upstream: Upstream,
-    /// PEM certificates to verify an `https` upstream with, instead of the system certificates.
+    /// A PEM file with the certificate authorities of an `https` upstream. Default: those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) upstream_ca_file: Option<PathBuf>,
-    /// Headers that carry the principal to the upstream: header name to claim name.
+    /// The headers that identify the principal to the upstream, with the claim of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) identity_headers: Option<BTreeMap<String, String>>,
-    /// Headers that speak for the client and go from client to upstream all the same.
+    /// Client headers that assert the client's identity and are forwarded nevertheless.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) forward_headers: Vec<String>,
-    /// How long the upstream may take to the head of a response.
+    /// The time limit for the head of an upstream's response.
     #[serde(default = "default_upstream_head_timeout")]
     pub(crate) upstream_head_timeout: Span,
-    /// Lets the client's cookies through to the upstream.
+    /// Whether cookies are forwarded between client and upstream.
     #[serde(default)]
     pub(crate) forward_cookies: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +69,7 @@ pub(crate) struct Resource {
     pub(crate) route: Vec<Route>,
 }
 
-/// Whether a resource asks for a token.
+/// Whether a resource requires a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Authorization {
@@ -78,32 +78,32 @@ pub(crate) enum Authorization {
     None,
 }
 
-/// What an admitted request is handed to.
+/// Where admitted requests are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Upstream {
-    /// The small MCP server that this program brings along.
+    /// The built-in MCP server.
     Demo,
     /// An `http` or `https` URL.
     Http(String),
-    /// A unix socket: `/path/to/socket`, or `/path/to/socket:/request/path`.
+    /// A Unix socket: `/path/to/socket`, or `/path/to/socket:/request/path`.
     Unix(String),
 }
 
-/// `[[resource.claim]]`, and `claims` of a rule: what a token's claims have to say. The claim has to be there when nothing
-/// else is said of it.
+/// `[[resource.claim]]`, and `claims` of a rule: a requirement on a token's claims. Without a condition the claim must
+/// be present.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
     /// The claim's name, or a JSON pointer into the claims.
     pub(crate) claim: String,
-    /// The values that it may have.
+    /// The allowed values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) one_of: Option<Vec<String>>,
-    /// What may stand behind its last `@`.
+    /// The allowed domains after the last `@`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) domain: Option<Vec<String>>,
-    /// Refuses nothing, and tells what it would have refused.
+    /// Whether the rule only reports the requests that it would reject.
     #[serde(default)]
     pub(crate) report_only: bool,
 }
@@ -112,16 +112,16 @@ pub(crate) struct Claim {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
-    /// A glob over methods.
+    /// A pattern for methods.
     pub(crate) method: String,
-    /// A glob over the tool's, prompt's or resource's name.
+    /// A pattern for the name of the tool, prompt or resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) scopes: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) claims: Vec<Claim>,
-    /// How many such messages may come of each principal.
+    /// The rate limit for these messages per principal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<RateLimit>,
 }
@@ -130,10 +130,10 @@ pub(crate) struct Rule {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Route {
-    /// HTTP methods; all when empty.
+    /// The HTTP methods. Empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) methods: Vec<String>,
-    /// A glob over paths.
+    /// A pattern for paths.
     pub(crate) path: String,
     pub(crate) scopes: Vec<String>,
 }

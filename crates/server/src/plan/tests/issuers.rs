@@ -1,8 +1,8 @@
-//! How tokens of issuers are validated.
+//! Settings of issuers.
 
 use super::*;
 
-/// The issuer of the good configuration, with more lines.
+/// Returns the issuer's line in [`GOOD`], and that line followed by others.
 fn issuer_with(lines: &str) -> (&'static str, String) {
     const ISSUER: &str = "issuer = \"https://auth.example.com/realms/prod\"";
     (ISSUER, format!("{ISSUER}\n{lines}"))
@@ -47,9 +47,9 @@ fn introspection_is_configured() {
     assert_eq!((settings.max_in_flight, settings.cache_lifetime), (8, Duration::from_secs(5)));
 }
 
-/// D2, J6: what introspection cannot do with is refused, in one line that names it.
+/// D2, J6: invalid introspection settings are rejected, and the error names them in one line.
 #[test]
-fn introspection_is_checked() {
+fn invalid_introspection_settings_are_rejected() {
     const ON: &str = "validate = \"introspection\"\nclient_id = \"portcullis\"\n";
     for (lines, named) in [
         ("validate = \"introspection\"".to_owned(), "client_id"),
@@ -79,20 +79,20 @@ fn introspection_is_checked() {
     }
 }
 
-/// C1: an opaque token can go to one issuer of a resource only.
+/// C1: only one issuer of a resource can introspect opaque tokens.
 #[test]
-fn two_introspection_issuers_are_refused() {
+fn two_introspection_issuers_are_rejected() {
     let (from, to) = issuer_with("validate = \"introspection\"\nclient_id = \"portcullis\"");
     let other =
         "[[issuer]]\nissuer = \"https://other.example.com\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"";
-    let message = format!("{:#}", check(&with(other).replace(from, &to)).err().expect("it is refused"));
+    let message = format!("{:#}", check(&with_lines(other).replace(from, &to)).err().expect("an error"));
     assert!(message.contains("opaque tokens can go to one issuer only") && !message.contains('\n'), "{message}");
     let both = other.replace("\"introspection\"", "\"jwt+introspection\"");
-    assert!(check(&with(&both).replace(from, &to)).is_ok());
+    assert!(check(&with_lines(&both).replace(from, &to)).is_ok());
 }
 
 #[test]
-fn issuers_are_checked() {
+fn invalid_issuers_are_rejected() {
     let issuer = "https://auth.example.com/realms/prod";
     assert!(error(issuer, "http://auth.example.com").contains("issuer"));
     assert!(error(issuer, "auth.example.com").contains("issuer"));
@@ -103,9 +103,9 @@ fn issuers_are_checked() {
     assert!(error("[[resource]]", "jwks_file = \"/nowhere.json\"\n[[resource]]").contains("/nowhere.json"));
 }
 
-/// F7: an issuer on loopback behind an address that other machines use is warned of.
+/// F7: an issuer on loopback causes a warning if the base URL is not on loopback.
 #[test]
-fn loopback_issuers_of_public_resources_are_warned_of() {
+fn loopback_issuers_of_public_resources_cause_a_warning() {
     let issuer = "https://auth.example.com/realms/prod";
     let local = GOOD.replace(issuer, "http://127.0.0.1:8080/realms/prod");
     let warnings = check(&local).unwrap().warnings;
@@ -117,7 +117,7 @@ fn loopback_issuers_of_public_resources_are_warned_of() {
     assert!(check(&GOOD.replace(issuer, "https://localhost:8443")).unwrap().warnings.is_empty());
 }
 
-/// C6: an audience beside the resource is an absolute URL, of the one resource that there is.
+/// C6: a further audience is an absolute URL, and allowed only with a single resource.
 #[test]
 fn audiences_are_urls_of_one_resource() {
     let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
@@ -126,7 +126,38 @@ fn audiences_are_urls_of_one_resource() {
     for name in ["api", "account", "mcp.example.com", "//mcp.example.com/mcp"] {
         assert!(error(issuer, &audience(name)).contains("audiences"), "{name}");
     }
-    let two = with("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"");
+    let two = with_lines("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"");
     let two = two.replace(issuer, &audience("https://old.example.com/mcp"));
-    assert!(format!("{:#}", check(&two).err().expect("refused")).contains("would count for all"));
+    assert!(format!("{:#}", check(&two).err().expect("an error")).contains("would count for all"));
+}
+
+/// C6: the issuer's own name for the resource needs required scopes and causes a warning.
+#[test]
+fn own_names_need_required_scopes() {
+    let issuer = "issuer = \"https://auth.example.com/realms/prod\"";
+    for name in ["11112222-bbbb-3333-cccc-4444dddd5555", "api://contoso/mcp"] {
+        let named = GOOD.replace(issuer, &format!("{issuer}\naudiences = [\"{name}\"]"));
+        let without = named.replace("required_scopes = [\"mcp:tools\"]\n", "");
+        let plan = check(&named).unwrap();
+        assert_eq!(plan.issuers[0].settings.application_audiences[0].as_str(), name);
+        assert!(
+            plan.warnings.iter().any(|warning| warning.starts_with("issuer[0].audiences has")),
+            "{:?}",
+            plan.warnings
+        );
+        let message = format!("{:#}", check(&without).err().expect("an error"));
+        assert!(message.contains("required_scopes is empty") && message.contains(name), "{message}");
+    }
+}
+
+/// C8: claims that count as scopes are configured per issuer and validated.
+#[test]
+fn scope_claims_are_configured() {
+    let (from, to) = issuer_with("scope_claims = [\"permissions\", \"/realm_access/roles\"]");
+    let plan = check(&GOOD.replace(from, &to)).unwrap();
+    assert_eq!(plan.issuers[0].settings.scope_claims, ["permissions", "/realm_access/roles"]);
+    for claim in ["", "scope", "/a~2"] {
+        let (from, to) = issuer_with(&format!("scope_claims = [\"{claim}\"]"));
+        assert!(error(from, &to).contains("scope_claims"), "{claim}");
+    }
 }

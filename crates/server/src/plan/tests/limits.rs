@@ -8,8 +8,8 @@ use super::{GOOD, check};
 use crate::config;
 
 const PAGE: &str = include_str!("../../../../../docs/use/limits.md");
-/// Keys of these sections that are no limits.
-const NO_LIMITS: &[&str] = &["session.ended_status", "session.keys"];
+/// Keys of these sections that are not limits.
+const OTHER_KEYS: &[&str] = &["session.ended_status", "session.keys"];
 
 struct Row {
     key: &'static str,
@@ -18,16 +18,16 @@ struct Row {
     high: &'static str,
 }
 
-/// The rows of the table of what can be set.
+/// Returns the rows of the table of settings.
 fn rows() -> Vec<Row> {
     let table = PAGE.split("\n## ").next().unwrap();
     let rows = table.lines().filter(|line| line.starts_with("| `"));
     rows.map(|line| {
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        let [_, key, default, range, told, _] = cells[..] else { panic!("not four cells: {line}") };
+        let [_, key, default, range, description, _] = cells[..] else { panic!("not four cells: {line}") };
         let (low, high) = range.split_once(" to ").unwrap_or_else(|| panic!("no range: {line}"));
         let bare = |cell: &'static str| cell.trim_matches('`');
-        assert!(told.len() > 10, "{line}");
+        assert!(description.len() > 10, "{line}");
         Row { key: bare(key), default: bare(default), low: bare(low), high: bare(high) }
     })
     .collect()
@@ -41,14 +41,16 @@ fn defaults() -> Value {
     serde_json::to_value(config::from_text(GOOD).unwrap()).unwrap()
 }
 
-/// Whether a value runs. What one limit demands of another is given to it.
-fn runs(key: &str, value: &str) -> Result<(), String> {
+/// Checks a value. Other limits that it requires are set, too.
+fn check_value(key: &str, value: &str) -> Result<(), String> {
     let (section, name) = key.split_once('.').unwrap();
-    let beside = if key == "limits.max_body" { "body_budget = 68719476736\n" } else { "" };
-    check(&format!("{GOOD}\n[{section}]\n{beside}{name} = {value}")).map(drop).map_err(|error| format!("{error:#}"))
+    let other_limit = if key == "limits.max_body" { "body_budget = 68719476736\n" } else { "" };
+    check(&format!("{GOOD}\n[{section}]\n{other_limit}{name} = {value}"))
+        .map(drop)
+        .map_err(|error| format!("{error:#}"))
 }
 
-/// The values just outside a range.
+/// Returns the values just outside a range.
 fn outside(low: &str, high: &str) -> [String; 2] {
     let span = |text: &str| humantime::parse_duration(text.trim_matches('"')).unwrap();
     if !low.starts_with('"') {
@@ -64,7 +66,7 @@ fn outside(low: &str, high: &str) -> [String; 2] {
 fn the_documented_defaults_are_used() {
     let defaults = defaults();
     for Row { key, default, .. } in rows() {
-        // The value of another key, where there is none of its own.
+        // The default is the value of another key.
         if default.contains('.') {
             value_of(&defaults, default);
             let (section, name) = key.split_once('.').unwrap();
@@ -83,17 +85,17 @@ fn the_documented_defaults_are_used() {
     }
 }
 
-/// E9, F4: each limit's range is the documented one, and a value outside is refused by name.
+/// E9, F4: each limit's range is the documented one, and the error for a value outside names the limit.
 #[test]
 fn the_documented_ranges_apply() {
     let defaults = defaults();
     for Row { key, low, high, .. } in rows() {
         let low = if low.contains('.') { value_of(&defaults, low).to_string() } else { low.to_owned() };
         for inside in [&*low, high] {
-            assert_eq!(runs(key, inside), Ok(()), "{key} = {inside}");
+            assert_eq!(check_value(key, inside), Ok(()), "{key} = {inside}");
         }
         for outside in outside(&low, high) {
-            let error = runs(key, &outside).expect_err(&format!("{key} = {outside}"));
+            let error = check_value(key, &outside).expect_err(&format!("{key} = {outside}"));
             assert!(error.contains(key), "{key} = {outside}: {error}");
         }
     }
@@ -107,7 +109,7 @@ fn all_limits_are_documented() {
         for name in value_of(&defaults, section).as_object().unwrap().keys() {
             let key = format!("{section}.{name}");
             assert!(
-                NO_LIMITS.contains(&&*key) || rows().iter().any(|row| row.key == key),
+                OTHER_KEYS.contains(&&*key) || rows().iter().any(|row| row.key == key),
                 "docs/use/limits.md lacks a row for `{key}`"
             );
         }

@@ -1,28 +1,28 @@
 //! Resources: endpoints, origins, sessions and revisions.
 
-use super::{GOOD, check, error, with};
+use super::{GOOD, check, error, with_lines};
 use crate::plan::*;
 
-/// A1: a resource that nobody can issue tokens for is refused.
+/// A1: a resource without an issuer is rejected.
 #[test]
 fn a_resource_needs_an_issuer() {
     let issuer = "[[issuer]]\nissuer = \"https://auth.example.com/realms/prod\"\n";
     assert!(error(issuer, "").contains("add an [[issuer]]"));
     let message = error("required_scopes", "issuers = [\"https://auth.example.com/realms/prod/\"]\nrequired_scopes");
-    assert!(message.contains("byte for byte"), "{message}");
+    assert!(message.contains("exactly this identifier"), "{message}");
     assert!(error("required_scopes", "issuers = []\nrequired_scopes").contains("no issuer"));
 }
 
-/// A3: endpoints that only case or a trailing slash tells apart are refused, and one resource is the default at most.
+/// A3: endpoints that differ only in letter case or a trailing slash are rejected. At most one resource is the default.
 #[test]
-fn endpoints_are_told_apart() {
-    let second = |endpoint: &str| with(&format!("[[resource]]\nendpoint = \"{endpoint}\"\nupstream = \"demo\""));
-    for twin in ["/mcp", "/MCP", "/mcp/"] {
-        let message = format!("{:#}", check(&second(twin)).err().expect("refused"));
+fn similar_endpoints_are_rejected() {
+    let second = |endpoint: &str| with_lines(&format!("[[resource]]\nendpoint = \"{endpoint}\"\nupstream = \"demo\""));
+    for similar in ["/mcp", "/MCP", "/mcp/"] {
+        let message = format!("{:#}", check(&second(similar)).err().expect("an error"));
         assert!(message.contains("rename one"), "{message}");
     }
     let plan = check(&second("/other")).unwrap();
-    assert!(plan.resources.iter().all(|resource| !resource.root_metadata), "nobody was made the default");
+    assert!(plan.resources.iter().all(|resource| !resource.root_metadata), "there is no default resource");
 
     let two = second("/other").replace("required_scopes", "default = true\nrequired_scopes");
     let plan = check(&two).unwrap();
@@ -31,25 +31,25 @@ fn endpoints_are_told_apart() {
     assert!(check(&both).is_err());
 }
 
-/// A5: `offline_access` is no scope of a resource.
+/// A5: `offline_access` is not a scope of a resource.
 #[test]
-fn offline_access_is_refused() {
+fn offline_access_is_rejected() {
     assert!(error("\"mcp:tools\"", "\"offline_access\"").contains("offline_access"));
     assert!(
         error("required_scopes", "scopes_supported = [\"offline_access\"]\nrequired_scopes").contains("offline_access")
     );
-    let rule = with("[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"offline_access\"]");
-    assert!(format!("{:#}", check(&rule).err().expect("refused")).contains("offline_access"));
+    let rule = with_lines("[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"offline_access\"]");
+    assert!(format!("{:#}", check(&rule).err().expect("an error")).contains("offline_access"));
 }
 
-/// F7: without authorization on an open network only when it is said twice.
+/// F7: no authorization on an open network needs a second setting.
 #[test]
 fn no_authorization_stays_on_loopback() {
     let off = GOOD.replace("required_scopes", "auth = \"none\"\nrequired_scopes");
     let plan = check(&off).unwrap();
-    assert!(plan.warnings.iter().any(|warning| warning.contains("anybody")), "{:?}", plan.warnings);
+    assert!(plan.warnings.iter().any(|warning| warning.contains("anyone who can reach it")), "{:?}", plan.warnings);
     let open = off.replace("127.0.0.1:0", "0.0.0.0:0");
-    let message = format!("{:#}", check(&open).err().expect("refused"));
+    let message = format!("{:#}", check(&open).err().expect("an error"));
     assert!(message.contains("dangerous_allow_unauthenticated_network = true"), "{message}");
     assert!(check(&format!("dangerous_allow_unauthenticated_network = true\n{open}")).is_ok());
 }
@@ -67,9 +67,10 @@ fn endpoints_are_plain_paths() {
     }
 }
 
-/// F2, F3: a list of origins narrows, an empty one to none; elsewhere it does so only where every resource has a list.
+/// F2, F3: a list restricts the origins of a resource; an empty list allows none. Other paths are restricted only if
+/// every resource has a list.
 #[test]
-fn origins_are_those_of_the_list() {
+fn origins_are_restricted_to_the_list() {
     let admits = |policy: &OriginPolicy, origin: &'static str| {
         let mut headers = http::HeaderMap::new();
         headers.insert(http::header::HOST, http::HeaderValue::from_static("mcp.example.com"));
@@ -89,10 +90,10 @@ fn origins_are_those_of_the_list() {
     let second = "[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"";
     let plan = check(&format!("{}\n{second}", listed("[]"))).unwrap();
     assert!(!admits(&plan.resources[0].origins, app) && admits(&plan.resources[1].origins, app));
-    assert!(admits(&plan.origins, app), "one resource admits it");
+    assert!(admits(&plan.origins, app), "one resource allows it");
 }
 
-/// E1: the header is made of the configured word.
+/// E1: the session header has the configured prefix.
 #[test]
 fn the_session_header_is_configurable() {
     let plan = check(&GOOD.replace("required_scopes", "proto = \"Acme\"\nrequired_scopes")).unwrap();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use portcullis_guard::{ClaimRule, ClaimTest, Rate};
 use portcullis_metadata::Scopes;
 
-use super::{GOOD, check, error, with};
+use super::{GOOD, check, error, with_lines};
 
-/// B7: broader scopes and what they imply come from the configuration, and have to be scopes.
+/// B7: broader scopes and the scopes that they imply are configurable and must be valid scopes.
 #[test]
 fn implied_scopes_are_configurable() {
     let implies = |table: &str| format!("scope_implies = {table}\nrequired_scopes");
@@ -20,7 +20,7 @@ fn implied_scopes_are_configurable() {
     }
 }
 
-/// C14: claim rules are for a resource, and for some of its messages.
+/// C14: claim rules apply to a resource or to some of its messages.
 #[test]
 fn claim_rules_are_configurable() {
     let more = r#"
@@ -36,7 +36,7 @@ report_only = true
 method = "tools/call"
 claims = [{ claim = "email", domain = ["example.com"] }]
 "#;
-    let plan = check(&with(more)).unwrap();
+    let plan = check(&with_lines(more)).unwrap();
     let roles = ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()])).unwrap();
     let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
     assert_eq!(plan.resources[0].claims, [roles, org]);
@@ -49,14 +49,14 @@ claims = [{ claim = "email", domain = ["example.com"] }]
         ("claim = \"a\"\ndomain = [\"@c\"]", "must not contain `@`"),
         ("claim = \"a\"\nequals = \"b\"", "equals"),
     ] {
-        let message = format!("{:#}", check(&with(&format!("[[resource.claim]]\n{bad}"))).err().unwrap());
+        let message = format!("{:#}", check(&with_lines(&format!("[[resource.claim]]\n{bad}"))).err().unwrap());
         assert!(message.contains(named), "{bad}: {message}");
     }
-    let idle = check(&with("[[resource.rule]]\nmethod = \"tools/call\"")).err().unwrap();
+    let idle = check(&with_lines("[[resource.rule]]\nmethod = \"tools/call\"")).err().unwrap();
     assert!(format!("{idle:#}").contains("requires nothing"), "{idle:#}");
 }
 
-/// J5: limits by address, principal and message, and the proxies whose word counts.
+/// J5: rate limits by address, principal and message, and trusted proxies.
 #[test]
 fn rate_limits_are_configurable() {
     assert!(check(GOOD).unwrap().rates.per_address.is_none(), "none by default");
@@ -81,41 +81,41 @@ per_principal = { requests = 300, per = "1m" }
         ("[limits]\nrate_entries = 1", "limits.rate_entries"),
         ("[[resource.rule]]\nmethod = \"a\"\nlimit = { requests = 0, per = \"1m\" }", "the rule for \"a\""),
     ] {
-        let message = format!("{:#}", check(&with(bad)).err().unwrap());
+        let message = format!("{:#}", check(&with_lines(bad)).err().unwrap());
         assert!(message.contains(named), "{bad}: {message}");
     }
     let message = format!("{:#}", check(&format!("trusted_proxies = [\"proxy\"]\n{GOOD}")).err().unwrap());
     assert!(message.contains("trusted_proxies") && message.contains("`proxy`"), "{message}");
 }
 
-/// B9: catch-all scopes are warned of, wherever they are asked for.
+/// B9: required catch-all scopes cause a warning.
 #[test]
-fn catch_all_scopes_are_warned_of() {
-    let rule = with("[[resource.rule]]\nmethod = \"tools/*\"\nname = \"admin_*\"\nscopes = [\"admin\"]");
+fn catch_all_scopes_cause_a_warning() {
+    let rule = with_lines("[[resource.rule]]\nmethod = \"tools/*\"\nname = \"admin_*\"\nscopes = [\"admin\"]");
     let plan = check(&rule).unwrap();
     assert_eq!(plan.warnings.len(), 1);
     assert!(plan.warnings[0].contains("catch-all scope \"admin\""), "{:?}", plan.warnings);
 }
 
-/// B9: a method pattern with characters that have no meaning in it is an error; in a name they stand for themselves.
+/// B9: characters without a meaning in patterns are an error in a method pattern and literal in a name pattern.
 #[test]
 fn method_patterns_are_plain() {
     let rule = |method: &str, name: &str| {
-        check(&with(&format!("[[resource.rule]]\nmethod = '{method}'\nname = '{name}'\nscopes = [\"mcp:x\"]")))
+        check(&with_lines(&format!("[[resource.rule]]\nmethod = '{method}'\nname = '{name}'\nscopes = [\"mcp:x\"]")))
     };
     for method in
         ["tools/[call", "tools/[cl]all", "tools/{call,list}", "tools/cal?", "tools/call ", "a|b", "tools\\call", ""]
     {
-        let message = format!("{:#}", rule(method, "x").err().expect("refused"));
+        let message = format!("{:#}", rule(method, "x").err().expect("an error"));
         assert!(message.contains("rule[0]") && !message.contains('\n'), "{message}");
         assert!(method.is_empty() || message.contains("method = "), "{message}");
     }
     assert!(rule("tools/*", "[call] {x} ? | \\").unwrap().warnings.is_empty());
 }
 
-/// B9: scopes that `scopes_supported` lacks are warned of with their key, where it is set.
+/// B9: scopes that `scopes_supported` lacks cause a warning with their key, if it is set.
 #[test]
-fn unsupported_scopes_are_warned_of() {
+fn unsupported_scopes_cause_a_warning() {
     let more = r#"
 [[resource.rule]]
 method = "tools/call"
@@ -125,9 +125,10 @@ scopes = ["mcp:tools", "mcp:admim"]
 path = "/mcp"
 scopes = ["mcp:route"]
 "#;
-    assert!(check(&with(more)).unwrap().warnings.is_empty(), "nothing is published");
+    assert!(check(&with_lines(more)).unwrap().warnings.is_empty(), "nothing is published");
     let supported = |names: &str| {
-        let config = with(more).replace("required_scopes", &format!("scopes_supported = [{names}]\nrequired_scopes"));
+        let config =
+            with_lines(more).replace("required_scopes", &format!("scopes_supported = [{names}]\nrequired_scopes"));
         check(&config).unwrap().warnings
     };
     let warnings = supported(r#""mcp:admin""#);
@@ -145,13 +146,13 @@ scopes = ["mcp:route"]
     assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
 }
 
-/// B9: a rule whose method the served revisions do not have is warned of, with its key.
+/// B9: a rule for a method that the served revisions do not have causes a warning with its key.
 #[test]
-fn unknown_methods_are_warned_of() {
+fn unknown_methods_cause_a_warning() {
     let rules = "[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"a\"]\n\
                  [[resource.rule]]\nmethod = \"initialize\"\nscopes = [\"a\"]";
-    assert!(check(&with(rules)).unwrap().warnings.is_empty());
-    let modern = with(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
+    assert!(check(&with_lines(rules)).unwrap().warnings.is_empty());
+    let modern = with_lines(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
     let warnings = check(&modern).unwrap().warnings;
     assert!(
         warnings.len() == 1 && warnings[0].starts_with("resource[0].rule[1].method = \"initialize\""),

@@ -1,10 +1,10 @@
 //! Upstream settings.
 
-use super::{GOOD, check, error, with};
+use super::{GOOD, check, error, with_lines};
 use crate::plan::*;
 
 #[test]
-fn upstreams_are_checked() {
+fn invalid_upstreams_are_rejected() {
     let upstream = "http://127.0.0.1:8000/mcp";
     assert!(error(upstream, "ftp://127.0.0.1:8000/mcp").contains("upstream"));
     assert!(error(upstream, "127.0.0.1:8000").contains("upstream"));
@@ -15,7 +15,7 @@ fn upstreams_are_checked() {
     assert!(check(&unix("run/mcp.sock")).is_err());
 }
 
-/// L8, L9: what is forwarded, and how long and how often the upstream is waited for.
+/// L8, L9: forwarded headers, the head timeout and the connection limit are configurable.
 #[test]
 fn upstream_settings() {
     let settings = |more: &str| {
@@ -46,7 +46,7 @@ fn upstream_settings() {
     }
 }
 
-/// L9: an upstream may have as many connections as there are of clients, unless it is told otherwise.
+/// L9: the connection limit of an upstream is that of clients by default.
 #[test]
 fn upstream_connections() {
     for (limits, expected) in [
@@ -54,7 +54,7 @@ fn upstream_connections() {
         ("upstream_connections = 9", 9),
         ("max_connections = 7\nupstream_connections = 9", 9),
     ] {
-        let plan = check(&with(&format!("[limits]\n{limits}"))).unwrap();
+        let plan = check(&with_lines(&format!("[limits]\n{limits}"))).unwrap();
         let UpstreamPlan::Http(settings) = &plan.resources[0].upstream else { panic!("an HTTP upstream") };
         assert_eq!(settings.connection_limit.max(), expected, "{limits}");
     }

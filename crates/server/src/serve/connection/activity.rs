@@ -1,4 +1,4 @@
-//! The requests in progress on a connection, by which idle and blocked connections are told from busy ones.
+//! The requests in progress on a connection, which distinguish idle and blocked connections from busy ones.
 
 use std::{
     convert::Infallible,
@@ -14,38 +14,39 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-/// The most bytes of a response body that the transport gets at once. A client that takes as many within the time limit is never
-/// blocked.
+/// The maximum size of a chunk that is passed to the transport, in bytes. A client that reads as many within the time
+/// limit is never blocked.
 const MAX_CHUNK: usize = 16 << 10;
 
-/// The requests under way on one connection.
+/// The requests in progress on one connection.
 ///
-/// A request is blocked while its response is ready and the transport does not take it, because the client reads nothing or
-/// grants no window. A body that waits for its upstream is not blocked. A connection rests while it has no request, or while
-/// all of them are blocked.
+/// A request is blocked while a part of its response is ready and the transport does not take it, because the client
+/// does not read or grants no window. A body that waits for its upstream is not blocked. A connection is at rest while
+/// it has no request, or while all of its requests are blocked.
 #[derive(Debug)]
 pub(crate) struct Activity(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
     in_flight: usize,
-    /// Those in flight that are blocked.
+    /// The number of blocked requests.
     blocked: usize,
     /// When a request last ended, or the transport last took a part of a response.
     progress: Instant,
     is_closed: bool,
 }
 
-/// Since when a connection rests, and why. Idle ones come first in the order, then the longest rest.
+/// Since when a connection is at rest, and why. Idle connections are less than blocked ones, and longer rests are less
+/// than shorter ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rest {
-    /// It has no request.
+    /// The connection has no request.
     Idle(Instant),
-    /// All its requests are blocked.
+    /// All of its requests are blocked.
     Blocked(Instant),
 }
 
-/// How long a connection may rest.
+/// How long a connection can be at rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RestLimits {
     pub(crate) idle: Duration,
@@ -57,7 +58,7 @@ impl Activity {
         Arc::new(Self(Mutex::new(State { in_flight: 0, blocked: 0, progress: Instant::now(), is_closed: false })))
     }
 
-    /// Counts a request until the returned guard is dropped. `None` when the connection is being closed.
+    /// Counts a request until the returned guard is dropped. Returns `None` if the connection is being closed.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<InFlight> {
         let is_open = self.state(|state| {
             state.in_flight += usize::from(!state.is_closed);
@@ -66,12 +67,12 @@ impl Activity {
         is_open.then(|| InFlight { activity: Arc::clone(self), is_blocked: false })
     }
 
-    /// The connection's rest; `None` while a request is neither ended nor blocked, or when the connection is being closed.
+    /// Returns the connection's rest, or `None` while a request is not blocked or when the connection is being closed.
     pub(crate) fn rest(&self) -> Option<Rest> {
         self.state(|state| state.rest().filter(|_| !state.is_closed))
     }
 
-    /// Lets no further request begin, if the connection rests. Returns whether no further request can begin.
+    /// Prevents further requests if the connection is at rest. Returns whether further requests are prevented.
     pub(crate) fn close(&self) -> bool {
         self.state(|state| {
             state.is_closed |= state.rest().is_some();
@@ -79,7 +80,8 @@ impl Activity {
         })
     }
 
-    /// When to look at the connection again: no later than it could have rested for its limit; `None` when it already has.
+    /// Returns when to check the connection again: the earliest time at which its rest can reach the limit. Returns
+    /// `None` if it has reached the limit.
     pub(crate) fn deadline(&self, limits: RestLimits) -> Option<Instant> {
         let now = Instant::now();
         let next = now + limits.idle.min(limits.blocked);
@@ -106,7 +108,7 @@ impl State {
     }
 }
 
-/// One request under way. It ends when the transport has taken the last part of its response.
+/// One request in progress. It ends when the transport has taken the last part of its response.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     activity: Arc<Activity>,
@@ -114,7 +116,8 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// A part of the response is ready. The request is blocked until the next part is asked for.
+    /// Marks the request as blocked, because a part of its response is ready. It is blocked until the next part is
+    /// requested.
     fn block(&mut self) {
         let new = usize::from(!self.is_blocked);
         self.is_blocked = true;
@@ -124,7 +127,7 @@ impl InFlight {
         });
     }
 
-    /// The response waits for its upstream.
+    /// Marks the request as not blocked, because its response waits for the upstream.
     fn unblock(&mut self) {
         if std::mem::take(&mut self.is_blocked) {
             self.activity.state(|state| state.blocked -= 1);
@@ -196,7 +199,8 @@ pin_project! {
 }
 
 impl<B> CountedBody<B> {
-    /// A body is blocked from the start: behind unread responses, the transport does not even ask for its first part.
+    /// A body is blocked from the start, because the transport does not request its first part while earlier responses
+    /// are unread.
     fn new(body: B, mut in_flight: Option<InFlight>) -> Self {
         if let Some(in_flight) = &mut in_flight {
             in_flight.block();
@@ -216,7 +220,7 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         let is_new = std::mem::take(this.is_new);
         if let Some(in_flight) = this.in_flight {
             match &polled {
-                // The whole body, which is blocked already.
+                // This is the whole body, which is already blocked.
                 Poll::Ready(Some(Ok(_))) if is_new && is_at_end => {}
                 Poll::Ready(Some(Ok(_))) => in_flight.block(),
                 _ => in_flight.unblock(),
@@ -267,7 +271,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(30);
     const LIMITS: RestLimits = RestLimits { idle: LIMIT, blocked: LIMIT };
 
-    /// Frames that are ready, and then none until more are added.
+    /// A body whose queued frames are ready and which is pending without any.
     #[derive(Default)]
     struct Frames(VecDeque<Bytes>);
 
@@ -285,7 +289,7 @@ mod tests {
         CountedBody::new(Frames(frames), Some(activity.begin().unwrap()))
     }
 
-    /// The length of the piece that the transport takes.
+    /// Takes the next chunk as the transport does and returns its length.
     fn take(body: &mut CountedBody<Frames>) -> Option<usize> {
         match Pin::new(body).poll_frame(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(Ok(frame))) => Some(frame.into_data().unwrap().len()),
@@ -307,7 +311,8 @@ mod tests {
         assert_eq!(activity.deadline(LIMITS), Some(Instant::now() + LIMIT));
     }
 
-    /// L9: a response that nothing is taken of for the limit uses the connection's time up, before its first part or after it.
+    /// L9: a connection reaches its limit if no part of a response is taken for that time, before or after the first
+    /// part.
     #[tokio::test(start_paused = true)]
     async fn a_response_that_is_not_taken_blocks() {
         for taken in 0..3 {
@@ -325,7 +330,7 @@ mod tests {
         }
     }
 
-    /// A stream without events waits for its upstream, and not for the client.
+    /// A stream without events waits for its upstream, not for the client.
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_is_not_blocked() {
         let activity = Activity::new();
@@ -337,7 +342,7 @@ mod tests {
         assert_eq!(activity.rest(), Some(Rest::Idle(Instant::now())));
     }
 
-    /// One response that is not taken does not end the others of its connection.
+    /// A blocked response does not end the other responses of its connection.
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_blocked_when_all_its_requests_are() {
         let activity = Activity::new();
@@ -347,7 +352,7 @@ mod tests {
         tokio::time::advance(LIMIT).await;
         assert!(activity.rest().is_none());
         drop(quiet);
-        assert_eq!(activity.rest(), Some(Rest::Blocked(Instant::now())), "its end was progress");
+        assert_eq!(activity.rest(), Some(Rest::Blocked(Instant::now())), "the end of a request is progress");
         let begun = activity.begin();
         tokio::time::advance(LIMIT).await;
         assert!(activity.rest().is_none() && begun.is_some());

@@ -20,9 +20,9 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// The most bytes that are read and discarded.
+/// The maximum number of bytes that are read and discarded.
 const MAX_BYTES: usize = 8 << 20;
-/// How long the client has to stop sending.
+/// The time within which the client must stop sending.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Whether bytes arrived that are not part of a request whose head and body were read to their end. A connection and its
@@ -152,9 +152,9 @@ mod tests {
         unread
     }
 
-    /// B8: what a client goes on sending is read and thrown away until it stops.
+    /// B8: bytes that a client still sends are read and discarded until it stops.
     #[tokio::test]
-    async fn reads_what_still_comes() {
+    async fn remaining_bytes_are_discarded() {
         let (mut client, server) = duplex(1 << 10);
         let mut server = LingeringClose::new(server, unread(true));
         let (closed, sent) = tokio::join!(server.shutdown(), async {
@@ -165,9 +165,9 @@ mod tests {
         assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the write side is shut");
     }
 
-    /// B8: a client that never stops is cut off by bytes.
+    /// B8: a client that does not stop is disconnected after a number of bytes.
     #[tokio::test(start_paused = true)]
-    async fn gives_up_after_enough_bytes() {
+    async fn the_number_of_bytes_is_bounded() {
         let (mut client, server) = duplex(64 << 10);
         let mut server = LingeringClose::new(server, unread(true));
         let endless = async {
@@ -185,18 +185,18 @@ mod tests {
         assert!((MAX_BYTES..MAX_BYTES + (1 << 20)).contains(&sent), "{sent}");
     }
 
-    /// B8: a client that sends nothing more and does not close is cut off by time.
+    /// B8: a client that sends nothing and does not close the connection is disconnected after a time.
     #[tokio::test(start_paused = true)]
-    async fn gives_up_after_enough_time() {
+    async fn the_time_is_bounded() {
         let (_client, server) = duplex(1 << 10);
         let started = tokio::time::Instant::now();
         LingeringClose::new(server, unread(true)).shutdown().await.unwrap();
         assert_eq!(started.elapsed().as_secs(), MAX_TIME.as_secs());
     }
 
-    /// B8: bytes that became no request, such as a head that cannot be parsed, are unread.
+    /// B8: bytes that are not part of a request, such as a malformed head, count as unread.
     #[tokio::test]
-    async fn whatever_comes_is_unread_until_a_request_says_otherwise() {
+    async fn bytes_are_unread_until_they_belong_to_a_request() {
         let (mut client, server) = duplex(1 << 10);
         let unread = UnreadBytes::default();
         let mut server = LingeringClose::new(server, unread.clone());
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(server.read(&mut [0; 16]).await.unwrap(), 7);
         assert!(unread.is_set());
         unread.ignore();
-        assert!(!unread.is_set(), "streams of HTTP/2 account for their own bytes");
+        assert!(!unread.is_set(), "HTTP/2 closes without lingering");
     }
 
     #[tokio::test(start_paused = true)]

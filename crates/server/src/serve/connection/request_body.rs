@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Sends a byte at every second poll.
+    /// A body that yields a byte at every second poll.
     struct Drip(bool);
 
     impl Body for Drip {
@@ -126,16 +126,16 @@ mod tests {
         }
     }
 
-    /// F4: a client that sends slowly and never pauses for long does not hold its request without limit either.
+    /// F4: the whole body has a time limit, even if the client never pauses for long.
     #[tokio::test(start_paused = true)]
-    async fn the_whole_is_bounded() {
+    async fn the_duration_is_bounded() {
         let started = Instant::now();
         let error = RequestBody::new(Drip(false), None, TIMES).collect().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(started.elapsed() <= TIMES.whole + TIMES.pause, "{:?}", started.elapsed());
     }
 
-    /// F4: a client that stops inside a body does not hold its request without limit.
+    /// F4: a pause within the body has a time limit.
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_bounded() {
         let error = RequestBody::new(Stalled, None, TIMES).collect().await.unwrap_err();

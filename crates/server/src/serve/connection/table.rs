@@ -1,4 +1,4 @@
-//! The table of open connections, in which an idle or blocked one is found when a new one needs its capacity.
+//! The table of open connections, which is searched for an idle or blocked connection to close for a new one.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -57,16 +57,16 @@ impl ConnectionTable {
         TableEntry { connections: Arc::clone(self), slot }
     }
 
-    /// Tells which task serves the connection that has this slot.
+    /// Sets the task that serves the connection in this slot.
     pub(crate) fn set_task(&self, slot: usize, task: AbortHandle) {
         if let Some(Some(open)) = self.table().slots.get_mut(slot) {
             open.task = Some(task);
         }
     }
 
-    /// Closes the connection that has been without a request for the longest time, of those that one search looks at; if there
-    /// is none, the one whose client has taken nothing of its responses for the longest time. Returns whether there was one.
-    /// A connection with any other request in progress is never closed.
+    /// Closes the connection that has been idle for the longest time, of those that one search examines. If none is
+    /// idle, closes the one that has been blocked for the longest time. Returns whether a connection was closed. A
+    /// connection with a request that is not blocked is never closed.
     pub(crate) fn close_idle(&self) -> bool {
         let now = Instant::now();
         let mut table = self.table();
@@ -136,10 +136,10 @@ mod tests {
 
         fn open(&mut self) -> Arc<Activity> {
             let activity = Activity::new();
-            let place = self.connections.add(Arc::clone(&activity));
-            let slot = place.slot();
+            let entry = self.connections.add(Arc::clone(&activity));
+            let slot = entry.slot();
             let task = self.tasks.spawn(async move {
-                let _place = place;
+                let _entry = entry;
                 sleep(Duration::from_secs(1_000_000)).await;
             });
             self.connections.set_task(slot, task);
@@ -155,7 +155,8 @@ mod tests {
         }
     }
 
-    /// L9: the connection that is idle for the longest time is closed, and none that has a request or is new.
+    /// L9: the connection that is idle for the longest time is closed. Connections that have a request or are new are
+    /// not.
     #[tokio::test(start_paused = true)]
     async fn the_longest_idle_connection_is_closed() {
         let mut served = Served::new();
@@ -168,7 +169,7 @@ mod tests {
         advance(IDLE_GRACE).await;
         drop(used.begin());
         assert!(served.closes_one().await);
-        assert!(idle.begin().is_none(), "a request that comes too late is not served");
+        assert!(idle.begin().is_none(), "a late request is not served");
         assert!(!served.closes_one().await, "one is busy, one was just used");
         advance(IDLE_GRACE).await;
         assert!(served.closes_one().await);
@@ -181,7 +182,7 @@ mod tests {
         assert!(served.connections.table().slots.is_empty(), "nothing is kept");
     }
 
-    /// L9: a connection whose client takes nothing of its responses gives way when no other is idle.
+    /// L9: a blocked connection is closed if no connection is idle.
     #[tokio::test(start_paused = true)]
     async fn a_blocked_connection_is_closed_after_idle_ones() {
         let mut served = Served::new();
@@ -200,9 +201,9 @@ mod tests {
         assert!(blocked.begin().is_none());
     }
 
-    /// L9: one search is bounded, and several reach every connection.
+    /// L9: one search is bounded, and repeated searches examine every connection.
     #[tokio::test(start_paused = true)]
-    async fn searches_go_round() {
+    async fn searches_continue_where_the_last_one_ended() {
         let mut served = Served::new();
         let held: Vec<_> = (0..SEARCH_LIMIT * 2).map(|_| served.open()).collect();
         let requests: Vec<_> = held.iter().map(|activity| activity.begin()).collect();

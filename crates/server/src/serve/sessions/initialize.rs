@@ -1,4 +1,4 @@
-//! Calls that open an upstream session. They run to their end even if the client disconnects, so that no upstream session is lost.
+//! Calls that open an upstream session. They complete even if the client disconnects, so no upstream session is lost.
 
 use std::{
     convert::Infallible,
@@ -33,8 +33,8 @@ pub(crate) struct InitializeCalls {
 pub(crate) struct InitializeFuture(oneshot::Receiver<Response<BackendBody>>);
 
 impl InitializeCalls {
-    /// Starts a call. The room that its session would have stays taken until the call has ended.
-    pub(crate) fn start<F>(self: &Arc<Self>, call: F, room: CapacityPermit) -> InitializeFuture
+    /// Starts a call. The capacity for its session stays reserved until the call has ended.
+    pub(crate) fn start<F>(self: &Arc<Self>, call: F, permit: CapacityPermit) -> InitializeFuture
     where
         F: Future<Output = Result<Response<BackendBody>, Infallible>> + Send + 'static,
     {
@@ -56,16 +56,16 @@ impl InitializeCalls {
                 }
                 Some(Err(infallible)) => match infallible {},
                 None => tracing::warn!(
-                    "an upstream session may be left open: the upstream never answered the request that opens it"
+                    "an upstream session may be left open: the upstream did not respond to the request that opens it"
                 ),
             }
-            drop(room);
+            drop(permit);
         });
         InitializeFuture(awaited)
     }
 
-    /// Ends the upstream session that a response names unless the endpoint records it: the client may have disconnected, or the
-    /// endpoint may refuse the response.
+    /// Ends the upstream session that a response names unless the endpoint records it. The endpoint does not record it
+    /// if the client has disconnected or the response is rejected.
     fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
         let opened = response.status().is_success().then(|| response.headers().get(&self.header)).flatten();
         let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
@@ -85,7 +85,7 @@ impl Future for InitializeFuture {
     }
 }
 
-/// The response when the call's task was dropped with its runtime.
+/// Returns the response for a call whose task was dropped with its runtime.
 fn lost() -> Response<BackendBody> {
     let mut response = Response::new(Either::Left(Empty::<Bytes>::new().boxed()));
     *response.status_mut() = StatusCode::BAD_GATEWAY;

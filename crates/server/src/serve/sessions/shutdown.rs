@@ -14,11 +14,11 @@ use crate::audit::AuditTrail;
 /// The longest time for ending sessions at the upstreams.
 const UPSTREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sessions that are ended between two looks at the clock.
+/// The number of sessions that are ended between two checks of the deadline.
 const BATCH: usize = 256;
 
-/// Ends all sessions, audits each end, and returns them. Where the audit trail has no capacity left, it waits for it until
-/// `deadline`; the sessions that are left then end with the program, and the log counts them.
+/// Ends all sessions, audits each end, and returns the sessions. If the queue of the audit trail is full, waits for it
+/// until `deadline`. The remaining sessions end with the program, and the log has their number.
 pub(crate) async fn end_all(
     sessions: &SessionStore,
     audit: Option<&AuditTrail>,
@@ -40,7 +40,7 @@ pub(crate) async fn end_all(
     if !left.is_empty() {
         tracing::error!(
             audit.unwritten = left.len(),
-            "the end of sessions is not audited, there was no time left for it"
+            "the end of these sessions is not audited: there was not enough time"
         );
         ended.append(&mut left);
     }
@@ -57,15 +57,14 @@ pub(crate) struct UpstreamEndTask {
 }
 
 impl UpstreamEndTask {
-    /// Has the upstreams told of these sessions, and of those that wait already, as far as the time allows: `within`, and at
-    /// most 2 s.
+    /// Ends these sessions and the queued ones at their upstreams, for at most `within` and at most 2 s.
     pub(crate) async fn finish(mut self, sessions: Vec<Arc<Session>>, within: Duration) {
-        // It fails only when the task has ended.
+        // Fails only when the task has ended.
         let _ = self.last_sessions.send(sessions);
         if timeout(within.min(UPSTREAM_END_TIMEOUT), &mut self.task).await.is_err() {
             self.task.abort();
             tracing::warn!(
-                "upstreams were not told of all ended sessions in time; the rest is left to their own time-outs"
+                "not all sessions were ended at their upstreams in time; the rest is left to the upstreams' own timeouts"
             );
         }
     }
@@ -84,9 +83,9 @@ mod tests {
     const COUNT: usize = 5_000;
 
     fn store(audit: Option<&AuditTrail>) -> SessionStore {
-        let (closer, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()));
+        let (events, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()));
         let settings = SessionSettings::new(SessionKey::random().unwrap());
-        let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(closer));
+        let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(events));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         for _ in 0..COUNT {
             let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
@@ -95,7 +94,7 @@ mod tests {
         store
     }
 
-    /// E9, J4: the queue of the trail is far too small for all sessions, and no end of one is lost.
+    /// E9, J4: the end of every session is audited, even if the queue of the trail is too small for all of them.
     #[tokio::test]
     async fn each_end_is_audited() {
         let file = std::env::temp_dir().join(format!("portcullis-last-sessions-{}.jsonl", std::process::id()));
@@ -116,7 +115,8 @@ mod tests {
         assert_eq!(text.matches("\"session.reason\":\"shutdown\"").count(), COUNT);
     }
 
-    /// E9: when the time is up, the rest is not ended one by one; the upstreams may be told of it all the same.
+    /// E9: after the deadline, the remaining sessions are not ended here. They are still returned, to be ended at their
+    /// upstreams.
     #[tokio::test]
     async fn the_time_is_bounded() {
         let sessions = store(None);
@@ -129,7 +129,7 @@ mod tests {
 
     /// E9: a silent upstream is not waited for.
     #[tokio::test(start_paused = true)]
-    async fn a_teller_that_does_not_end_is_aborted() {
+    async fn a_silent_upstream_is_not_waited_for() {
         let (last_sessions, _received) = oneshot::channel();
         let task = tokio::spawn(std::future::pending());
         let started = Instant::now();

@@ -16,10 +16,10 @@ use tower_service::Service as _;
 
 use crate::{audit::Audit, demo::DemoService};
 
-/// The most upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout.
+/// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout.
 const MAX_QUEUED: usize = 1024;
 
-/// The most concurrent requests, so that a slow upstream does not delay all others.
+/// The maximum number of concurrent requests, so that a slow upstream does not delay all others.
 const MAX_CONCURRENT: usize = 16;
 
 /// Observes sessions: audits them, and queues the end of their upstream sessions.
@@ -41,7 +41,7 @@ impl UpstreamEndQueue {
     }
 }
 
-/// A session that its upstream still holds.
+/// A session that still exists at its upstream.
 pub(crate) struct UpstreamSession {
     resource: ResourceUri,
     backend: Box<[u8]>,
@@ -59,8 +59,8 @@ pub(crate) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
 
 impl SessionEvents {
     pub(crate) fn new(audit: Option<Audit>) -> (Self, mpsc::Receiver<UpstreamSession>) {
-        let (queue, over) = mpsc::channel(MAX_QUEUED);
-        (Self { upstream_ends: UpstreamEndQueue(queue), audit }, over)
+        let (queue, queued) = mpsc::channel(MAX_QUEUED);
+        (Self { upstream_ends: UpstreamEndQueue(queue), audit }, queued)
     }
 
     pub(crate) fn upstream_ends(&self) -> &UpstreamEndQueue {
@@ -80,7 +80,7 @@ impl SessionObserver for SessionEvents {
             audit.session_ended(session, reason);
         }
         if reason == EndReason::Shutdown {
-            // All sessions end at once, which is one line in the log, and more than the queue holds.
+            // All sessions end at once: more than the queue can take, and one line in the log is enough.
             tracing::debug!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
             return;
         }
@@ -95,12 +95,12 @@ impl SessionObserver for SessionEvents {
 
 /// Ends the queued sessions at their upstreams.
 pub(crate) struct UpstreamEnder {
-    pub(crate) over: mpsc::Receiver<UpstreamSession>,
+    pub(crate) queued: mpsc::Receiver<UpstreamSession>,
     pub(crate) upstreams: Upstreams,
 }
 
 impl UpstreamEnder {
-    /// Ends queued sessions, several at a time. After `shutdown` yields the sessions that end with the program, it ends the
+    /// Ends queued sessions, several at a time. When `shutdown` yields the sessions that end with the program, ends the
     /// queued ones and these, and returns.
     pub(crate) async fn run(mut self, mut shutdown: oneshot::Receiver<Vec<Arc<Session>>>) {
         let mut requests = JoinSet::new();
@@ -108,18 +108,19 @@ impl UpstreamEnder {
             tokio::select! {
                 Some(_) = requests.join_next() => {}
                 last = &mut shutdown => break last.unwrap_or_default(),
-                Some(over) = self.over.recv(), if requests.len() < MAX_CONCURRENT => self.end(&mut requests, over),
+                Some(session) = self.queued.recv(), if requests.len() < MAX_CONCURRENT => self.end(&mut requests, session),
             }
         };
-        self.over.close();
-        while let Some(over) = self.over.recv().await {
+        self.queued.close();
+        while let Some(session) = self.queued.recv().await {
             wait_for_capacity(&mut requests).await;
-            self.end(&mut requests, over);
+            self.end(&mut requests, session);
         }
         for session in last.iter().filter(|session| !session.backend_id().is_empty()) {
             wait_for_capacity(&mut requests).await;
-            let over = UpstreamSession { resource: session.resource().clone(), backend: session.backend_id().into() };
-            self.end(&mut requests, over);
+            let session =
+                UpstreamSession { resource: session.resource().clone(), backend: session.backend_id().into() };
+            self.end(&mut requests, session);
         }
         while requests.join_next().await.is_some() {}
     }
@@ -166,9 +167,9 @@ mod tests {
 
     use super::*;
 
-    struct Later;
+    struct FixedClock;
 
-    impl Clock for Later {
+    impl Clock for FixedClock {
         fn now(&self) -> UnixTime {
             UnixTime::from_secs(0)
         }
@@ -179,25 +180,25 @@ mod tests {
     }
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
-        let (closer, mut over) = SessionEvents::new(None);
+        let (events, mut queued) = SessionEvents::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
-        let store = SessionStore::new(settings, Arc::new(Later), Arc::new(closer));
+        let store = SessionStore::new(settings, Arc::new(FixedClock), Arc::new(events));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap();
         let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);
-        over.try_recv().ok().map(|over| over.backend)
+        queued.try_recv().ok().map(|session| session.backend)
     }
 
-    /// E9: the upstream is requests of sessions that ended by time, and not of those that it ended itself.
+    /// E9: sessions that expire are ended at the upstream, and those that the upstream ended itself are not.
     #[test]
-    fn upstreams_hear_of_what_they_do_not_know() {
+    fn sessions_that_the_upstream_still_has_are_queued() {
         assert_eq!(end(EndReason::Idle, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Lifetime, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Evicted, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::DeleteFailed, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Deleted, b"backend"), None);
         assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
-        assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown tells of all of them itself");
+        assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown ends all of them itself");
         assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");
     }
 }

@@ -12,14 +12,14 @@ use crate::telemetry::{
     timestamp,
 };
 
-/// What one line says about a request. Headers, queries and tokens are not part of it.
+/// The content of one line. It has no headers, queries or tokens.
 pub(crate) struct Line<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) time: UnixTime,
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) status: StatusCode,
-    /// The reason of a refusal.
+    /// The reason code of a rejection.
     pub(crate) code: Option<&'static str>,
     pub(crate) principal: Option<&'a Principal>,
     pub(crate) latency: Duration,
@@ -36,9 +36,9 @@ impl Line<'_> {
 
     fn add_members(&self, object: &mut JsonObject<'_>) {
         object.display("timestamp", timestamp(self.time));
-        object.text("level", "INFO");
-        object.text("message", "request");
-        object.text("request.id", self.request_id);
+        object.plain_text("level", "INFO");
+        object.plain_text("message", "request");
+        object.plain_text("request.id", self.request_id);
         object.text("http.method", self.method.as_str());
         object.text("http.path", self.path);
         object.number("http.status", self.status.as_u16());

@@ -1,3 +1,5 @@
+//! Tests of validation.
+
 use std::time::Duration;
 
 use portcullis_metadata::Issuer;
@@ -51,9 +53,9 @@ fn accepted(changes: Value) {
     assert_eq!(refusal(changes.clone(), &settings()), None, "{changes}");
 }
 
-/// C4: claims that only other kinds of token carry give them away, whatever their value.
+/// C4: claims that only other token types have are rejected with any value.
 #[test]
-fn other_kinds_of_token_are_refused() {
+fn other_token_types_are_rejected() {
     for claim in ["at_hash", "c_hash", "s_hash", "events"] {
         for value in [json!("x"), json!({}), json!(0), json!(false)] {
             refused(json!({ claim: value }), "token.not_an_access_token");
@@ -64,13 +66,13 @@ fn other_kinds_of_token_are_refused() {
     }
 }
 
-/// C4: the `typ` claim of Keycloak's access tokens, and a `nonce` in them, prove nothing.
+/// C4: the `typ` claim and the `nonce` of Keycloak's access tokens are accepted.
 #[test]
 fn keycloak_access_tokens_are_accepted() {
     accepted(json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }));
 }
 
-/// C5: the issuer is compared as text: no form that merely means the same is accepted.
+/// C5: the issuer is compared byte for byte. Equivalent URLs are rejected.
 #[test]
 fn the_issuer_is_compared_byte_for_byte() {
     for iss in [
@@ -91,7 +93,7 @@ fn the_issuer_is_compared_byte_for_byte() {
     refused(json!({ "iss": null }), "token.issuer_missing");
 }
 
-/// C5: `iss`, `sub`, `client_id` and `azp` are strings where they are present.
+/// C5: `iss`, `sub`, `client_id` and `azp` must be strings.
 #[test]
 fn identities_are_strings() {
     for claim in ["iss", "sub", "client_id", "azp"] {
@@ -102,9 +104,9 @@ fn identities_are_strings() {
     accepted(json!({ "sub": null }));
 }
 
-/// C6: without `aud`, or with none that is a text, a token is for nobody.
+/// C6: a token without a string in `aud` is rejected.
 #[test]
-fn an_audience_is_needed() {
+fn an_audience_is_required() {
     refused(json!({ "aud": null }), "token.audience_missing");
     refused(json!({ "aud": [] }), "token.audience_mismatch");
     refused(json!({ "aud": [7, null, { "aud": RESOURCE }, [RESOURCE]] }), "token.audience_mismatch");
@@ -112,7 +114,7 @@ fn an_audience_is_needed() {
     refused(json!({ "aud": { "0": RESOURCE } }), "claims.type");
 }
 
-/// C6: one entry of the array is enough; one trailing slash and ASCII case do not count.
+/// C6: one matching entry is sufficient. A trailing slash and ASCII case are ignored.
 #[test]
 fn one_matching_audience_is_enough() {
     for aud in [
@@ -126,9 +128,9 @@ fn one_matching_audience_is_enough() {
     }
 }
 
-/// C6: prefixes, parents, other resources and generic names are no match.
+/// C6: prefixes, parents, other resources and generic names do not match.
 #[test]
-fn near_audiences_are_refused() {
+fn similar_audiences_are_rejected() {
     for aud in [
         "https://mcp.example.com",
         "https://mcp.example.com/",
@@ -151,7 +153,7 @@ fn near_audiences_are_refused() {
     }
 }
 
-/// C6: another address of the resource counts only when the issuer's settings list it.
+/// C6: another URL of the resource matches only if the issuer's settings list it.
 #[test]
 fn extra_audiences_are_explicit() {
     let mut settings = settings();
@@ -162,9 +164,9 @@ fn extra_audiences_are_explicit() {
     refused(json!({ "aud": "https://old.example.com/mcp" }), "token.audience_mismatch");
 }
 
-/// C7: `exp` is required, and counts with the leeway, to the millisecond.
+/// C7: `exp` is required and checked with the leeway, exactly to the millisecond.
 #[test]
-fn expiry_is_required_and_judged() {
+fn expiry_is_required_and_checked() {
     refused(json!({ "exp": null }), "token.expiry_missing");
     refused(json!({ "exp": NOW - 10 }), "token.expired");
     refused(json!({ "exp": NOW as f64 - 10.001 }), "token.expired");
@@ -173,9 +175,9 @@ fn expiry_is_required_and_judged() {
     refused(json!({ "exp": 0 }), "token.expired");
 }
 
-/// C7: `nbf` and `iat` in the future are refused, give or take the leeway.
+/// C7: `nbf` and `iat` in the future are rejected, except within the leeway.
 #[test]
-fn the_future_is_refused() {
+fn future_times_are_rejected() {
     accepted(json!({ "nbf": NOW + 10, "iat": NOW + 10 }));
     accepted(json!({ "nbf": NOW as f64 + 9.5, "iat": NOW as f64 + 9.5 }));
     refused(json!({ "nbf": NOW + 11 }), "token.not_yet_valid");
@@ -185,7 +187,7 @@ fn the_future_is_refused() {
     accepted(json!({ "iat": null }));
 }
 
-/// C7: the leeway is the issuer's setting.
+/// C7: the leeway is a setting of the issuer.
 #[test]
 fn leeway_can_be_set() {
     let mut settings = settings();
@@ -198,9 +200,9 @@ fn leeway_can_be_set() {
     assert_eq!(refusal(json!({ "exp": NOW - 60 }), &settings), Some("token.expired"));
 }
 
-/// C7: numbers that are no dates are refused, never rounded into one.
+/// C7: numbers that are not dates are rejected and never rounded.
 #[test]
-fn absurd_dates_are_refused() {
+fn invalid_dates_are_rejected() {
     for claim in ["exp", "nbf", "iat"] {
         for value in [
             json!(-1),
@@ -219,9 +221,9 @@ fn absurd_dates_are_refused() {
     }
 }
 
-/// C7: the longest lifetime is judged by `exp` and `iat`; without `iat` it cannot be.
+/// C7: the maximum lifetime is checked with `exp` and `iat`. A token without `iat` is rejected.
 #[test]
-fn lifetime_can_be_bounded() {
+fn lifetime_can_be_limited() {
     let mut settings = settings();
     settings.max_lifetime = Some(Duration::from_secs(300));
     assert_eq!(refusal(json!({}), &settings), None);
@@ -230,9 +232,9 @@ fn lifetime_can_be_bounded() {
     assert_eq!(refusal(json!({ "iat": null }), &settings), Some("token.issued_at_missing"));
 }
 
-/// C8: scopes come from `scope` or `scp`, as a text or as an array.
+/// C8: scopes come from `scope` or `scp`, as a string or an array.
 #[test]
-fn scopes_are_read_in_every_form() {
+fn scopes_are_parsed_in_every_form() {
     for changes in [
         json!({ "scope": "mcp:tools openid" }),
         json!({ "scope": "openid  mcp:tools openid" }),
@@ -248,9 +250,9 @@ fn scopes_are_read_in_every_form() {
     refused(json!({ "scope": "a\"b" }), "claims.scope");
 }
 
-/// C13: a token that is bound to its sender is refused as a plain bearer, whatever the binding.
+/// C13: a sender-constrained token is rejected with any confirmation method.
 #[test]
-fn sender_constrained_tokens_are_refused() {
+fn sender_constrained_tokens_are_rejected() {
     for cnf in
         [json!({ "jkt": "x" }), json!({ "x5t#S256": "x" }), json!({ "kid": "x" }), json!({}), json!("x"), json!(0)]
     {
@@ -258,9 +260,9 @@ fn sender_constrained_tokens_are_refused() {
     }
 }
 
-/// C13: so is one whose binding is there and says nothing.
+/// C13: a confirmation claim of `null` is rejected, too.
 #[test]
-fn a_binding_of_null_is_a_binding() {
+fn a_null_confirmation_is_rejected() {
     let mut with_null: Value = serde_json::from_slice(&claims(json!({}))).unwrap();
     with_null["cnf"] = Value::Null;
     let validated = validated_payload(with_null.to_string().into(), &settings());
@@ -268,7 +270,7 @@ fn a_binding_of_null_is_a_binding() {
 }
 
 #[test]
-fn a_principal_says_whom_the_token_speaks_for() {
+fn the_principal_has_the_claims() {
     let claims = json!({ "client_id": "app", "azp": "other", "email": "a@example.com", "scope": "x" });
     let principal = validated(claims, &settings()).unwrap();
     assert_eq!(principal.issuer().as_str(), ISSUER);
@@ -282,7 +284,7 @@ fn a_principal_says_whom_the_token_speaks_for() {
     assert_eq!(validated(json!({ "azp": "other" }), &settings()).unwrap().client(), Some("other"));
 }
 
-/// E7: only a client without a subject, and only where the issuer is set so, may own sessions as itself.
+/// E7: only a client without a subject may own sessions as itself, and only if the issuer's settings allow it.
 #[test]
 fn owning_sessions_without_a_subject_is_a_setting() {
     let owns =
@@ -293,4 +295,78 @@ fn owning_sessions_without_a_subject_is_a_setting() {
     assert!(!owns(json!({ "sub": null, "client_id": "app" }), &settings()));
     assert!(!owns(json!({ "sub": null }), &allowing));
     assert!(!owns(json!({ "client_id": "app" }), &allowing));
+}
+
+const APPLICATION: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
+
+fn with_application() -> IssuerSettings {
+    let mut settings = settings();
+    settings.application_audiences = vec![crate::ApplicationAudience::parse(APPLICATION).unwrap()];
+    settings
+}
+
+/// C6: the issuer's own name for the resource is an audience, and no part or extension of it.
+#[test]
+fn the_issuers_own_name_is_an_audience() {
+    for aud in [json!(APPLICATION), json!(APPLICATION.to_uppercase()), json!(["x", APPLICATION]), json!(RESOURCE)] {
+        let claims = json!({ "aud": aud, "azp": "client" });
+        assert_eq!(refusal(claims.clone(), &with_application()), None, "{aud}");
+    }
+    assert_eq!(refusal(json!({ "aud": RESOURCE }), &with_application()), None);
+    for aud in [json!(format!("api://{APPLICATION}")), json!(&APPLICATION[..35]), json!([[APPLICATION]])] {
+        let claims = json!({ "aud": aud, "azp": "client" });
+        assert_eq!(refusal(claims, &with_application()), Some("token.audience_mismatch"), "{aud}");
+    }
+    refused(json!({ "aud": APPLICATION, "azp": "client" }), "token.audience_mismatch");
+}
+
+/// C6, C4: with that name, a token without scopes and client may be an ID token.
+#[test]
+fn an_id_token_has_the_same_audience() {
+    let with = |mut claims: Value| {
+        claims["aud"] = json!(APPLICATION);
+        refusal(claims, &with_application())
+    };
+    for claims in
+        [json!({ "scp": "tools" }), json!({ "scope": "tools" }), json!({ "azp": "c" }), json!({ "appid": "c" })]
+    {
+        assert_eq!(with(claims.clone()), None, "{claims}");
+    }
+    for claims in [
+        json!({}),
+        json!({ "roles": ["tools"], "nonce": "n", "name": "Alice" }),
+        json!({ "scp": "" }),
+        json!({ "scope": " " }),
+        json!({ "scp": [] }),
+        json!({ "azp": "" }),
+        json!({ "client_id": "c" }),
+    ] {
+        assert_eq!(with(claims.clone()), Some("token.not_an_access_token"), "{claims}");
+    }
+}
+
+/// C8: configured claims count as scopes.
+#[test]
+fn scope_claims_count() {
+    let mut settings = settings();
+    settings.scope_claims = vec!["permissions".to_owned(), "/realm_access/roles".to_owned()];
+    let claims = json!({ "scope": "a", "permissions": ["b", "c d"], "realm_access": { "roles": ["e"] } });
+    assert_eq!(validated(claims.clone(), &settings).unwrap().scopes().to_string(), "a b e");
+    assert_eq!(validated(claims, &self::settings()).unwrap().scopes().to_string(), "a");
+}
+
+/// C8: `scope` and `scp` are always read, and a pointer needs valid escapes.
+#[test]
+fn scope_claims_are_checked() {
+    let code = |claim: &str| {
+        let mut settings = settings();
+        settings.scope_claims = vec![claim.to_owned()];
+        settings.check().err().map(|error| error.code())
+    };
+    for claim in ["permissions", "/realm_access/roles", "https://example.com/roles", "/a~1b/~0c", "Scope"] {
+        assert_eq!(code(claim), None, "{claim}");
+    }
+    for claim in ["", "/", "scope", "scp", "/scope", "/scp", "/a~2", "/a~"] {
+        assert_eq!(code(claim), Some("settings.scope_claim"), "{claim}");
+    }
 }

@@ -1,4 +1,4 @@
-//! What the issuer says, and what comes of it.
+//! Introspection responses.
 
 use http::StatusCode;
 use portcullis_discovery::{FetchError, FetchResponse};
@@ -9,7 +9,7 @@ use super::*;
 
 const START: u64 = ManualClock::START.as_secs();
 
-/// The code of the refusal when the issuer says this of a token.
+/// Returns the code of the rejection for this response.
 async fn refusal(answer: Value) -> Option<&'static str> {
     let bench = bench();
     says(&bench, &answer);
@@ -20,7 +20,7 @@ async fn refusal(answer: Value) -> Option<&'static str> {
     code
 }
 
-/// D3: an active token gives a principal with what the issuer says.
+/// D3: an active token gives a principal with the values of the response.
 #[tokio::test(start_paused = true)]
 async fn an_active_token_is_accepted() {
     let bench = bench();
@@ -32,7 +32,7 @@ async fn an_active_token_is_accepted() {
     says(&bench, &answer);
     let verified = bench.verify(OPAQUE).await.unwrap();
     let principal = verified.principal();
-    assert_eq!(principal.issuer(), bench.forge.issuer());
+    assert_eq!(principal.issuer(), bench.test_issuer.issuer());
     assert_eq!((principal.subject(), principal.client()), (Some("alice"), Some("test-client")));
     assert_eq!(principal.scopes().to_string(), "mcp:admin mcp:tools");
     assert_eq!(principal.expires().as_secs(), START + 300);
@@ -40,9 +40,9 @@ async fn an_active_token_is_accepted() {
     assert_eq!(principal.claims()["groups"], json!(["staff"]));
 }
 
-/// D3: an inactive token is refused whatever else the answer says, and asked about again the next time.
+/// D3: an inactive token is rejected and introspected again by the next request.
 #[tokio::test(start_paused = true)]
-async fn an_inactive_token_is_refused() {
+async fn an_inactive_token_is_rejected() {
     assert_eq!(refusal(active_with("active", false)).await, Some("token.inactive"));
     let bench = bench();
     says(&bench, &json!({"active": false}));
@@ -54,7 +54,7 @@ async fn an_inactive_token_is_refused() {
     assert_eq!(bench.refusal(OPAQUE).await, None);
 }
 
-/// D3: nothing but the boolean true is active; the rest is no judgement on the token.
+/// D3: only the boolean `true` is active. Other values are not a valid response.
 #[tokio::test(start_paused = true)]
 async fn active_is_the_boolean_true() {
     for value in [json!("true"), json!(1), json!(null), json!([true]), json!({}), json!("")] {
@@ -63,9 +63,9 @@ async fn active_is_the_boolean_true() {
     assert_eq!(refusal(active_without("active")).await, Some("issuer.unavailable"));
 }
 
-/// D3, B2: an issuer that does not answer as it should leaves the token unjudged, with a time to come back at.
+/// D3, B2: after a failed call the token is not rejected, and the error has a `retry_after`.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_fails_is_no_judgement() {
+async fn a_failed_call_does_not_reject_the_token() {
     let good = active().to_string();
     let bodies = [
         (201, good.clone()),
@@ -106,17 +106,17 @@ async fn a_call_that_fails_is_no_judgement() {
     }
 }
 
-/// D3: an answer of 64 KiB is read.
+/// D3: a response of 64 KiB is parsed.
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_the_longest_length_is_read() {
+async fn a_response_of_the_maximum_length_is_parsed() {
     let (bench, good) = (bench(), active().to_string());
     bench.fake.serve(endpoint(&bench), 200, format!("{good}{}", " ".repeat(64 * 1024 - good.len())));
     assert_eq!(bench.refusal(OPAQUE).await, None);
 }
 
-/// D3: so do network errors and time-outs, that of a fetcher without one of its own included.
+/// D3: network errors and timeouts do not reject the token, even if the fetcher has no timeout of its own.
 #[tokio::test(start_paused = true)]
-async fn no_answer_is_no_judgement() {
+async fn a_network_error_does_not_reject_the_token() {
     let bench = bench();
     bench.fake.fail(endpoint(&bench));
     assert_eq!(bench.refusal(OPAQUE).await, Some("issuer.unavailable"));
@@ -133,13 +133,13 @@ async fn no_answer_is_no_judgement() {
     assert_eq!(bench.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.timeout") });
 }
 
-/// D3: one deadline covers finding the endpoint, the keys, and the call.
+/// D3: one deadline covers the discovery of the endpoint, the keys and the call.
 #[tokio::test(start_paused = true)]
 async fn one_deadline_for_all_calls() {
     let bench = both();
     let _call = bench.fake.hang(endpoint(&bench));
-    let keys = bench.fake.hang(bench.forge.endpoint("jwks"));
-    let token = bench.forge.token().sign();
+    let keys = bench.fake.hang(bench.test_issuer.endpoint("jwks"));
+    let token = bench.test_issuer.token().sign();
     let before = Instant::now();
     let slow_keys = async {
         keys.reached().await;
@@ -151,9 +151,9 @@ async fn one_deadline_for_all_calls() {
     assert_eq!((before.elapsed(), calls(&bench)), (Duration::from_secs(5), 1));
 }
 
-/// D3, C6: the audience is required and names this resource, but for case and one slash; other accepted addresses count.
+/// D3, C6: the audience is required and must contain this resource or an additional audience.
 #[tokio::test(start_paused = true)]
-async fn the_audience_is_judged() {
+async fn the_audience_is_checked() {
     assert_eq!(refusal(active_without("aud")).await, Some("token.audience_missing"));
     for aud in [
         json!("api"),
@@ -180,9 +180,9 @@ async fn the_audience_is_judged() {
     assert_eq!(bench.refusal(OPAQUE).await, None);
 }
 
-/// D3: a token whose end is past is refused, give or take the leeway; an end that is not said is fine.
+/// D3: an expired token is rejected, except within the leeway. `exp` is optional.
 #[tokio::test(start_paused = true)]
-async fn the_end_is_judged() {
+async fn the_expiry_is_checked() {
     assert_eq!(refusal(active_with("exp", START - 10)).await, Some("token.expired"));
     assert_eq!(refusal(active_with("exp", 0)).await, Some("token.expired"));
     assert_eq!(refusal(active_with("exp", START - 9)).await, None);
@@ -192,9 +192,9 @@ async fn the_end_is_judged() {
     assert_eq!(refusal(active_with("iat", START + 11)).await, Some("token.issued_in_future"));
 }
 
-/// D3: a longest lifetime holds for what the issuer says, too.
+/// D3: the maximum lifetime applies to introspected tokens, too.
 #[tokio::test(start_paused = true)]
-async fn the_longest_lifetime_is_judged() {
+async fn the_lifetime_is_checked() {
     let bench = Bench::with(|issuer| {
         issuer.validation = Validation::Introspection(client());
         issuer.max_lifetime = Some(Duration::from_secs(300));
@@ -209,18 +209,18 @@ async fn the_longest_lifetime_is_judged() {
     }
 }
 
-/// D3, C5: an issuer that is said is this one, byte for byte.
+/// D3, C5: `iss`, if present, must be this issuer byte for byte.
 #[tokio::test(start_paused = true)]
-async fn the_issuer_is_judged() {
+async fn the_issuer_is_checked() {
     assert_eq!(refusal(active_with("iss", ISSUER)).await, None);
     for iss in ["https://issuer.example/", "https://ISSUER.example", "https://evil.example", ""] {
         assert_eq!(refusal(active_with("iss", iss)).await, Some("token.issuer_mismatch"), "{iss}");
     }
 }
 
-/// D3, C4: what the issuer shows to be another kind of token is refused, active or not.
+/// D3, C4: a response about another token type is rejected even if it is active.
 #[tokio::test(start_paused = true)]
-async fn the_kind_of_token_is_judged() {
+async fn the_token_type_is_checked() {
     for token_type in ["Bearer", "bearer", "BEARER"] {
         assert_eq!(refusal(active_with("token_type", token_type)).await, None, "{token_type}");
     }
@@ -240,18 +240,18 @@ async fn the_kind_of_token_is_judged() {
     assert_eq!(refusal(active_with("typ", 5)).await, Some("claims.type"));
 }
 
-/// D3, C13: a token that is bound to its sender is refused as a plain bearer.
+/// D3, C13: a sender-constrained token is rejected.
 #[tokio::test(start_paused = true)]
-async fn a_bound_token_is_refused() {
+async fn a_sender_constrained_token_is_rejected() {
     for cnf in [json!({"jkt": "x"}), json!({"x5t#S256": "x"}), json!({}), json!("x"), json!(true)] {
         assert_eq!(refusal(active_with("cnf", cnf.clone())).await, Some("token.sender_constrained"), "{cnf}");
     }
     assert_eq!(refusal(active_with("token_type", "DPoP")).await, Some("token.sender_constrained"));
 }
 
-/// D4, C11: an active token counts for 30 s without another call, and no longer than it lives.
+/// D4, C11: an active token is cached for 30 s, but not beyond its expiration time.
 #[tokio::test(start_paused = true)]
-async fn an_active_token_is_remembered() {
+async fn an_active_token_is_cached() {
     for (answer, seconds) in [(active(), 30), (active_without("exp"), 30), (active_with("exp", START + 12), 12)] {
         let bench = bench();
         says(&bench, &answer);
@@ -270,9 +270,9 @@ async fn an_active_token_is_remembered() {
     }
 }
 
-/// D4: it can be remembered for less, or not at all.
+/// D4: the cache lifetime can be shorter or zero.
 #[tokio::test(start_paused = true)]
-async fn the_time_to_remember_can_be_narrowed() {
+async fn the_cache_lifetime_can_be_reduced() {
     let bench = bench_with(|settings| settings.cache_lifetime = Duration::ZERO);
     for asked in 1..=3 {
         assert_eq!(bench.refusal(OPAQUE).await, None);
@@ -280,21 +280,21 @@ async fn the_time_to_remember_can_be_narrowed() {
     }
 }
 
-/// D3: an end that is not said is 30 s away, for those who ask; that of a signed token is its own.
+/// D3: without `exp`, an introspected token expires after 30 s, and a signed token at its own `exp`.
 #[tokio::test(start_paused = true)]
-async fn an_unsaid_end() {
+async fn a_response_without_expiry() {
     let bench = bench();
     says(&bench, &active_without("exp"));
     assert_eq!(bench.verify(OPAQUE).await.unwrap().principal().expires().as_secs(), START + 30);
     let bench = both();
     says(&bench, &active_without("exp"));
-    let token = bench.forge.token().expires_in(200).sign();
+    let token = bench.test_issuer.token().expires_in(200).sign();
     assert_eq!(bench.verify(&token).await.unwrap().principal().expires().as_secs(), START + 200);
 }
 
-/// D5: what a refusal says holds neither token nor secret nor what the issuer answered.
+/// D5: errors contain neither the token nor the secret nor the response.
 #[tokio::test(start_paused = true)]
-async fn refusals_say_nothing() {
+async fn errors_contain_no_secrets() {
     let bench = bench();
     bench.fake.answer(endpoint(&bench), |request| {
         assert!(!format!("{request:?}").contains("hush"));

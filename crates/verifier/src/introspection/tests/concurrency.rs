@@ -1,4 +1,4 @@
-//! Many callers at once.
+//! Concurrent calls.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn verify(bench: &Bench, token: String) -> tokio::task::JoinHandle<Option<&'stat
     tokio::spawn(async move { verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code()) })
 }
 
-/// D4: many callers with one token cause one call, and all are answered by it, good or bad.
+/// D4: concurrent requests with one token cause one call and share its result.
 #[tokio::test(start_paused = true)]
 async fn one_call_for_one_token() {
     for (answer, code) in [(active(), None), (json!({"active": false}), Some("token.inactive"))] {
@@ -27,7 +27,7 @@ async fn one_call_for_one_token() {
     }
 }
 
-/// D4: also when the token comes for several resources at once.
+/// D4: requests for several resources share the call, too.
 #[tokio::test(start_paused = true)]
 async fn one_call_for_all_resources() {
     let bench = bench();
@@ -44,10 +44,10 @@ async fn one_call_for_all_resources() {
     assert_eq!(calls(&bench), 1);
 }
 
-/// D4: a caller that goes away leaves nobody behind: the others get its call's answer, and the token can be asked about
+/// D4: if the request that started a call is cancelled, the others get its result, and the token can be introspected
 /// again.
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_leaves_strands_nobody() {
+async fn a_cancelled_request_does_not_cancel_the_call() {
     let bench = bench();
     bench.issuer.refresh_now().await.unwrap();
     let gate = bench.fake.hang(endpoint(&bench));
@@ -68,9 +68,9 @@ async fn a_caller_that_leaves_strands_nobody() {
     assert_eq!(verify(&bench, "another".to_owned()).await.unwrap(), None);
 }
 
-/// D4: so many calls are in flight and no more; a token beyond them is not judged for the moment, and not asked about.
+/// D4: the number of concurrent calls is bounded. Further tokens are not verified.
 #[tokio::test(start_paused = true)]
-async fn calls_in_flight_are_bounded() {
+async fn concurrent_calls_are_bounded() {
     let bench = bench_with(|settings| settings.max_in_flight = 3);
     bench.issuer.refresh_now().await.unwrap();
     let gate = bench.fake.hang(endpoint(&bench));

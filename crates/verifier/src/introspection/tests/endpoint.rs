@@ -1,4 +1,4 @@
-//! Where the issuer is asked.
+//! Discovery of the introspection endpoint.
 
 use portcullis_metadata::{Issuer, SystemClock};
 use portcullis_testkit::ScriptedFetch;
@@ -6,9 +6,9 @@ use portcullis_testkit::ScriptedFetch;
 use super::*;
 use crate::TrustedIssuer;
 
-/// The issuer's metadata with this endpoint, or with none.
+/// Returns the issuer's metadata with this endpoint or without one.
 fn metadata_with(bench: &Bench, endpoint: Option<&str>) -> String {
-    let mut metadata: Value = serde_json::from_str(&bench.forge.metadata_json()).unwrap();
+    let mut metadata: Value = serde_json::from_str(&bench.test_issuer.metadata_json()).unwrap();
     metadata.as_object_mut().unwrap().remove("introspection_endpoint");
     if let Some(endpoint) = endpoint {
         metadata["introspection_endpoint"] = json!(endpoint);
@@ -17,10 +17,10 @@ fn metadata_with(bench: &Bench, endpoint: Option<&str>) -> String {
 }
 
 fn publishes(bench: &Bench, endpoint: Option<&str>) {
-    bench.fake.serve(bench.forge.metadata_url(), 200, metadata_with(bench, endpoint));
+    bench.fake.serve(bench.test_issuer.metadata_url(), 200, metadata_with(bench, endpoint));
 }
 
-/// D2: the endpoint is found by the issuer's metadata, once, and no keys are asked for.
+/// D2: the endpoint is discovered once, and no keys are fetched.
 #[tokio::test(start_paused = true)]
 async fn the_endpoint_is_discovered() {
     let bench = bench();
@@ -33,37 +33,37 @@ async fn the_endpoint_is_discovered() {
     }
     let asked = [endpoint(&bench), endpoint(&bench), endpoint(&bench)];
     assert_eq!(bench.fake.urls()[1..], asked);
-    assert_eq!(bench.fake.urls()[0], bench.forge.metadata_url());
+    assert_eq!(bench.fake.urls()[0], bench.test_issuer.metadata_url());
 }
 
-/// D2: without a background refresh the first token finds the endpoint.
+/// D2: without a background refresh, the first token causes the discovery.
 #[tokio::test(start_paused = true)]
-async fn the_first_token_finds_the_endpoint() {
+async fn the_first_token_discovers_the_endpoint() {
     let bench = bench();
     let tokens = (0..20).map(|at| {
         let verifier = Arc::clone(&bench.verifier);
         async move { verifier.verify(&AccessToken::new(format!("token-{at}"))).await.is_ok() }
     });
     assert!(all(tokens).await.into_iter().all(|accepted| accepted));
-    assert_eq!(bench.fake.hits(bench.forge.metadata_url()), 1);
+    assert_eq!(bench.fake.hits(bench.test_issuer.metadata_url()), 1);
 }
 
-/// D2: keys and endpoint are found by one look at the metadata.
+/// D2: keys and endpoint share one discovery.
 #[tokio::test(start_paused = true)]
 async fn one_discovery_for_keys_and_endpoint() {
     let bench = both();
     bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.fake.urls(), [bench.forge.metadata_url(), bench.forge.endpoint("jwks")]);
+    assert_eq!(bench.fake.urls(), [bench.test_issuer.metadata_url(), bench.test_issuer.endpoint("jwks")]);
     assert_eq!(bench.issuer.health(), IssuerHealth::Usable { keys: 1, age: Duration::ZERO });
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
 
     let bench = both();
-    bench.fake.fail(bench.forge.metadata_url());
+    bench.fake.fail(bench.test_issuer.metadata_url());
     assert!(bench.issuer.refresh_now().await.is_err());
     assert_eq!(bench.fake.urls().len(), 1);
 }
 
-/// D2: a configured endpoint is asked without a look at any metadata.
+/// D2: with a configured endpoint, no metadata is fetched.
 #[tokio::test(start_paused = true)]
 async fn a_configured_endpoint_is_not_discovered() {
     for configured in
@@ -80,10 +80,9 @@ async fn a_configured_endpoint_is_not_discovered() {
     }
 }
 
-/// D2: a configured endpoint that is neither https nor loopback is refused at construction, as are other settings that
-/// cannot work.
+/// D2: a configured endpoint that is neither `https` nor loopback is rejected, and so are other unusable settings.
 #[tokio::test]
-async fn unusable_settings_are_refused() {
+async fn unusable_settings_are_rejected() {
     let refusal = |change: &dyn Fn(&mut IntrospectionSettings)| {
         let mut introspection = client();
         change(&mut introspection);
@@ -122,9 +121,9 @@ async fn unusable_settings_are_refused() {
     assert_eq!(code, "settings.introspection_remembered_too_long");
 }
 
-/// D2: an endpoint that is discovered wrongly makes the issuer unusable, and readiness says why; nothing is sent there.
+/// D2: an invalid discovered endpoint makes the issuer unusable. Nothing is sent to it.
 #[tokio::test(start_paused = true)]
-async fn a_wrongly_discovered_endpoint_is_not_used() {
+async fn an_invalid_discovered_endpoint_is_not_used() {
     for (published, reason) in [
         (None, "issuer.no_introspection_endpoint"),
         (Some("http://issuer.example/introspect"), "discovery.insecure_endpoint"),
@@ -132,12 +131,12 @@ async fn a_wrongly_discovered_endpoint_is_not_used() {
     ] {
         for bench in [bench(), both()] {
             publishes(&bench, published);
-            let token = bench.forge.token().sign();
+            let token = bench.test_issuer.token().sign();
             assert_eq!(bench.refusal(&token).await, Some("issuer.unavailable"), "{published:?}");
             assert_eq!(bench.issuer.health(), IssuerHealth::Failed { reason }, "{published:?}");
             assert_eq!(calls(&bench), 0);
 
-            bench.fake.publish(&bench.forge);
+            bench.fake.publish(&bench.test_issuer);
             bench.pass(30).await;
             assert_eq!(bench.refusal(&token).await, None, "{published:?}");
             assert!(bench.issuer.health().is_usable());
@@ -145,24 +144,24 @@ async fn a_wrongly_discovered_endpoint_is_not_used() {
     }
 }
 
-/// D2: the issuer's metadata has to be its own.
+/// D2: metadata of another issuer is not used.
 #[tokio::test(start_paused = true)]
 async fn foreign_metadata_is_not_used() {
     let bench = bench();
     let foreign =
         metadata_with(&bench, Some("https://evil.example/introspect")).replace(ISSUER, "https://evil.example");
-    bench.fake.serve(bench.forge.metadata_url(), 200, foreign);
+    bench.fake.serve(bench.test_issuer.metadata_url(), 200, foreign);
     assert_eq!(bench.refusal(OPAQUE).await, Some("issuer.unavailable"));
     assert!(!bench.issuer.health().is_usable());
-    assert_eq!(bench.fake.urls(), [bench.forge.metadata_url()]);
+    assert_eq!(bench.fake.urls(), [bench.test_issuer.metadata_url()]);
 }
 
-/// D2: a known endpoint goes on serving while the metadata cannot be had, and is given up when the metadata says so.
+/// D2: a known endpoint remains in use while metadata is unavailable, and is removed when the metadata has none.
 #[tokio::test(start_paused = true)]
-async fn a_known_endpoint_outlasts_an_outage() {
+async fn a_known_endpoint_survives_an_outage() {
     let bench = bench();
     bench.issuer.refresh_now().await.unwrap();
-    bench.fake.fail(bench.forge.metadata_url());
+    bench.fake.fail(bench.test_issuer.metadata_url());
     bench.pass(2 * 60 * 60).await;
     assert!(bench.issuer.refresh_now().await.is_err());
     says(&bench, &active_without("exp"));
@@ -174,7 +173,7 @@ async fn a_known_endpoint_outlasts_an_outage() {
     assert_eq!(bench.refusal("another").await, Some("issuer.unavailable"));
 }
 
-/// D2: after a call that failed, which the log tells, the next refresh looks anew where to ask.
+/// D2: after a failed call, which is logged, the next refresh discovers the endpoint again.
 #[tokio::test(start_paused = true)]
 async fn a_moved_endpoint_is_found() {
     let bench = bench();

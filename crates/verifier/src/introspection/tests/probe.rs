@@ -1,4 +1,4 @@
-//! The test of the endpoint with a random token.
+//! Probes of the endpoint.
 
 use http::StatusCode;
 use portcullis_discovery::FetchResponse;
@@ -16,9 +16,9 @@ fn inactive(bench: &Bench) {
     says(bench, &json!({ "active": false }));
 }
 
-/// D6: at start the endpoint is asked about a random token, another one each time; an inactive one shows that it works.
+/// D6: at startup the endpoint is probed with a new random token. An inactive response is a success.
 #[tokio::test(start_paused = true)]
-async fn the_endpoint_is_tested_at_start() {
+async fn the_endpoint_is_probed_at_startup() {
     let configured = |settings: &mut IntrospectionSettings| {
         settings.endpoint = Some("https://issuer.example/introspect".parse().unwrap());
     };
@@ -41,10 +41,10 @@ async fn the_endpoint_is_tested_at_start() {
     assert_eq!(tokens.len(), 3);
 }
 
-/// D6: an endpoint that rejects our client makes the issuer unusable, and the log names the fix. It is tested again with
-/// growing pauses, so that the issuer recovers.
+/// D6: an endpoint that rejects this client makes the issuer unusable, and the log names the fix. Probes are repeated
+/// with increasing delays.
 #[tokio::test(start_paused = true)]
-async fn a_rejected_client_is_not_usable() {
+async fn a_rejected_client_makes_the_issuer_unusable() {
     for (status, body) in [
         (401, ""),
         (401, r#"{"error":"invalid_client"}"#),
@@ -72,9 +72,9 @@ async fn a_rejected_client_is_not_usable() {
     }
 }
 
-/// D6: other failures say nothing of our client: the issuer stays usable, and is tested again soon.
+/// D6: after other failures the issuer remains usable and is probed again.
 #[tokio::test(start_paused = true)]
-async fn other_failures_are_no_rejection() {
+async fn other_failures_do_not_reject_the_client() {
     for (status, body) in
         [(400, r#"{"error":"invalid_request"}"#), (429, ""), (500, ""), (503, r#"{"error":"invalid_client"}"#)]
     {
@@ -97,10 +97,10 @@ async fn other_failures_are_no_rejection() {
     assert_eq!(bench.issuer.health(), REJECTED, "an endpoint that is away does not accept our client");
 }
 
-/// D6: a call about a client's token that is rejected causes a test, once a second at most; it is the test that makes the
-/// issuer unusable, so that no token can.
+/// D6: a rejected call causes a probe, at most once per second. Only the probe makes the issuer unusable, so a token
+/// cannot.
 #[tokio::test(start_paused = true)]
-async fn a_rejected_call_causes_a_test() {
+async fn a_rejected_call_causes_a_probe() {
     let bench = bench();
     inactive(&bench);
     bench.issuer.spawn_refresh();
@@ -126,9 +126,9 @@ async fn a_rejected_call_causes_a_test() {
     assert_eq!(bench.issuer.health(), WORKS, "a call that is answered shows it, too");
 }
 
-/// D6: an endpoint that calls a random token as active is warned of.
+/// D6: an endpoint that reports a random token as active is logged.
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_accepts_everything_is_warned_of() {
+async fn an_endpoint_that_accepts_everything_is_reported() {
     let bench = bench();
     let (log, _guard) = Logged::here();
     bench.issuer.spawn_refresh();

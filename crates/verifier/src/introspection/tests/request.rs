@@ -1,22 +1,22 @@
-//! What is sent.
+//! Introspection requests.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Method;
 
 use super::*;
 
-/// Has the issuer's metadata list these methods, or none at all.
+/// Publishes metadata with these authentication methods, or without any.
 fn lists(bench: &Bench, methods: Option<Value>) {
-    let mut metadata: Value = serde_json::from_str(&bench.forge.metadata_json()).unwrap();
+    let mut metadata: Value = serde_json::from_str(&bench.test_issuer.metadata_json()).unwrap();
     let members = metadata.as_object_mut().unwrap();
     members.remove("introspection_endpoint_auth_methods_supported");
     if let Some(methods) = methods {
         members.insert("introspection_endpoint_auth_methods_supported".to_owned(), methods);
     }
-    bench.fake.serve(bench.forge.metadata_url(), 200, metadata.to_string());
+    bench.fake.serve(bench.test_issuer.metadata_url(), 200, metadata.to_string());
 }
 
-/// D1: a form POST with token, client and secret.
+/// D1: the request is a form with the token, the client and the secret.
 #[tokio::test(start_paused = true)]
 async fn the_form_has_token_client_and_secret() {
     let bench = bench();
@@ -32,7 +32,7 @@ async fn the_form_has_token_client_and_secret() {
     assert_eq!(authorization, None);
 }
 
-/// D1: a client without a secret sends its name alone, whatever is listed.
+/// D1: a client without a secret sends only its identifier.
 #[tokio::test(start_paused = true)]
 async fn without_a_secret_none_is_sent() {
     for methods in [None, Some(json!(["client_secret_basic"])), Some(json!(["none"]))] {
@@ -45,7 +45,7 @@ async fn without_a_secret_none_is_sent() {
     }
 }
 
-/// D1: with basic both parts are form-encoded, the client's name stays in the form, and the secret does not.
+/// D1: with `Basic`, identifier and secret are form-encoded. The form has the identifier but not the secret.
 #[tokio::test(start_paused = true)]
 async fn basic_is_form_encoded() {
     let bench = bench_with(|settings| {
@@ -61,7 +61,7 @@ async fn basic_is_form_encoded() {
     assert_eq!(String::from_utf8(pair).unwrap(), "http%3A%2F%2F127.0.0.1%3A3000%2Fmcp:p%3Aa+s%2Bs%25%C3%A9");
 }
 
-/// D1: basic is chosen by itself when the metadata lists it and not post, and a set method is kept to.
+/// D1: `Basic` is selected if the metadata lists it without `Post`. A configured method is always used.
 #[tokio::test(start_paused = true)]
 async fn the_method_is_chosen_by_the_metadata() {
     use IntrospectionAuthentication::{Basic, Post};
@@ -86,8 +86,8 @@ async fn the_method_is_chosen_by_the_metadata() {
     }
 }
 
-/// D5: settings show no secret.
+/// D5: `Debug` of the settings does not print the secret.
 #[test]
-fn settings_show_no_secret() {
+fn debug_prints_no_secret() {
     assert!(!format!("{:?}", client()).contains("hush"));
 }

@@ -1,4 +1,4 @@
-//! Which issuer judges a token, and by what.
+//! Which issuer verifies a token, and how.
 
 use portcullis_metadata::ResourceUri;
 
@@ -10,45 +10,45 @@ use crate::{
 
 const OTHER: &str = "https://other.example";
 
-/// A bench with an issuer that is asked, and beside it one that is not.
+/// Returns a bench with an introspecting issuer and one that verifies signatures.
 fn with_jwt_issuer() -> (Bench, TestIssuer) {
     let mut bench = bench();
-    let (forge, other) = other_issuer(&bench, Validation::Jwt);
+    let (test_issuer, other) = other_issuer(&bench, Validation::Jwt);
     bench.verifier = verifier_of(TestIssuer::RESOURCE, vec![other, Arc::clone(&bench.issuer)], &bench.clock);
-    (bench, forge)
+    (bench, test_issuer)
 }
 
 fn other_issuer(bench: &Bench, validation: Validation) -> (TestIssuer, Arc<TrustedIssuer>) {
-    let forge = TestIssuer::new(OTHER).with_clock(bench.clock.clone());
-    bench.fake.publish(&forge);
-    let mut settings = IssuerSettings::new(forge.issuer().clone());
+    let test_issuer = TestIssuer::new(OTHER).with_clock(bench.clock.clone());
+    bench.fake.publish(&test_issuer);
+    let mut settings = IssuerSettings::new(test_issuer.issuer().clone());
     settings.validation = validation;
     let issuer = trusted(settings, &bench.fake, &bench.clock, Handle::current());
-    (forge, issuer)
+    (test_issuer, issuer)
 }
 
-/// C1: an opaque token goes to the one issuer that introspects, a JWS to the issuer that it names.
+/// C1: an opaque token goes to the introspecting issuer, and a JWS to the issuer that it names.
 #[tokio::test(start_paused = true)]
 async fn tokens_go_to_their_issuer() {
     let (bench, other) = with_jwt_issuer();
     for token in [OPAQUE, "v4.local.AAAA", "a.b", "a.b.c.d.e", "-._~+/"] {
         let verified = bench.verify(token).await.unwrap();
-        assert_eq!(verified.principal().issuer(), bench.forge.issuer(), "{token}");
+        assert_eq!(verified.principal().issuer(), bench.test_issuer.issuer(), "{token}");
     }
-    let verified = bench.verify(&bench.forge.token().sign()).await.unwrap();
-    assert_eq!(verified.principal().issuer(), bench.forge.issuer());
+    let verified = bench.verify(&bench.test_issuer.token().sign()).await.unwrap();
+    assert_eq!(verified.principal().issuer(), bench.test_issuer.issuer());
     assert_eq!(calls(&bench), 6);
     let verified = bench.verify(&other.token().sign()).await.unwrap();
     assert_eq!(verified.principal().issuer(), other.issuer());
     assert_eq!(bench.refusal(&other.token().issuer("https://evil.example").sign()).await, Some("token.issuer_unknown"));
     assert_eq!(bench.refusal(&other.token().without("iss").sign()).await, Some("token.issuer_missing"));
     assert_eq!(calls(&bench), 6);
-    assert_eq!(bench.fake.hits(bench.forge.endpoint("jwks")), 0);
+    assert_eq!(bench.fake.hits(bench.test_issuer.endpoint("jwks")), 0);
 }
 
-/// C9: a token that is too long is refused before anybody is asked about it.
+/// C9: a token that is too long is rejected without introspection.
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_about_a_token_that_is_too_long() {
+async fn a_token_that_is_too_long_is_not_introspected() {
     let bench = bench();
     assert_eq!(bench.refusal(&"x".repeat(16 * 1024 + 1)).await, Some("token.too_large"));
     assert_eq!(calls(&bench), 0);
@@ -56,64 +56,71 @@ async fn nobody_is_asked_about_a_token_that_is_too_long() {
     assert_eq!(calls(&bench), 1);
 }
 
-/// C1, C2: a JWS of an issuer that is not asked is never shown to the one that is, however it is spoiled.
+/// C1, C2: a JWS of another issuer is never sent to the introspecting issuer, even if it is malformed.
 #[tokio::test(start_paused = true)]
-async fn nobody_is_shown_a_foreign_token() {
+async fn a_foreign_token_is_not_introspected() {
     let (bench, other) = with_jwt_issuer();
     for (token, code) in [
         (other.token().unsigned("none"), "token.malformed"),
         (other.token().alg("HS256").sign(), "token.algorithm_unsupported"),
         (other.token().header("crit", json!(["b64"])).sign(), "token.header_extension"),
         (other.token().issuer("https://evil.example").alg("HS256").sign(), "token.algorithm_unsupported"),
-        (other.token().signed_by(bench.forge.key()).sign(), "token.signature"),
+        (other.token().signed_by(bench.test_issuer.key()).sign(), "token.signature"),
     ] {
         assert_eq!(bench.refusal(&token).await, Some(code));
     }
     assert_eq!(calls(&bench), 0);
 }
 
-/// C1: an issuer that is asked judges its own tokens whatever their header says: no key of it is used here.
+/// C1: a JWS of the introspecting issuer is introspected with any header, and no keys are used.
 #[tokio::test(start_paused = true)]
-async fn its_own_tokens_are_the_issuers_to_judge() {
+async fn a_jws_of_the_introspecting_issuer_is_introspected() {
     let bench = bench();
-    for token in [bench.forge.token().alg("HS256").sign(), bench.forge.token().header("crit", json!(["x"])).sign()] {
+    for token in
+        [bench.test_issuer.token().alg("HS256").sign(), bench.test_issuer.token().header("crit", json!(["x"])).sign()]
+    {
         assert_eq!(bench.refusal(&token).await, None);
     }
     says(&bench, &json!({"active": false}));
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, Some("token.inactive"));
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, Some("token.inactive"));
     assert_eq!(calls(&bench), 3);
 }
 
-/// C1: so are its claims: what would refuse a token that is verified here says nothing where the issuer is asked.
+/// C1: the claims in an introspected JWS are not validated.
 #[tokio::test(start_paused = true)]
-async fn claims_are_the_issuers_to_judge() {
+async fn claims_of_introspected_tokens_are_not_validated() {
     let bench = bench();
     for (claim, value) in [("sub", json!(7)), ("aud", json!(7)), ("exp", json!("soon")), ("scope", json!([7]))] {
-        assert_eq!(bench.refusal(&bench.forge.token().claim(claim, value).sign()).await, None, "{claim}");
+        assert_eq!(bench.refusal(&bench.test_issuer.token().claim(claim, value).sign()).await, None, "{claim}");
     }
     assert_eq!(calls(&bench), 4);
 }
 
-/// C4: the header's type is judged where it can be read, and `at+jwt` can be required of an issuer that is asked.
+/// C4: the `typ` of a JWS is checked, and `at+jwt` can be required of introspected tokens.
 #[tokio::test(start_paused = true)]
-async fn header_types_are_judged() {
+async fn header_types_are_checked() {
     let bench = bench();
-    assert_eq!(bench.refusal(&bench.forge.token().typ("logout+jwt").sign()).await, Some("token.type_not_allowed"));
+    assert_eq!(
+        bench.refusal(&bench.test_issuer.token().typ("logout+jwt").sign()).await,
+        Some("token.type_not_allowed")
+    );
     let bench = Bench::with(|issuer| {
         issuer.validation = Validation::Introspection(client());
         issuer.require_at_jwt = true;
     });
     says(&bench, &active());
-    for token in [OPAQUE.to_owned(), bench.forge.token().typ("JWT").sign(), bench.forge.token().alg("HS256").sign()] {
+    for token in
+        [OPAQUE.to_owned(), bench.test_issuer.token().typ("JWT").sign(), bench.test_issuer.token().alg("HS256").sign()]
+    {
         assert_eq!(bench.refusal(&token).await, Some("token.type_not_allowed"));
     }
     assert_eq!(calls(&bench), 0);
-    assert_eq!(bench.refusal(&bench.forge.token().typ("at+jwt").sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().typ("at+jwt").sign()).await, None);
 }
 
-/// C1: an opaque token without an issuer to ask is refused, and nobody is asked.
+/// C1: without an introspecting issuer, an opaque token is rejected without a call.
 #[tokio::test(start_paused = true)]
-async fn an_opaque_token_needs_an_issuer_to_ask() {
+async fn an_opaque_token_needs_an_introspecting_issuer() {
     for bench in [Bench::new(), both()] {
         assert_eq!(bench.refusal(OPAQUE).await, Some("token.malformed"));
         assert_eq!(bench.refusal("a.b.c.d.e").await, Some("token.encrypted"));
@@ -121,9 +128,9 @@ async fn an_opaque_token_needs_an_issuer_to_ask() {
     }
 }
 
-/// C1: two issuers that an opaque token could go to are refused; others may stand beside one.
+/// C1: two issuers for opaque tokens are rejected. Other issuers can be added.
 #[tokio::test(start_paused = true)]
-async fn one_issuer_takes_opaque_tokens() {
+async fn one_issuer_introspects_opaque_tokens() {
     let bench = bench();
     let make = |other: Arc<TrustedIssuer>| {
         let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
@@ -136,21 +143,21 @@ async fn one_issuer_takes_opaque_tokens() {
     assert!(make(other_issuer(&bench, Validation::JwtAndIntrospection(client())).1).is_ok());
 }
 
-/// C1: with both, a signature that does not verify is refused without a call, and a good token is asked about.
+/// C1: with both methods, an invalid signature is rejected without a call, and a valid token is introspected.
 #[tokio::test(start_paused = true)]
-async fn both_ways_have_to_accept() {
+async fn signature_and_introspection_must_both_succeed() {
     let bench = both();
     for (token, code) in [
-        (bench.forge.token().expires_in(-60).sign(), "token.expired"),
-        (bench.forge.token().audience("api").sign(), "token.audience_mismatch"),
-        (bench.forge.token().claim("typ", "ID").sign(), "token.not_an_access_token"),
-        (portcullis_testkit::flip_signature(&bench.forge.token().sign()), "token.signature"),
+        (bench.test_issuer.token().expires_in(-60).sign(), "token.expired"),
+        (bench.test_issuer.token().audience("api").sign(), "token.audience_mismatch"),
+        (bench.test_issuer.token().claim("typ", "ID").sign(), "token.not_an_access_token"),
+        (portcullis_testkit::flip_signature(&bench.test_issuer.token().sign()), "token.signature"),
     ] {
         assert_eq!(bench.refusal(&token).await, Some(code));
     }
     assert_eq!(calls(&bench), 0);
 
-    let token = bench.forge.token().scope("mcp:tools").sign();
+    let token = bench.test_issuer.token().scope("mcp:tools").sign();
     assert_eq!(bench.refusal(&token).await, None);
     assert_eq!(calls(&bench), 1);
 
@@ -162,41 +169,41 @@ async fn both_ways_have_to_accept() {
         (json!("nonsense"), "issuer.unavailable"),
     ] {
         says(&bench, &answer);
-        assert_eq!(bench.refusal(&bench.forge.token().sign()).await, Some(code), "{answer}");
+        assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, Some(code), "{answer}");
     }
 }
 
-/// C1: a revoked token that was accepted is refused at the next question, long before it expires.
+/// C1: a revoked token is rejected by the next introspection.
 #[tokio::test(start_paused = true)]
-async fn a_revocation_works_before_expiry() {
+async fn a_revocation_takes_effect_before_expiry() {
     let bench = both();
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     assert_eq!(bench.refusal(&token).await, None);
     says(&bench, &json!({"active": false}));
     bench.clock.advance(Duration::from_secs(30));
     assert_eq!(bench.refusal(&token).await, Some("token.inactive"));
 }
 
-/// C1, C11: with both, new keys end what was remembered under the old ones.
+/// C1, C11: with both methods, new keys invalidate cached tokens.
 #[tokio::test(start_paused = true)]
-async fn new_keys_end_what_was_remembered() {
+async fn new_keys_invalidate_cached_tokens() {
     let bench = both();
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     assert_eq!(bench.refusal(&token).await, None);
     assert!(bench.verifier.cached(&token).is_some());
-    bench.forge.rotate();
-    bench.fake.publish(&bench.forge);
+    bench.test_issuer.rotate();
+    bench.fake.publish(&bench.test_issuer);
     bench.issuer.refresh_now().await.unwrap();
     assert!(bench.verifier.cached(&token).is_none());
 }
 
-/// C1, D6: with both, the principal is the token's, with no more scopes and no more time than the issuer still grants. An
-/// empty `scope` takes all scopes away, and an absent one none.
+/// C1, D6: with both methods, the response restricts the token's scopes and expiration time. An empty `scope` removes
+/// all scopes, and a missing one none.
 #[tokio::test(start_paused = true)]
-async fn what_the_issuer_says_narrows() {
+async fn the_response_restricts_the_principal() {
     let bench = both();
     let start = portcullis_testkit::ManualClock::START.as_secs();
-    let token = || bench.forge.token().subject("bob").scope("a b").expires_in(300).sign();
+    let token = || bench.test_issuer.token().subject("bob").scope("a b").expires_in(300).sign();
     for (scope, exp, scopes, expires) in [
         (json!("b c"), json!(start + 100), "b", start + 100),
         (json!("a b c"), json!(start + 900), "a b", start + 300),
@@ -222,7 +229,7 @@ async fn what_the_issuer_says_narrows() {
     assert_eq!(bench.verify(&token()).await.unwrap().principal().scopes().to_string(), "a b");
 }
 
-/// D6: where the issuer alone is asked, an absent `scope` and an empty one grant nothing; `null` is no answer.
+/// D6: with introspection only, a missing and an empty `scope` grant nothing. `null` is not a valid response.
 #[tokio::test(start_paused = true)]
 async fn no_scope_grants_nothing() {
     for (answer, outcome) in [
@@ -234,9 +241,42 @@ async fn no_scope_grants_nothing() {
         for bench in [bench(), both()] {
             says(&bench, &answer);
             let both = bench.issuer.settings().validation.verifies_signature();
-            let token = if both { bench.forge.token().scope("").sign() } else { OPAQUE.to_owned() };
+            let token = if both { bench.test_issuer.token().scope("").sign() } else { OPAQUE.to_owned() };
             let scopes = bench.verify(&token).await.map(|verified| verified.principal().scopes().to_string());
             assert_eq!(scopes.as_deref().map_err(|code| *code), outcome, "{answer}");
         }
+    }
+}
+
+/// C8, D6: `scope_claims` apply to responses as well: their values are granted, and limit those of a signed token.
+#[tokio::test(start_paused = true)]
+async fn scope_claims_of_responses() {
+    let roles = |roles: Value| {
+        let mut response = active_without("scope");
+        response["realm_access"] = json!({ "roles": roles });
+        response
+    };
+    let with_roles = |validation: Validation| {
+        Bench::with(|issuer| {
+            issuer.validation = validation;
+            issuer.scope_claims = vec!["/realm_access/roles".to_owned()];
+        })
+    };
+    let bench = with_roles(Validation::Introspection(client()));
+    says(&bench, &roles(json!(["tools", "not tools", 7])));
+    assert_eq!(bench.verify(OPAQUE).await.unwrap().principal().scopes().to_string(), "tools");
+
+    for (answer, left) in [
+        (roles(json!(["tools"])), "tools"),
+        (roles(json!([])), ""),
+        (active_with("scope", "tools"), "tools"),
+        (active_with("scope", "a"), "a"),
+        (active_without("scope"), "a admin tools"),
+    ] {
+        let bench = with_roles(Validation::JwtAndIntrospection(client()));
+        says(&bench, &answer);
+        let signed =
+            bench.test_issuer.token().scope("a").claim("realm_access", json!({ "roles": ["admin", "tools"] })).sign();
+        assert_eq!(bench.verify(&signed).await.unwrap().principal().scopes().to_string(), left, "{answer}");
     }
 }

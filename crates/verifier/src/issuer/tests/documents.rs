@@ -1,4 +1,4 @@
-//! What an issuer publishes, and what the settings say of it.
+//! Published documents and settings.
 
 use portcullis_discovery::FetchResponse;
 use portcullis_metadata::Secret;
@@ -9,12 +9,12 @@ use url::Url;
 use super::*;
 use crate::{IntrospectionSettings, Validation, testing::ISSUER};
 
-/// C10: the response's own max-age decides how long its keys are fresh.
+/// C10: the `max-age` of the response decides how long its keys are fresh.
 #[tokio::test(start_paused = true)]
-async fn max_age_of_the_response_counts() {
+async fn max_age_of_the_response_is_used() {
     let bench = Bench::new();
-    let body = bench.forge.jwks_json();
-    bench.fake.answer(bench.forge.endpoint("jwks"), move |_| {
+    let body = bench.test_issuer.jwks_json();
+    bench.fake.answer(bench.test_issuer.endpoint("jwks"), move |_| {
         let headers = [(http::header::CACHE_CONTROL, http::HeaderValue::from_static("public, max-age=3600"))];
         let body = body.clone().into();
         Ok(FetchResponse { status: http::StatusCode::OK, headers: headers.into_iter().collect(), body })
@@ -26,22 +26,22 @@ async fn max_age_of_the_response_counts() {
     assert!(matches!(bench.issuer.health(), IssuerHealth::Stale { .. }));
 }
 
-/// C10: an issuer that withdraws all its keys has none: not even the last ones serve on.
+/// C10: an empty key set replaces the current keys.
 #[tokio::test(start_paused = true)]
-async fn an_empty_set_is_taken() {
+async fn an_empty_set_is_installed() {
     let bench = Bench::new();
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     bench.verify(&token).await.unwrap();
-    bench.fake.serve(bench.forge.endpoint("jwks"), 200, r#"{"keys":[]}"#);
+    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, r#"{"keys":[]}"#);
     bench.issuer.refresh_now().await.unwrap();
     assert_eq!(bench.issuer.health(), IssuerHealth::Failed { reason: "issuer.no_usable_key" });
     bench.pass(30).await;
     assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));
 }
 
-/// C10: garbage, errors and redirects in place of keys are failures with a name, and the held keys serve on.
+/// C10: invalid documents, errors and redirects are failures with a code, and the current keys remain in use.
 #[tokio::test(start_paused = true)]
-async fn garbage_evicts_nothing() {
+async fn an_invalid_response_removes_nothing() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     for (status, body, code) in [
@@ -55,23 +55,23 @@ async fn garbage_evicts_nothing() {
         (500, "", "issuer.keys_status"),
         (204, "", "issuer.keys_status"),
     ] {
-        bench.fake.serve(bench.forge.endpoint("jwks"), status, body);
+        bench.fake.serve(bench.test_issuer.endpoint("jwks"), status, body);
         assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), code, "{status} {body}");
-        assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None, "{status} {body}");
+        assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None, "{status} {body}");
     }
-    bench.fake.time_out(bench.forge.endpoint("jwks"));
+    bench.fake.time_out(bench.test_issuer.endpoint("jwks"));
     assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "fetch.timeout");
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
 }
 
-/// C10: a set over 100 keys or 256 KiB is not taken, the old one serves on; 100 keys are.
+/// C10: a set of more than 100 keys or 256 KiB is rejected, and the current keys remain in use.
 #[tokio::test(start_paused = true)]
-async fn huge_sets_are_not_taken() {
+async fn large_sets_are_rejected() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     let set = |count: usize, other: &str| {
         let others = vec![other; count - 1].join(",");
-        format!(r#"{{"keys":[{},{others}]}}"#, bench.forge.key().public_jwk())
+        format!(r#"{{"keys":[{},{others}]}}"#, bench.test_issuer.key().public_jwk())
     };
     for (body, code) in [
         (set(101, r#"{"kty":"EC"}"#), "keys.too_many"),
@@ -79,55 +79,55 @@ async fn huge_sets_are_not_taken() {
         (set(10_000, r#"{"kty":"EC"}"#), "keys.too_many"),
         (set(2, &json!({ "kty": "EC", "x5t": "x".repeat(256 * 1024) }).to_string()), "fetch.too_large"),
     ] {
-        bench.fake.serve(bench.forge.endpoint("jwks"), 200, body);
+        bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, body);
         assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), code);
-        assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+        assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     }
-    bench.fake.serve(bench.forge.endpoint("jwks"), 200, set(100, r#"{"kty":"EC"}"#));
+    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, set(100, r#"{"kty":"EC"}"#));
     bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
 }
 
-/// C10: an issuer's metadata is asked once, and again after a failure: the keys may have moved.
+/// C10: metadata is fetched once, and again after a failure, because the key URL may have changed.
 #[tokio::test(start_paused = true)]
 async fn keys_that_moved_are_found_again() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     bench.issuer.refresh_now().await.unwrap();
-    assert_eq!((bench.fake.hits(bench.forge.metadata_url()), bench.hits()), (1, 2));
+    assert_eq!((bench.fake.hits(bench.test_issuer.metadata_url()), bench.hits()), (1, 2));
 
-    let moved = bench.forge.metadata_json().replace("/jwks", "/keys");
-    bench.fake.serve(bench.forge.metadata_url(), 200, moved);
-    bench.fake.serve(bench.forge.endpoint("jwks"), 410, "");
-    bench.fake.serve(bench.forge.endpoint("keys"), 200, bench.forge.jwks_json());
+    let moved = bench.test_issuer.metadata_json().replace("/jwks", "/keys");
+    bench.fake.serve(bench.test_issuer.metadata_url(), 200, moved);
+    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 410, "");
+    bench.fake.serve(bench.test_issuer.endpoint("keys"), 200, bench.test_issuer.jwks_json());
     assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "issuer.keys_status");
     bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.fake.hits(bench.forge.endpoint("keys")), 1);
+    assert_eq!(bench.fake.hits(bench.test_issuer.endpoint("keys")), 1);
 
     bench.clock.advance(Duration::from_secs(HOUR));
     bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.fake.hits(bench.forge.metadata_url()), 3);
+    assert_eq!(bench.fake.hits(bench.test_issuer.metadata_url()), 3);
 }
 
-/// C10: what an issuer's metadata said is used for an hour and no longer.
+/// C10: metadata is used for an hour.
 #[tokio::test(start_paused = true)]
 async fn metadata_is_used_for_an_hour() {
     let bench = Bench::new();
     for (seconds, asked) in [(0, 1), (HOUR - 1, 1), (1, 2)] {
         bench.clock.advance(Duration::from_secs(seconds));
         bench.issuer.refresh_now().await.unwrap();
-        assert_eq!(bench.fake.hits(bench.forge.metadata_url()), asked);
+        assert_eq!(bench.fake.hits(bench.test_issuer.metadata_url()), asked);
     }
 }
 
-/// C10, G9: metadata of another issuer, or without `jwks_uri`, or with an endpoint that is not secure, gives no keys.
+/// C10, G9: metadata of another issuer, without `jwks_uri` or with an insecure endpoint gives no keys.
 #[tokio::test(start_paused = true)]
 async fn unusable_metadata_gives_no_keys() {
     let bench = Bench::new();
     let with = |name: &str, value: serde_json::Value| {
-        let mut metadata: serde_json::Value = serde_json::from_str(&bench.forge.metadata_json()).unwrap();
+        let mut metadata: serde_json::Value = serde_json::from_str(&bench.test_issuer.metadata_json()).unwrap();
         metadata[name] = value;
-        bench.fake.serve(bench.forge.metadata_url(), 200, metadata.to_string());
+        bench.fake.serve(bench.test_issuer.metadata_url(), 200, metadata.to_string());
     };
     with("issuer", json!("https://issuer.example/"));
     assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
@@ -140,28 +140,28 @@ async fn unusable_metadata_gives_no_keys() {
     assert_eq!(bench.hits(), 0);
 }
 
-/// C10: a configured address is used without asking for metadata; given keys without asking for anything.
+/// C10: with a configured key URL no metadata is fetched, and with fixed keys nothing is fetched.
 #[tokio::test(start_paused = true)]
 async fn keys_can_be_configured() {
-    let address = |bench: &Bench| bench.forge.endpoint("certs");
+    let address = |bench: &Bench| bench.test_issuer.endpoint("certs");
     let bench =
         Bench::with(|settings| settings.keys = KeySource::Uri(Url::parse("https://issuer.example/certs").unwrap()));
-    bench.fake.serve(address(&bench), 200, bench.forge.jwks_json());
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    bench.fake.serve(address(&bench), 200, bench.test_issuer.jwks_json());
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     assert_eq!(bench.fake.urls(), [address(&bench)]);
 
-    let jwks = JwkSet::parse(bench.forge.jwks_json().as_bytes()).unwrap();
+    let jwks = JwkSet::parse(bench.test_issuer.jwks_json().as_bytes()).unwrap();
     let bench = Bench::with(|settings| settings.keys = KeySource::Fixed(jwks));
     bench.issuer.spawn_refresh();
     bench.issuer.refresh_now().await.unwrap();
     bench.pass(365 * 24 * HOUR).await;
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     assert_eq!(bench.refusal(&unknown_kids(&bench, 1)[0]).await, Some("token.key_unknown"));
     assert!(bench.issuer.health().is_usable());
     assert!(bench.fake.urls().is_empty());
 }
 
-/// C10, D6: where there is nothing to fetch and no endpoint to test, no task waits for the time to do so.
+/// C10, D6: without anything to fetch or probe, no task runs.
 #[tokio::test(start_paused = true)]
 async fn nothing_to_fetch_means_no_refresh() {
     let elsewhere = IntrospectionSettings {
@@ -169,7 +169,7 @@ async fn nothing_to_fetch_means_no_refresh() {
         client_secret: Some(Secret::new("hush")),
         ..IntrospectionSettings::new("portcullis")
     };
-    let jwks = JwkSet::parse(Bench::new().forge.jwks_json().as_bytes()).unwrap();
+    let jwks = JwkSet::parse(Bench::new().test_issuer.jwks_json().as_bytes()).unwrap();
     let mut alive = Vec::new();
     let fixed = Bench::with(|settings| settings.keys = KeySource::Fixed(jwks));
     let asked = Bench::with(|settings| settings.validation = Validation::Introspection(elsewhere));
@@ -180,18 +180,18 @@ async fn nothing_to_fetch_means_no_refresh() {
     }
 }
 
-/// C1, C7: leeway and cooldown may be as long and as short as they say.
+/// C1, C7: the limits of leeway and cooldown are valid values.
 #[test]
-fn the_bounds_of_the_settings_are_within() {
+fn the_limits_of_the_settings_are_valid() {
     let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
     settings.leeway = Duration::from_secs(60);
     settings.cooldown = Duration::from_secs(1);
     assert!(settings.check().is_ok());
 }
 
-/// C1: settings that cannot be used are refused with a name and a fix.
+/// C1: unusable settings are rejected with a code and a fix.
 #[tokio::test]
-async fn unusable_settings_are_refused() {
+async fn unusable_settings_are_rejected() {
     let refusal = |change: fn(&mut IssuerSettings)| {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         change(&mut settings);

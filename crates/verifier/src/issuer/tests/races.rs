@@ -1,4 +1,4 @@
-//! Who runs where, and what may happen in between.
+//! Runtimes and race conditions.
 
 use std::sync::Mutex;
 
@@ -12,29 +12,29 @@ use crate::{
     testing::{ISSUER, trusted, verifier_of},
 };
 
-/// C10: a rotated key is found by the first token that names it, and the withdrawn one verifies nothing more.
+/// C10: the first token that names a new key causes its fetch, and a removed key verifies nothing any more.
 #[tokio::test(start_paused = true)]
-async fn rotation_is_followed_at_once() {
+async fn rotation_takes_effect_immediately() {
     let bench = Bench::new();
-    let old = bench.forge.token().sign();
+    let old = bench.test_issuer.token().sign();
     assert_eq!(bench.refusal(&old).await, None);
     bench.pass(31).await;
-    let old_key = bench.forge.key();
-    bench.forge.rotate();
-    bench.fake.publish(&bench.forge);
-    assert_eq!(bench.refusal(&bench.forge.token().sign()).await, None);
+    let old_key = bench.test_issuer.key();
+    bench.test_issuer.rotate();
+    bench.fake.publish(&bench.test_issuer);
+    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
     assert_eq!(bench.hits(), 2);
     assert_eq!(bench.refusal(&old).await, Some("token.key_unknown"));
-    assert_eq!(bench.refusal(&bench.forge.token().signed_by(old_key).sign()).await, Some("token.key_unknown"));
+    assert_eq!(bench.refusal(&bench.test_issuer.token().signed_by(old_key).sign()).await, Some("token.key_unknown"));
     assert_eq!(bench.hits(), 2);
 }
 
-/// C10: a caller that goes away takes nothing from the others: the refresh it started runs on.
+/// C10: if the request that started a refresh is cancelled, the refresh continues for the others.
 #[tokio::test(start_paused = true)]
-async fn a_refresh_outlives_who_started_it() {
+async fn a_cancelled_request_does_not_cancel_the_refresh() {
     let bench = Bench::new();
-    let gate = bench.fake.hang(bench.forge.endpoint("jwks"));
-    let (verifier, token) = (Arc::clone(&bench.verifier), bench.forge.token().sign());
+    let gate = bench.fake.hang(bench.test_issuer.endpoint("jwks"));
+    let (verifier, token) = (Arc::clone(&bench.verifier), bench.test_issuer.token().sign());
     let caller = tokio::spawn(async move { verifier.verify(&AccessToken::new(token)).await });
     gate.reached().await;
     caller.abort();
@@ -44,7 +44,7 @@ async fn a_refresh_outlives_who_started_it() {
     assert!(bench.issuer.health().is_usable());
 }
 
-/// Notes on which runtime it is asked.
+/// Records the runtime of each fetch.
 #[derive(Clone)]
 struct Whereabouts(ScriptedFetch, Arc<Mutex<Vec<tokio::runtime::Id>>>);
 
@@ -59,36 +59,37 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap()
 }
 
-/// C10: fetches run on the control runtime, whoever waits for them.
+/// C10: fetches run on the control runtime.
 #[test]
 fn fetches_run_on_the_control_runtime() {
     let (control, worker) = (runtime(), runtime());
-    let forge = TestIssuer::new(ISSUER);
+    let test_issuer = TestIssuer::new(ISSUER);
     let whereabouts = Whereabouts(ScriptedFetch::new(), Arc::default());
-    whereabouts.0.publish(&forge);
+    whereabouts.0.publish(&test_issuer);
     let clock = ManualClock::new();
-    let issuer = trusted(IssuerSettings::new(forge.issuer().clone()), &whereabouts, &clock, control.handle().clone());
+    let issuer =
+        trusted(IssuerSettings::new(test_issuer.issuer().clone()), &whereabouts, &clock, control.handle().clone());
     let verifier = verifier_of(TestIssuer::RESOURCE, vec![issuer], &clock);
-    worker.block_on(verifier.verify(&AccessToken::new(forge.token().sign()))).unwrap();
+    worker.block_on(verifier.verify(&AccessToken::new(test_issuer.token().sign()))).unwrap();
     assert_eq!(*whereabouts.1.lock().unwrap(), [control.handle().id(), control.handle().id()]);
 }
 
-/// C10: when the control runtime is gone, as in a shutdown, callers get an answer and do not hang.
+/// C10: after the control runtime was shut down, requests fail and do not hang.
 #[test]
-fn a_control_runtime_that_is_gone_is_an_outage() {
+fn a_stopped_control_runtime_is_an_outage() {
     let (control, worker) = (runtime(), runtime());
     let bench = Bench::on(control.handle().clone(), |_| ());
     drop(control);
     for _ in 0..2 {
-        assert_eq!(worker.block_on(bench.refusal(&bench.forge.token().sign())), Some("issuer.unavailable"));
+        assert_eq!(worker.block_on(bench.refusal(&bench.test_issuer.token().sign())), Some("issuer.unavailable"));
     }
 }
 
-/// A clock that lets something happen the moment it is read for the given time: what another thread may do then.
+/// A clock that runs an action at its nth reading, as another thread could.
 #[derive(Default)]
 struct MeddlingClock(ManualClock, Mutex<Option<Plan>>);
 
-/// After how many readings, and what.
+/// The number of the reading, and the action.
 type Plan = (usize, Box<dyn FnOnce() + Send>);
 
 impl MeddlingClock {
@@ -122,10 +123,10 @@ impl Clock for MeddlingClock {
     }
 }
 
-/// Lets the issuer go over to the forge's next key, as a refresh does that lands just now.
-fn rotation(issuer: &Arc<TrustedIssuer>, forge: &TestIssuer) -> impl FnOnce() + Send + 'static {
-    forge.rotate();
-    let published = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
+/// Returns an action that installs the test issuer's next key, as a refresh would.
+fn rotation(issuer: &Arc<TrustedIssuer>, test_issuer: &TestIssuer) -> impl FnOnce() + Send + 'static {
+    test_issuer.rotate();
+    let published = JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap();
     let issuer = Arc::clone(issuer);
     move || {
         let fetched = Duration::from_secs(HOUR);
@@ -135,36 +136,36 @@ fn rotation(issuer: &Arc<TrustedIssuer>, forge: &TestIssuer) -> impl FnOnce() + 
     }
 }
 
-/// A verifier for the bench's issuer, with a clock of its own that meddles.
+/// Returns a verifier for the bench's issuer with a meddling clock.
 fn meddled_with(bench: &Bench) -> (Arc<Verifier>, Arc<MeddlingClock>) {
     let clock = Arc::new(MeddlingClock::default());
     let settings = VerifierSettings::new(bench.verifier.resource().clone());
     (Verifier::new(settings, vec![Arc::clone(&bench.issuer)], clock.clone()).unwrap(), clock)
 }
 
-/// C11: when the keys change while a token is verified with the old ones, it is not remembered under the new ones.
+/// C11: if the keys change during a verification, the token is not cached under the new keys.
 #[tokio::test(start_paused = true)]
-async fn a_verification_under_way_does_not_slip_in_late() {
+async fn a_running_verification_is_not_cached_under_new_keys() {
     let bench = Bench::new();
     let (verifier, clock) = meddled_with(&bench);
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     // Two readings for the lookup; the third, of a token that waited for the keys, judges the claims, after the
     // signature.
-    clock.at_reading(3, rotation(&bench.issuer, &bench.forge));
+    clock.at_reading(3, rotation(&bench.issuer, &bench.test_issuer));
     verifier.verify(&AccessToken::new(token.as_str())).await.unwrap();
     assert_eq!(bench.issuer.generation(), 2, "the keys have changed");
     assert_eq!(verifier.cached_tokens(), 0);
     assert!(verifier.cached(&token).is_none());
-    bench.fake.publish(&bench.forge);
+    bench.fake.publish(&bench.test_issuer);
     assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));
 }
 
-/// C7: a token that waited for the keys is judged by the time at which they came: it may have expired meanwhile.
+/// C7: a token that waits for keys is checked with the time after the wait.
 #[tokio::test(start_paused = true)]
-async fn a_token_that_expires_while_it_waits_is_refused() {
+async fn a_token_that_expires_while_waiting_is_rejected() {
     let bench = Bench::new();
-    let gate = bench.fake.hang(bench.forge.endpoint("jwks"));
-    let token = bench.forge.token().expires_in(0).sign();
+    let gate = bench.fake.hang(bench.test_issuer.endpoint("jwks"));
+    let token = bench.test_issuer.token().expires_in(0).sign();
     let meanwhile = async {
         gate.reached().await;
         bench.clock.advance(Duration::from_secs(10));
@@ -174,30 +175,30 @@ async fn a_token_that_expires_while_it_waits_is_refused() {
     assert_eq!(refusal, Some("token.expired"));
 }
 
-/// C7: one that waits for nothing is judged by the time at which it came, without another reading of the clock.
+/// C7: a token that does not wait is checked with the time of its arrival, without another reading of the clock.
 #[tokio::test(start_paused = true)]
-async fn a_token_that_waits_for_nothing_is_judged_as_it_came() {
+async fn a_token_that_does_not_wait_reads_the_clock_once() {
     let bench = Bench::new();
     bench.issuer.refresh_now().await.unwrap();
     let (verifier, clock) = meddled_with(&bench);
     clock.at_reading(3, || panic!("the clock is read again"));
-    verifier.verify(&AccessToken::new(bench.forge.token().sign())).await.unwrap();
+    verifier.verify(&AccessToken::new(bench.test_issuer.token().sign())).await.unwrap();
 }
 
-/// C10: a refresh that lands between a caller's look at the keys and its wish for younger ones serves that caller, in
-/// the cooldown too.
+/// C10: a refresh that completes between the lookup of a key and the request for a refresh is used, even during the
+/// cooldown.
 #[tokio::test(start_paused = true)]
-async fn keys_that_land_meanwhile_are_used() {
+async fn keys_that_arrive_meanwhile_are_used() {
     let bench = Bench::new();
     let clock = Arc::new(MeddlingClock::default());
     let fetch = Arc::new(bench.fake.clone());
-    let settings = IssuerSettings::new(bench.forge.issuer().clone());
+    let settings = IssuerSettings::new(bench.test_issuer.issuer().clone());
     let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), Handle::current()).unwrap();
     let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&issuer)], &bench.clock);
-    verifier.verify(&AccessToken::new(bench.forge.token().sign())).await.unwrap();
-    let rotation = rotation(&issuer, &bench.forge);
+    verifier.verify(&AccessToken::new(bench.test_issuer.token().sign())).await.unwrap();
+    let rotation = rotation(&issuer, &bench.test_issuer);
     // One reading for the look at the keys, the second for the cooldown.
     clock.at_reading(2, rotation);
-    verifier.verify(&AccessToken::new(bench.forge.token().sign())).await.unwrap();
+    verifier.verify(&AccessToken::new(bench.test_issuer.token().sign())).await.unwrap();
     assert_eq!(bench.hits(), 1);
 }

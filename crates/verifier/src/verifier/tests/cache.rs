@@ -1,12 +1,12 @@
-//! What is remembered, of what was verified and of whom it speaks for.
+//! The cache of verified tokens and the limit key.
 
 use super::*;
 
-/// C11: what was verified is remembered, gives the same evidence, and ends with the token, without leeway.
+/// C11: a verified token is cached until it expires, without leeway.
 #[tokio::test(start_paused = true)]
-async fn verified_tokens_are_remembered() {
+async fn verified_tokens_are_cached() {
     let bench = ready().await;
-    let token = bench.forge.token().expires_in(60).sign();
+    let token = bench.test_issuer.token().expires_in(60).sign();
     assert!(bench.verifier.cached(&token).is_none());
     let verified = bench.verify(&token).await.unwrap();
     let remembered = bench.verifier.cached(&token).unwrap();
@@ -25,15 +25,15 @@ async fn verified_tokens_are_remembered() {
     assert_eq!(bench.refusal(&token).await, Some("token.expired"));
 }
 
-/// C11: a refused token is not remembered, and a remembered one counts for one resource only.
+/// C11: rejected tokens are not cached, and a cached token is valid for one resource only.
 #[tokio::test(start_paused = true)]
-async fn memory_is_each_resources_own() {
+async fn each_resource_has_its_own_cache() {
     let bench = ready().await;
-    let expired = bench.forge.token().expires_in(-60).sign();
+    let expired = bench.test_issuer.token().expires_in(-60).sign();
     assert_eq!(bench.refusal(&expired).await, Some("token.expired"));
     assert_eq!(bench.verifier.cached_tokens(), 0);
 
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     bench.verify(&token).await.unwrap();
     let neighbour = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
     assert!(neighbour.cached(&token).is_none());
@@ -41,11 +41,11 @@ async fn memory_is_each_resources_own() {
     assert_eq!(refused.code(), "token.audience_mismatch");
 }
 
-/// C11: a change of one issuer's keys takes nothing of another's.
+/// C11: new keys of one issuer do not invalidate tokens of another.
 #[tokio::test(start_paused = true)]
-async fn memory_is_each_issuers_own() {
+async fn new_keys_invalidate_one_issuers_tokens() {
     let (bench, other, other_issuer) = with_other_issuer().await;
-    let (token, others) = (bench.forge.token().sign(), other.token().sign());
+    let (token, others) = (bench.test_issuer.token().sign(), other.token().sign());
     bench.verify(&token).await.unwrap();
     bench.verify(&others).await.unwrap();
     other.rotate();
@@ -56,21 +56,21 @@ async fn memory_is_each_issuers_own() {
     assert_eq!(bench.verifier.cached_tokens(), 1);
 }
 
-/// C11: what nobody asks for again is swept away.
+/// C11: a sweep removes tokens that are not looked up again.
 #[tokio::test(start_paused = true)]
-async fn memory_is_swept() {
+async fn the_cache_is_swept() {
     let bench = ready().await;
-    bench.verify(&bench.forge.token().expires_in(30).sign()).await.unwrap();
-    bench.verify(&bench.forge.token().expires_in(90).sign()).await.unwrap();
+    bench.verify(&bench.test_issuer.token().expires_in(30).sign()).await.unwrap();
+    bench.verify(&bench.test_issuer.token().expires_in(90).sign()).await.unwrap();
     bench.clock.advance(Duration::from_secs(60));
     assert_eq!((bench.verifier.sweep(), bench.verifier.cached_tokens()), (1, 1));
 }
 
-/// C11: a hit and a miss of the memory allocate nothing.
+/// C11: lookups do not allocate.
 #[tokio::test(start_paused = true)]
 async fn a_lookup_does_not_allocate() {
     let bench = ready().await;
-    let token = bench.forge.token().sign();
+    let token = bench.test_issuer.token().sign();
     let verified = bench.verify(&token).await.unwrap();
     let miss = flip_signature(&token);
     let allocations = allocation_counter::measure(|| {
@@ -81,19 +81,19 @@ async fn a_lookup_does_not_allocate() {
     assert_eq!(allocations.count_total, 0);
 }
 
-/// J5: requests count together by issuer and subject, whichever client and token, and by client only without a subject.
+/// J5: the limit key depends on the issuer and the subject or, without a subject, the client.
 #[tokio::test(start_paused = true)]
-async fn requests_count_by_subject_or_else_by_client() {
+async fn the_limit_key_is_by_subject_or_else_by_client() {
     let (bench, other, _) = with_other_issuer().await;
-    let of = |forge: &TestIssuer| forge.token().subject("alice").client_id("one");
+    let of = |test_issuer: &TestIssuer| test_issuer.token().subject("alice").client_id("one");
     let tokens = [
-        of(&bench.forge),
-        of(&bench.forge).client_id("two").expires_in(60),
-        of(&bench.forge).subject("bob"),
+        of(&bench.test_issuer),
+        of(&bench.test_issuer).client_id("two").expires_in(60),
+        of(&bench.test_issuer).subject("bob"),
         of(&other),
-        of(&bench.forge).without("sub"),
-        of(&bench.forge).without("sub").client_id("two"),
-        of(&bench.forge).without("sub").client_id("alice"),
+        of(&bench.test_issuer).without("sub"),
+        of(&bench.test_issuer).without("sub").client_id("two"),
+        of(&bench.test_issuer).without("sub").client_id("alice"),
     ];
     let mut counts = Vec::new();
     for token in tokens {

@@ -1,4 +1,4 @@
-//! When an unknown token waits, while known ones are served on the same thread.
+//! The throttle of invalid tokens.
 
 use std::{
     pin::pin,
@@ -9,7 +9,7 @@ use portcullis_metadata::UnixTime;
 
 use super::*;
 
-/// Each look at it takes a millisecond.
+/// A clock that advances by a millisecond at each reading.
 #[derive(Clone)]
 struct SlowClock(ManualClock);
 
@@ -24,9 +24,9 @@ impl Clock for SlowClock {
     }
 }
 
-/// A verifier that has the keys, and known tokens to serve.
+/// A verifier with keys and a cached token.
 struct Served {
-    forge: TestIssuer,
+    test_issuer: TestIssuer,
     verifier: Arc<Verifier>,
     known: String,
 }
@@ -34,23 +34,24 @@ struct Served {
 impl Served {
     async fn new() -> Self {
         let clock = SlowClock(ManualClock::new());
-        let (forge, fake) = (TestIssuer::new(crate::testing::ISSUER).with_clock(clock.0.clone()), ScriptedFetch::new());
-        fake.publish(&forge);
-        let settings = IssuerSettings::new(forge.issuer().clone());
+        let (test_issuer, fake) =
+            (TestIssuer::new(crate::testing::ISSUER).with_clock(clock.0.clone()), ScriptedFetch::new());
+        fake.publish(&test_issuer);
+        let settings = IssuerSettings::new(test_issuer.issuer().clone());
         let issuer = TrustedIssuer::new(settings, Arc::new(fake), Arc::new(clock.clone()), Handle::current()).unwrap();
         issuer.refresh_now().await.unwrap();
         let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         let verifier = Verifier::new(settings, vec![issuer], Arc::new(clock)).unwrap();
-        let known = forge.token().sign();
+        let known = test_issuer.token().sign();
         verifier.verify(&AccessToken::new(known.as_str())).await.unwrap();
-        Self { forge, verifier, known }
+        Self { test_issuer, verifier, known }
     }
 
     fn unknown(&self) -> String {
-        self.forge.token().subject("bob").sign()
+        self.test_issuer.token().subject("bob").sign()
     }
 
-    /// Serves the known token, and says whether this one waits then.
+    /// Serves the cached token and returns whether another token then waits.
     fn holds_up(&self, token: &str) -> bool {
         assert!(self.verifier.cached(&self.known).is_some(), "known tokens never wait");
         let token = AccessToken::new(token);
@@ -63,9 +64,9 @@ impl Served {
     }
 }
 
-/// After an invalid signature unknown tokens wait, good ones too; they are verified when it is their turn.
+/// After an invalid signature, uncached tokens wait while cached tokens are served.
 #[tokio::test(start_paused = true)]
-async fn an_invalid_signature_costs_a_turn() {
+async fn an_invalid_signature_is_charged() {
     let served = Served::new().await;
     let unknown = served.unknown();
     assert!(!served.holds_up(&flip_signature(&unknown)));
@@ -74,45 +75,45 @@ async fn an_invalid_signature_costs_a_turn() {
     assert!(served.verifier.cached(&unknown).is_some());
 }
 
-/// A token that is refused for what it says has cost as much.
+/// A token with a valid signature and invalid claims is charged, too.
 #[tokio::test(start_paused = true)]
-async fn an_expired_token_costs_a_turn() {
+async fn an_expired_token_is_charged() {
     let served = Served::new().await;
-    assert!(!served.holds_up(&served.forge.token().expires_in(-60).sign()));
+    assert!(!served.holds_up(&served.test_issuer.token().expires_in(-60).sign()));
     assert!(served.holds_up(&served.unknown()));
 }
 
-/// Good tokens cost nobody a turn.
+/// Valid tokens are not charged.
 #[tokio::test(start_paused = true)]
-async fn a_good_token_costs_nothing() {
+async fn a_valid_token_is_not_charged() {
     let served = Served::new().await;
     assert!(!served.holds_up(&served.unknown()));
-    assert!(!served.holds_up(&served.forge.token().subject("carol").sign()));
+    assert!(!served.holds_up(&served.test_issuer.token().subject("carol").sign()));
 }
 
-/// A token whose key is not known takes no turn, and waits for none.
+/// A token with an unknown key is not charged and does not wait.
 #[tokio::test(start_paused = true)]
-async fn an_unknown_key_takes_no_turn() {
+async fn an_unknown_key_is_not_charged() {
     let served = Served::new().await;
-    let unknown_key = served.forge.token().kid("unknown").sign();
+    let unknown_key = served.test_issuer.token().kid("unknown").sign();
     assert_eq!(served.refusal(&unknown_key).await, Some("token.key_unknown"));
     assert!(!served.holds_up(&flip_signature(&served.unknown())));
     assert!(served.holds_up(&served.unknown()));
     assert!(!served.holds_up(&unknown_key));
 }
 
-/// Explaining a good token is no refusal.
+/// `explain` does not charge a valid token.
 #[tokio::test(start_paused = true)]
-async fn an_explanation_costs_nothing() {
+async fn an_explanation_is_not_charged() {
     let served = Served::new().await;
     let unknown = served.unknown();
     served.verifier.explain(&AccessToken::new(unknown.as_str())).await;
     assert!(!served.holds_up(&unknown));
 }
 
-/// When too many wait, the next one is told to come again: it may be good.
+/// If too many tokens wait, the next one fails with a `retry_after`.
 #[tokio::test(start_paused = true)]
-async fn too_many_are_told_to_come_again() {
+async fn too_many_waiting_tokens_are_busy() {
     let served = Served::new().await;
     let unknown = AccessToken::new(served.unknown());
     served.holds_up(&flip_signature(unknown.secret()));

@@ -37,6 +37,8 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
     settings.client_id_url = Some(ClientIdUrl::parse(DOCUMENT)?);
     settings.authorization_server = text("valid_jwt").map(audience).transpose()?;
     settings.revision_2025_03_26 = !revision.is_modern();
+    // The person of a scenario agrees to everything that a person is asked.
+    settings.accept_broader_resource = true;
     Ok(settings)
 }
 

@@ -1,4 +1,4 @@
-//! What the server under test is set to do.
+//! The configurations of the server under test.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -6,24 +6,18 @@ use super::portcullis::{BASE_URL, ISSUER, PATH};
 
 /// The configurations that are measured.
 #[derive(Clone, Copy)]
-pub(super) enum Flavour {
-    /// As in production, by default: signed tokens, sessions, one rule, the access line of each request.
+pub(super) enum Configuration {
+    /// The defaults: signed tokens, sessions, one rule and the access log.
     Standard,
-    /// With everything else that judges or records a request: the audit trail in a file, rates of all three kinds, claims.
+    /// With all checks and records: also an audit trail in a file, all three types of rate limits, and claim rules.
     AllOn,
-    /// Tokens are not signed; the issuer there is asked about them.
+    /// With opaque tokens, which are introspected at this issuer.
     Introspecting { issuer: SocketAddr },
 }
 
-impl Flavour {
-    /// The whole configuration. The key set is in the folder.
-    pub(super) fn configuration(
-        self,
-        address: SocketAddr,
-        upstream: SocketAddr,
-        folder: &Path,
-        audit: &Path,
-    ) -> String {
+impl Configuration {
+    /// Returns the configuration file. The key set is in the folder.
+    pub(super) fn text(self, address: SocketAddr, upstream: SocketAddr, folder: &Path, audit: &Path) -> String {
         let (issuer, all_on) =
             (self.issuer(folder), if matches!(self, Self::AllOn) { all_on(audit) } else { String::new() });
         format!(
@@ -64,7 +58,7 @@ impl Flavour {
     }
 }
 
-/// Rates that are counted and never met.
+/// Returns the additional settings. The rate limits are never reached.
 fn all_on(audit: &Path) -> String {
     let rate = r#"{ requests = 1000000, per = "1s" }"#;
     format!(

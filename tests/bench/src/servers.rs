@@ -1,4 +1,4 @@
-//! All variants, running side by side in front of one upstream.
+//! The servers of all variants, which run side by side in front of one upstream.
 
 use std::{env, net::SocketAddr, path::Path, process::Command, time::Duration};
 
@@ -6,21 +6,21 @@ use anyhow::{Context as _, ensure};
 use portcullis_scenarios::Scratch;
 
 use super::{
+    configuration::Configuration,
     figures::{Sample, Starts},
-    flavour::Flavour,
     hostile::letters,
     http::Connection,
     issuer::sign_token,
     load, nginx,
     portcullis::{BASE_URL, ISSUER, PATH, Setup, tool_call},
     process::{MeasuredProcess, Memory},
-    varied::Varied,
+    request_template::RequestTemplate,
 };
 
-/// How often the server is started only to see how quickly it is ready.
+/// The number of starts whose duration is measured.
 const STARTS: usize = 5;
 
-/// The names of the variants, in the order of [`Rig::measure`]'s numbers.
+/// The names of the variants. Their positions are the numbers that [`Servers::measure`] takes.
 pub(super) const VARIANTS: [&str; 9] = [
     "upstream alone",
     "nginx",
@@ -33,7 +33,7 @@ pub(super) const VARIANTS: [&str; 9] = [
     "baseline, all on",
 ];
 const UPSTREAM: usize = 0;
-/// What the others are compared with.
+/// The variant with which the others are compared.
 pub(super) const NGINX: usize = 1;
 const HYPER: usize = 2;
 pub(super) const PORTCULLIS: usize = 3;
@@ -43,73 +43,74 @@ const MISS: usize = 6;
 pub(super) const BASELINE: usize = 7;
 pub(super) const BASELINE_ALL_ON: usize = 8;
 
-/// An opaque token, in which the letters differ where it is to be another one each time.
+/// An opaque token. The characters at [`LETTERS_AT`] are replaced to create other tokens.
 const OPAQUE: &str = "2YotnFZFEjr1zCsicMWpAA.00000000000.tGzv3JOkF0XG5Qx2TlKWIA";
 const LETTERS_AT: usize = 23;
 
-/// Everything that runs. It is taken down when dropped.
-pub(super) struct Rig<'a> {
+/// The running servers. They are stopped on drop.
+pub(super) struct Servers<'a> {
     upstream: MeasuredProcess,
     nginx: MeasuredProcess,
     proxy: MeasuredProcess,
     standard: Server<'a>,
     all_on: Server<'a>,
     introspecting: Server<'a>,
-    /// The other program, in the standard configuration and with everything on.
+    /// The other program, with the standard configuration and with all features.
     baseline: Option<[Server<'a>; 2]>,
-    /// A call with a token of which no two are the same.
-    unknown_token: Varied,
+    /// A call with a different token for each number.
+    unknown_token: RequestTemplate,
     pub(super) starts: Starts,
     _issuer: MeasuredProcess,
     _folder: Scratch,
 }
 
-/// A server under test, and what is asked of it.
+/// A server under test and its request.
 struct Server<'a> {
     setup: Setup<'a>,
     process: MeasuredProcess,
-    request: Varied,
+    request: RequestTemplate,
 }
 
-impl<'a> Rig<'a> {
+impl<'a> Servers<'a> {
     pub(super) async fn start(portcullis: &'a Path, baseline: Option<&'a Path>) -> anyhow::Result<Self> {
         let folder = Scratch::folder("bench");
         let this = env::current_exe()?;
         let upstream = MeasuredProcess::announcing(Command::new(&this).args(["upstream"]))?;
         let proxy = MeasuredProcess::announcing(Command::new(&this).args(["proxy", &upstream.address.to_string()]))?;
-        let asked =
+        let issuer =
             MeasuredProcess::announcing(Command::new(&this).args(["introspection", &format!("{BASE_URL}{PATH}")]))?;
         let nginx = nginx::start(folder.path(), upstream.address).await?;
 
         let token = sign_token(ISSUER, &format!("{BASE_URL}{PATH}"), folder.path())?;
-        let prepare = |program, name, flavour, token| {
-            Setup::prepare(program, name, flavour, token, folder.path(), upstream.address)
+        let prepare = |program, name, configuration, token| {
+            Setup::prepare(program, name, configuration, token, folder.path(), upstream.address)
         };
-        let standard = prepare(portcullis, "standard", Flavour::Standard, token.clone())?;
+        let standard = prepare(portcullis, "standard", Configuration::Standard, token.clone())?;
         let mut times_to_ready = Vec::new();
         for _ in 1..STARTS {
             times_to_ready.push(standard.start().await?.1);
         }
         let (process, time_to_ready) = standard.start().await?;
         times_to_ready.push(time_to_ready);
-        // The runtime has started, and there was no request yet.
+        // Waits until the runtime is idle. There was no other request yet.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let starts = Starts::new(times_to_ready, process.memory()?);
 
         let standard = Server::ready(standard, process).await?;
-        let all_on = Server::start(prepare(portcullis, "all-on", Flavour::AllOn, token.clone())?).await?;
+        let all_on = Server::start(prepare(portcullis, "all-on", Configuration::AllOn, token.clone())?).await?;
         let baseline = match baseline {
             None => None,
             Some(program) => Some([
-                Server::start(prepare(program, "baseline", Flavour::Standard, token.clone())?).await?,
-                Server::start(prepare(program, "baseline-all-on", Flavour::AllOn, token)?).await?,
+                Server::start(prepare(program, "baseline", Configuration::Standard, token.clone())?).await?,
+                Server::start(prepare(program, "baseline-all-on", Configuration::AllOn, token)?).await?,
             ]),
         };
-        let flavour = Flavour::Introspecting { issuer: asked.address };
-        let introspecting = Server::start(prepare(portcullis, "introspecting", flavour, OPAQUE.to_owned())?).await?;
+        let configuration = Configuration::Introspecting { issuer: issuer.address };
+        let introspecting =
+            Server::start(prepare(portcullis, "introspecting", configuration, OPAQUE.to_owned())?).await?;
         let known_token = introspecting.request.clone().number(0).to_vec();
-        let unknown_token = Varied::new(known_token, OPAQUE, LETTERS_AT, letters);
-        let (_issuer, _folder) = (asked, folder);
+        let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, letters);
+        let (_issuer, _folder) = (issuer, folder);
         Ok(Self {
             upstream,
             nginx,
@@ -125,7 +126,7 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// How many of [`VARIANTS`] run: without a baseline, the last two do not.
+    /// Returns how many of [`VARIANTS`] run. Without a baseline, the last two do not.
     pub(super) fn variants(&self) -> usize {
         if self.baseline.is_some() { VARIANTS.len() } else { BASELINE }
     }
@@ -133,7 +134,8 @@ impl<'a> Rig<'a> {
     /// Measures one variant in one round.
     ///
     /// # Errors
-    /// When an answer is no 200, or when the upstream was not asked exactly as often as clients were answered.
+    /// Fails when a response is not 200, or the upstream did not receive exactly as many requests as there are
+    /// responses.
     pub(super) async fn measure(&self, variant: usize, times: usize) -> anyhow::Result<Sample> {
         let (process, request, server) = match variant {
             UPSTREAM => (&self.upstream, self.request(), None),
@@ -155,12 +157,16 @@ impl<'a> Rig<'a> {
         }
         let elapsed = load::run(process.address, request, times).await.context(VARIANTS[variant])?;
         let lines_missing = match server {
-            // Writing the log belongs to what is measured.
+            // The measurement includes writing the log.
             Some(server) => server.lines_missing(requests).await?,
             None => 0,
         };
         let (hits, cpu) = (self.hits().await? - hits, process.cpu()? - cpu);
-        ensure!(hits == requests, "{}: {requests} answers, and the upstream was asked {hits} times", VARIANTS[variant]);
+        ensure!(
+            hits == requests,
+            "{}: {requests} responses, but the upstream received {hits} requests",
+            VARIANTS[variant]
+        );
         Ok(Sample {
             cpu_us: cpu.as_secs_f64() * 1e6 / requests as f64,
             throughput: requests as f64 / elapsed.as_secs_f64(),
@@ -168,32 +174,32 @@ impl<'a> Rig<'a> {
         })
     }
 
-    /// The server's memory at this moment.
+    /// Returns the server's current memory.
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
         self.standard.process.memory()
     }
 
-    /// The measured request.
-    pub(super) fn request(&self) -> &Varied {
+    /// Returns the measured request.
+    pub(super) fn request(&self) -> &RequestTemplate {
         &self.standard.request
     }
 
-    /// The token in it.
+    /// Returns the token of the measured request.
     pub(super) fn token(&self) -> &str {
         &self.standard.setup.token
     }
 
-    /// Forgets the access lines so far.
+    /// Empties the log files.
     pub(super) fn clear_log(&self) -> anyhow::Result<()> {
         self.standard.setup.clear_log()
     }
 
-    /// Where the server under test listens.
+    /// Returns the address of the server under test.
     pub(super) fn protected(&self) -> SocketAddr {
         self.standard.process.address
     }
 
-    /// How many POSTs reached the upstream so far.
+    /// Returns the number of POST requests that the upstream received.
     async fn hits(&self) -> anyhow::Result<usize> {
         let mut connection = Connection::open(self.upstream.address).await?;
         Ok(std::str::from_utf8(connection.get("/").await?.ok()?.body)?.parse()?)
@@ -206,15 +212,15 @@ impl<'a> Server<'a> {
         Self::ready(setup, process).await
     }
 
-    /// Opens the session that all requests have.
+    /// Opens the session of all requests.
     async fn ready(setup: Setup<'a>, process: MeasuredProcess) -> anyhow::Result<Self> {
         setup.clear_log()?;
-        let request = Varied::not_at_all(tool_call(&setup.token, &setup.open_session().await?));
+        let request = RequestTemplate::fixed(tool_call(&setup.token, &setup.open_session().await?));
         ensure!(setup.lines_missing(1).await? == 0, "the first request has no access line");
         Ok(Self { setup, process, request })
     }
 
-    fn target(&self) -> (&MeasuredProcess, &Varied, Option<&Setup<'a>>) {
+    fn target(&self) -> (&MeasuredProcess, &RequestTemplate, Option<&Setup<'a>>) {
         (&self.process, &self.request, Some(&self.setup))
     }
 }

@@ -1,5 +1,5 @@
-//! What the steps are made with: an issuer, its tokens, a verifier, sessions, and the two layers around a service that
-//! answers at once.
+//! The fixture of the steps: an issuer, its tokens, a verifier, sessions, and the guard and endpoint around a service
+//! that responds immediately.
 
 use std::{
     convert::Infallible,
@@ -34,8 +34,8 @@ const CALLERS: usize = 64;
 const MESSAGE: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
 
-/// What all steps share.
-pub(crate) struct Stage {
+/// The parts that all steps share.
+pub(crate) struct Fixture {
     test_issuer: TestIssuer,
     resource: ResourceUri,
     store: SessionStore,
@@ -45,14 +45,14 @@ pub(crate) struct Stage {
     pub(crate) callers: Vec<Caller>,
 }
 
-/// Somebody with a token and a session.
+/// A caller with a token and a session.
 pub(crate) struct Caller {
     pub(crate) token: AccessToken,
     authorization: String,
     session: Arc<Session>,
 }
 
-impl Stage {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let clock = Arc::new(SystemClock::new());
         let test_issuer = TestIssuer::new("https://auth.example.com/realms/prod")
@@ -76,20 +76,20 @@ impl Stage {
         }
     }
 
-    /// A verifier that has seen no token, and remembers so many.
-    pub(crate) fn verifier(&self, remembered: usize) -> Arc<Verifier> {
+    /// Returns a new verifier that caches this number of tokens.
+    pub(crate) fn verifier(&self, cache_entries: usize) -> Arc<Verifier> {
         let clock = Arc::new(SystemClock::new());
         let mut settings = IssuerSettings::new(self.test_issuer.issuer().clone());
         settings.keys = KeySource::Fixed(JwkSet::parse(self.test_issuer.jwks_json().as_bytes()).expect("a key set"));
         let (fetch, control) = (Arc::new(ScriptedFetch::new()), self.runtime.handle().clone());
         let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
         let mut settings = VerifierSettings::new(self.resource.clone());
-        settings.cache_entries = remembered;
+        settings.cache_entries = cache_entries;
         Verifier::new(settings, vec![issuer], clock).expect("a verifier")
     }
 
-    /// Whether a principal may call the tool `add`. The layers judge rules in private; this is what their judgement
-    /// comes to, of the same parts.
+    /// Returns whether a principal is allowed to call the tool `add`. The layers evaluate rules in private code, so
+    /// this uses the same public parts.
     pub(crate) fn allows(&self, principal: &Principal) -> bool {
         let matches = |glob: &Option<NameGlob>, text| glob.as_ref().is_none_or(|glob| glob.matches(text));
         let granted = principal.scopes();
@@ -97,18 +97,18 @@ impl Stage {
         granted.covers(&self.required) && (!is_concerned || granted.covers(&self.rule.scopes))
     }
 
-    /// The session of the caller whose turn it is.
-    pub(crate) fn resolve(&self, principal: &Principal, turn: usize) -> InUse {
+    /// Resolves the session of the caller of this number.
+    pub(crate) fn resolve(&self, principal: &Principal, number: usize) -> InUse {
         let owner = Owner::Subject {
             issuer: principal.issuer().as_str(),
             subject: principal.subject().expect("a subject"),
             client: principal.client(),
         };
-        let identifier = self.callers[turn % self.callers.len()].session.identifier();
+        let identifier = self.callers[number % self.callers.len()].session.identifier();
         self.store.resolve(&self.resource, owner, principal.scopes(), identifier.as_bytes()).expect("a live session")
     }
 
-    /// Guard and endpoint, as a server stacks them.
+    /// Returns the guard and the endpoint around [`Echo`].
     pub(crate) fn endpoint(&self, verifier: &Arc<Verifier>) -> Stack {
         let metadata = ProtectedResourceMetadata::new(self.resource.clone(), vec![self.test_issuer.issuer().clone()]);
         let authentication = Authentication::Required(Arc::clone(verifier));
@@ -126,10 +126,10 @@ impl Stage {
 
     /// Returns valid tokens that were not verified before.
     pub(crate) fn fresh_tokens(&self, count: usize) -> Vec<AccessToken> {
-        (0..count).map(|number| AccessToken::new(usual_token(&self.test_issuer, number).sign())).collect()
+        (0..count).map(|number| AccessToken::new(keycloak_token(&self.test_issuer, number).sign())).collect()
     }
 
-    /// The token with another signature: the middle of it changed.
+    /// Returns the token with one changed character in the middle of its signature.
     pub(crate) fn forged(token: &AccessToken) -> AccessToken {
         let (signed, signature) = token.secret().rsplit_once('.').expect("a compact token");
         let (first, second) = signature.split_at(signature.len() / 2);
@@ -137,7 +137,7 @@ impl Stage {
         AccessToken::new(format!("{signed}.{first}{changed}{}", &second[1..]))
     }
 
-    /// josekit with the issuer's key.
+    /// Returns josekit's verifier with the issuer's key.
     pub(crate) fn josekit(&self) -> Josekit {
         let mut members = self.test_issuer.key().public_jwk();
         let kept = members.as_object_mut().expect("an object");
@@ -147,8 +147,8 @@ impl Stage {
     }
 }
 
-/// About as large as what Keycloak issues.
-fn usual_token(test_issuer: &TestIssuer, number: usize) -> TokenBuilder {
+/// Returns a token of about the size of Keycloak's tokens.
+fn keycloak_token(test_issuer: &TestIssuer, number: usize) -> TokenBuilder {
     test_issuer
         .token()
         .expires_in(3_600)
@@ -161,7 +161,7 @@ fn usual_token(test_issuer: &TestIssuer, number: usize) -> TokenBuilder {
 
 impl Caller {
     fn new(number: usize, test_issuer: &TestIssuer, store: &SessionStore, resource: &ResourceUri) -> Self {
-        let token = usual_token(test_issuer, number).sign();
+        let token = keycloak_token(test_issuer, number).sign();
         let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
         let owner =
             Owner::Subject { issuer: test_issuer.issuer().as_str(), subject: &subject, client: Some("test-client") };
@@ -172,11 +172,11 @@ impl Caller {
     }
 }
 
-/// Guard and endpoint around a service that answers at once.
+/// The guard and the endpoint around a service that responds immediately.
 pub(crate) struct Stack(Guard<Endpoint<Echo>>);
 
 impl Stack {
-    /// One request, from its head to the head of its answer.
+    /// Handles one request up to the head of its response.
     pub(crate) fn handle(&self, caller: &Caller) {
         let request = Request::post("/mcp")
             .header("host", "mcp.example.com")
@@ -186,7 +186,7 @@ impl Stack {
             .header("mcp-session-id", &*caller.session.identifier())
             .body(Full::new(Bytes::from_static(MESSAGE.as_bytes())))
             .expect("a request");
-        let response = ready(self.0.clone().call(request)).expect("an answer");
+        let response = ready(self.0.clone().call(request)).expect("a response");
         assert!(response.status().is_success(), "{}", response.status());
     }
 }
@@ -215,10 +215,10 @@ impl DecisionSink for NoSink {
     fn decided(&self, _decision: &Decision<'_>) {}
 }
 
-/// josekit's part of a verification.
+/// josekit's part of a verification: the signature.
 pub(crate) struct Josekit(Box<dyn JwsVerifier>);
 
-/// What was signed, and the signature as bytes.
+/// The signed message, and the decoded signature.
 pub(crate) struct Signed {
     message: Vec<u8>,
     signature: Vec<u8>,
@@ -232,14 +232,14 @@ impl Josekit {
     }
 
     pub(crate) fn verify(&self, signed: &Signed) {
-        self.0.verify(&signed.message, &signed.signature).expect("a good signature");
+        self.0.verify(&signed.message, &signed.signature).expect("a valid signature");
     }
 }
 
-/// The output of a future that has nothing to wait for.
+/// Returns the output of a future that is ready at its first poll.
 pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
-        Poll::Pending => unreachable!("nothing to wait for"),
+        Poll::Pending => unreachable!("the future is not ready"),
     }
 }

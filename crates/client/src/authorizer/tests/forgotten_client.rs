@@ -1,0 +1,87 @@
+//! Registrations that the authorization server no longer knows.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+const AUTHORIZATION_URL: &str = "https://auth.example.com/authorize";
+const CONFIGURATION_URL: &str = "https://auth.example.com/register/c";
+
+/// Signs in twice; the server forgets the client in between, and says so as `answer` does. Returns the number of
+/// registrations.
+async fn registrations(
+    configuration: Option<&'static str>,
+    answer: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
+) -> (usize, Arc<FetchFn>) {
+    let forgot = Arc::new(AtomicBool::new(false));
+    let is_forgotten = forgot.clone();
+    let network = but(move |request| {
+        if request.url.as_str() == REGISTRATION_URL {
+            let mut registered = serde_json::json!({ "client_id": "c", "registration_access_token": "rat" });
+            registered["registration_client_uri"] = configuration.into();
+            return Some(Reply::json(201, registered));
+        }
+        is_forgotten.load(Ordering::Relaxed).then(|| answer(request)).flatten()
+    });
+    let (person, start) = (ScriptedUser::consents(), StartUrl::parse(RESOURCE).unwrap());
+    let authorizer = authorizer(&network, &person, AuthorizerSettings::default());
+    authorizer.authorize(&start).await.unwrap();
+    forgot.store(true, Ordering::Relaxed);
+    authorizer.authorize(&start).await.unwrap();
+    (network.to(REGISTRATION_URL).len(), network)
+}
+
+fn is_authorization(request: &FetchRequest) -> bool {
+    request.url.as_str().starts_with(AUTHORIZATION_URL)
+}
+
+/// H3: the client configuration endpoint says whether the client exists, if it has the origin of the registration endpoint.
+#[tokio::test]
+async fn the_configuration_endpoint_is_asked() {
+    for (status, expected) in [(401, 2), (200, 1)] {
+        let (count, network) = registrations(Some(CONFIGURATION_URL), move |request| {
+            (request.url.as_str() == CONFIGURATION_URL).then(|| Reply::json(status, r#"{"client_id":"c"}"#))
+        })
+        .await;
+        assert_eq!(count, expected, "{status}");
+        assert_eq!(network.to(CONFIGURATION_URL)[0].headers[header::AUTHORIZATION], "Bearer rat");
+    }
+    const ELSEWHERE: &str = "https://evil.example/register/c";
+    let (count, network) = registrations(Some(ELSEWHERE), |_| None).await;
+    assert_eq!((count, network.to(ELSEWHERE).len()), (1, 0));
+}
+
+/// H3: otherwise the authorization endpoint is asked, by a request of its own that gives no code to anyone.
+#[tokio::test]
+async fn the_authorization_endpoint_is_asked() {
+    const UNKNOWN: &str = r#"{"error":"invalid_request","error_description":"Client ID 'c' not found"}"#;
+    let states = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = states.clone();
+    let (count, network) = registrations(None, move |request| {
+        is_authorization(request).then(|| {
+            seen.lock().unwrap().push(query(&request.url)["state"].clone());
+            Reply::json(400, UNKNOWN)
+        })
+    })
+    .await;
+    assert_eq!((count, states.lock().unwrap().len()), (2, 1));
+    // The code of a server that grants at once is discarded.
+    let (count, granted) =
+        registrations(None, |request| is_authorization(request).then(|| Reply::json(200, r#"{"code":"discarded"}"#)))
+            .await;
+    assert_eq!(count, 1);
+    assert!(granted.to(TOKEN_URL).iter().all(|request| form(request)["code"] == "the-code"));
+    drop(network);
+}
+
+/// H3: `fresh_registration` registers again although the server knows the client.
+#[tokio::test]
+async fn a_fresh_registration_is_made() {
+    let (network, start) = (FetchFn::new(well_behaved), StartUrl::parse(RESOURCE).unwrap());
+    let settings = AuthorizerSettings::default();
+    for fresh_registration in [false, true, false] {
+        let settings = AuthorizerSettings { fresh_registration, ..settings.clone() };
+        authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await.unwrap();
+    }
+    assert_eq!(network.to(REGISTRATION_URL).len(), 2);
+}

@@ -1,0 +1,313 @@
+//! Sign-ins without `resource`, at known providers and on request.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_discovery::BoxFuture;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    ClientInformation, CredentialStore, InteractionError, KnownIssuer, RedirectParameters, UnboundSignIn,
+    authorization::request::AuthorizationRequest,
+};
+
+const ENTRA: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
+const ENTRA_TOKEN: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
+const OWN_SCOPE: &str = "api://11112222-bbbb-3333-cccc-4444dddd5555/tools";
+
+/// A person who answers the question before a sign-in without `resource`, and knows a client.
+struct Asked {
+    user: Arc<ScriptedUser>,
+    accepts: bool,
+    questions: Mutex<Vec<String>>,
+    clients: Mutex<Vec<Issuer>>,
+    recognized: Mutex<Vec<&'static str>>,
+}
+
+impl Asked {
+    fn new(accepts: bool) -> Arc<Self> {
+        let user = ScriptedUser::answers(|state| format!("code=the-code&state={state}"));
+        Arc::new(Self {
+            user,
+            accepts,
+            questions: Mutex::default(),
+            clients: Mutex::default(),
+            recognized: Mutex::default(),
+        })
+    }
+
+    fn questions(&self) -> usize {
+        self.questions.lock().unwrap().len()
+    }
+}
+
+impl Interaction for Asked {
+    fn redirect_uri(&self) -> &Url {
+        self.user.redirect_uri()
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        self.user.authorize(request)
+    }
+
+    fn client_information<'a>(
+        &'a self,
+        issuer: &'a Issuer,
+    ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
+        self.clients.lock().unwrap().push(issuer.clone());
+        let authentication = crate::ClientAuthentication::None;
+        Box::pin(async { Ok(Some(ClientInformation { client_id: "by-hand".into(), authentication })) })
+    }
+
+    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        self.questions.lock().unwrap().push(format!("{} {} {}", sign_in.start, sign_in.issuer, sign_in.scopes));
+        Box::pin(async { Ok(self.accepts) })
+    }
+
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        self.recognized.lock().unwrap().push(provider.name);
+    }
+}
+
+/// The answer of Entra ID to a token request: a token for an audience.
+fn entra_token(audience: &str, scope: &str) -> Value {
+    let payload = URL_SAFE_NO_PAD.encode(json!({ "aud": audience }).to_string());
+    json!({
+        "access_token": format!("e30.{payload}.c2ln"), "token_type": "Bearer", "expires_in": 300, "scope": scope,
+        "refresh_token": "refresh-me",
+    })
+}
+
+/// A resource that names Entra ID, with this scope in its challenge; and Entra ID, as it is.
+fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
+    FetchFn::new(move |request| match request.url.as_str() {
+        PRM_URL => {
+            let mut document = prm(RESOURCE);
+            document["authorization_servers"] = json!([ENTRA]);
+            Some(Reply::json(200, document))
+        }
+        url if url == format!("{ENTRA}/.well-known/openid-configuration") => Some(Reply::json(
+            200,
+            json!({
+                "issuer": ENTRA,
+                "authorization_endpoint": ENTRA_TOKEN.replace("/token", "/authorize"),
+                "token_endpoint": ENTRA_TOKEN,
+                "device_authorization_endpoint": ENTRA_TOKEN.replace("/token", "/devicecode"),
+                "response_types_supported": ["code"],
+                "scopes_supported": ["openid", "profile", "email", "offline_access"],
+            }),
+        )),
+        url if url.contains("login.microsoftonline.com/.well-known") => Some(Reply::status(404)),
+        url if url.ends_with("/devicecode") => Some(Reply::json(
+            200,
+            json!({
+                "device_code": "the-device", "user_code": "AB-CD", "expires_in": 600, "interval": 5,
+                "verification_uri": "https://login.microsoftonline.com/device",
+            }),
+        )),
+        ENTRA_TOKEN => Some(Reply::json(200, token.clone())),
+        _ if request.url.host_str() == Some("mcp.example.com") && request.url.path() == "/mcp" => {
+            let challenge = format!(r#"Bearer resource_metadata="{PRM_URL}", scope="{scope}""#);
+            Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge))
+        }
+        _ => well_behaved(request),
+    })
+}
+
+fn at(network: &Arc<FetchFn>, person: &Arc<Asked>, settings: AuthorizerSettings) -> Authorizer {
+    Authorizer::new(network.clone(), person.clone(), clock(), settings)
+}
+
+async fn signed_in(
+    network: &Arc<FetchFn>,
+    person: &Arc<Asked>,
+    settings: AuthorizerSettings,
+) -> Result<ResourceToken, ClientError> {
+    at(network, person, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await
+}
+
+/// I1, G7: Entra ID gets no `resource`, PKCE all the same, and `scope` in refresh requests; the person was asked before.
+#[tokio::test]
+async fn entra_gets_what_it_needs() {
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), Asked::new(true));
+    let authorizer = at(&network, &person, AuthorizerSettings::default());
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let token = authorizer.authorize(&start).await.unwrap();
+    let asked = query(&person.user.last_visit());
+    assert!(!asked.contains_key("resource") && !asked.contains_key("prompt"), "{asked:?}");
+    assert_eq!(asked["code_challenge_method"], "S256");
+    assert_eq!(asked["scope"], format!("{OWN_SCOPE} offline_access"));
+    assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
+    assert_eq!(*person.questions.lock().unwrap(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
+    assert_eq!(*person.recognized.lock().unwrap(), ["Microsoft Entra ID"]);
+
+    authorizer.refresh(&start, &token).await.unwrap();
+    let refresh = form(&network.to(ENTRA_TOKEN)[1]);
+    assert_eq!(refresh["scope"], format!("{OWN_SCOPE} offline_access"));
+    assert!(!refresh.contains_key("resource"));
+}
+
+/// I1: a hostile server that names Entra ID and a scope of Microsoft Graph obtains nothing: nobody is asked, sent anywhere or
+/// registered.
+#[tokio::test]
+async fn scopes_of_other_apis_are_refused() {
+    for scope in [
+        "https://graph.microsoft.com/.default",
+        "User.Read",
+        ".default",
+        "openid 00000003-0000-0000-c000-000000000000/Mail.ReadWrite",
+        "api://11112222-bbbb-3333-cccc-4444dddd5555/tools https://graph.microsoft.com/Files.ReadWrite.All",
+        "https://management.azure.com/user_impersonation",
+    ] {
+        let (network, person) = (at_entra(scope, entra_token("x", "")), Asked::new(true));
+        let mut settings = AuthorizerSettings::default();
+        settings.provider.accept_unbound_token = true;
+        let error = signed_in(&network, &person, settings).await.unwrap_err();
+        assert_eq!(error.code(), "client.other_api", "{scope}");
+        assert_eq!((person.user.visits(), person.questions(), network.to(ENTRA_TOKEN).len()), (0, 0, 0), "{scope}");
+        assert!(person.clients.lock().unwrap().is_empty());
+    }
+}
+
+/// I1: a token that turns out to be for another API, by its audience or its scopes, is not used, at a refresh as well.
+#[tokio::test]
+async fn tokens_of_other_apis_are_refused() {
+    for token in [
+        entra_token("00000003-0000-0000-c000-000000000000", OWN_SCOPE),
+        entra_token("https://graph.microsoft.com", OWN_SCOPE),
+        entra_token("11112222", "profile openid https://graph.microsoft.com/User.Read"),
+    ] {
+        let (network, person) = (at_entra("openid", token.clone()), Asked::new(true));
+        let error = signed_in(&network, &person, AuthorizerSettings::default()).await.unwrap_err();
+        assert_eq!(error.code(), "client.other_api");
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains(token["access_token"].as_str().unwrap()) && !shown.contains("refresh-me"), "{shown}");
+    }
+}
+
+/// I1: without a yes, and without a person, nobody is sent anywhere.
+#[tokio::test]
+async fn a_sign_in_is_accepted_first() {
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), Asked::new(false));
+    let error = signed_in(&network, &person, AuthorizerSettings::default()).await.unwrap_err();
+    assert_eq!((error.code(), person.questions(), person.user.visits()), ("client.unbound_token", 1, 0));
+    assert!(error.to_string().contains(OWN_SCOPE) && error.to_string().contains(ENTRA), "{error}");
+    assert!(person.clients.lock().unwrap().is_empty(), "a client was asked for");
+
+    let mut settings = AuthorizerSettings::default();
+    settings.provider.accept_unbound_token = true;
+    assert!(signed_in(&network, &person, settings).await.is_ok());
+    assert_eq!(person.questions(), 1);
+}
+
+/// I1, I6: a token in place of an earlier one is accepted with it, but not further scopes.
+#[tokio::test]
+async fn further_scopes_are_asked_about() {
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), Asked::new(true));
+    let authorizer = at(&network, &person, AuthorizerSettings::default());
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let challenge = authorizer.probe(&start).await.unwrap();
+    let token = authorizer.obtain(&start, &challenge, None).await.unwrap();
+    authorizer.obtain(&start, &challenge, Some(&token)).await.unwrap();
+    assert_eq!(person.questions(), 1);
+    let more = challenge.with_scopes(&Scopes::parse("api://11112222-bbbb-3333-cccc-4444dddd5555/admin").unwrap());
+    authorizer.obtain(&start, &more, Some(&token)).await.unwrap();
+    assert_eq!(person.questions(), 2);
+    let graph = challenge.with_scopes(&Scopes::parse("https://graph.microsoft.com/.default").unwrap());
+    let error = authorizer.obtain(&start, &graph, Some(&token)).await.unwrap_err();
+    assert_eq!(error.code(), "client.other_api");
+}
+
+/// H3: a client for a sign-in without `resource` is used for its start URL only.
+#[tokio::test]
+async fn clients_are_bound_to_the_start_url() {
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), Asked::new(true));
+    let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
+    for expected in [1, 1] {
+        signed_in(&network, &person, settings.clone()).await.unwrap();
+        assert_eq!(person.clients.lock().unwrap().len(), expected);
+    }
+    let other = StartUrl::parse(&format!("{RESOURCE}?other")).unwrap();
+    // Whether the other resource is served does not matter: the store has no client for it.
+    let issuer = Issuer::parse(ENTRA).unwrap();
+    let store = &settings.store;
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let read = |only_for: Option<Url>| {
+        let issuer = issuer.clone();
+        async move { store.lock_client_by_hand(&issuer, only_for.as_ref()).await.unwrap().read(&issuer).unwrap() }
+    };
+    assert!(read(Some(start.url().clone())).await.is_some());
+    assert!(read(Some(other.url().clone())).await.is_none());
+    assert!(read(None).await.is_none());
+}
+
+/// I1, G7: on request, `resource` is omitted and PKCE assumed at any server, and its registration is for this URL only.
+#[tokio::test]
+async fn it_works_on_request() {
+    let network =
+        but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
+    let person = ScriptedUser::consents();
+    let mut settings = AuthorizerSettings::default();
+    settings.provider.omit_resource = true;
+    settings.provider.assume_pkce = true;
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let outcome = authorizer(&network, &person, settings.clone()).authorize(&start).await;
+    assert_eq!(outcome.unwrap_err().code(), "client.unbound_token");
+    settings.provider.accept_unbound_token = true;
+    let token = authorizer(&network, &person, settings).authorize(&start).await.unwrap();
+    assert!(token.is_unbound());
+    assert!(!query(&person.last_visit()).contains_key("resource"));
+    assert!(!form(&network.to(TOKEN_URL)[0]).contains_key("resource"));
+}
+
+/// I1, I8: the device flow omits `resource` as the browser flow does, asks the person first, has a client of its own URL, and
+/// rejects scopes and tokens of other APIs.
+#[tokio::test(start_paused = true)]
+async fn the_device_flow_is_checked_too() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let by_device = |network: &Arc<FetchFn>, person: &Arc<Asked>, settings: AuthorizerSettings| {
+        Authorizer::device(network.clone(), person.clone(), clock(), settings)
+    };
+    let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
+    let (network, person) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), Asked::new(true));
+    let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
+    settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
+    let token = by_device(&network, &person, settings.clone()).authorize(&start).await.unwrap();
+    assert!(token.is_unbound());
+    let asked = form(&network.to(&device_url)[0]);
+    assert!(!asked.contains_key("resource"), "{asked:?}");
+    assert_eq!((asked["scope"].as_str(), asked["audience"].as_str()), (&*format!("{OWN_SCOPE} offline_access"), "own"));
+    assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
+    assert_eq!((person.questions(), person.recognized.lock().unwrap().len()), (1, 1));
+    let issuer = Issuer::parse(ENTRA).unwrap();
+    for (only_for, is_kept) in [(Some(start.url()), true), (None, false)] {
+        let entry = settings.store.lock_client_by_hand(&issuer, only_for).await.unwrap();
+        assert_eq!(entry.read(&issuer).unwrap().is_some(), is_kept);
+    }
+
+    for (accepts, scope, audience, expected, requests) in [
+        (false, OWN_SCOPE, "11112222", "client.unbound_token", 0),
+        (true, "User.Read", "11112222", "client.other_api", 0),
+        (true, OWN_SCOPE, "https://graph.microsoft.com", "client.other_api", 1),
+    ] {
+        let (network, person) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), Asked::new(accepts));
+        let outcome = by_device(&network, &person, AuthorizerSettings::default()).authorize(&start).await;
+        assert_eq!(outcome.unwrap_err().code(), expected);
+        assert_eq!(network.to(&device_url).len(), requests, "{expected}");
+    }
+}
+
+/// G4: a device authorization endpoint of a provider at another issuer makes the token an unbound one.
+#[tokio::test]
+async fn borrowed_device_endpoints_are_recognized() {
+    let network = but_metadata(|document| {
+        document["device_authorization_endpoint"] = "https://login.microsoftonline.com/common/oauth2/devicecode".into();
+    });
+    let person = ScriptedUser::consents();
+    let authorizer = Authorizer::device(network.clone(), person, clock(), AuthorizerSettings::default());
+    let error = authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap_err();
+    assert!(["client.unbound_token", "client.other_api"].contains(&error.code()), "{error}");
+    assert!(network.to(REGISTRATION_URL).is_empty());
+}

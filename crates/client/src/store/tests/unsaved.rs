@@ -1,0 +1,63 @@
+//! Entries that cannot be written.
+
+use super::*;
+
+/// I5: what the file system does not take is kept in memory, and written when there is space again. Another store on the
+/// directory does not see it before.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_written_is_kept_and_written_later() {
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
+    let other = CredentialStore::in_directory(scratch.path());
+    write(&store, &token("old")).await;
+    store.refuse_writes(Some(std::io::ErrorKind::StorageFull));
+    assert_eq!(store.check_writable().await.unwrap_err().code(), "store.not_writable");
+    write(&store, &token("new")).await;
+    assert_eq!(read(&store, RESOURCE).unwrap(), ["new"]);
+    assert_eq!(read(&other, RESOURCE).unwrap(), ["old"]);
+    let failure = store.write_failure().unwrap().to_string();
+    assert!(failure.contains("no storage space") && failure.contains("--store"), "{failure}");
+
+    store.refuse_writes(None);
+    store.save_unsaved().await;
+    assert_eq!(read(&other, RESOURCE).unwrap(), ["old"], "it is not tried at every request");
+    tokio::time::advance(std::time::Duration::from_secs(31)).await;
+    store.save_unsaved().await;
+    assert_eq!(read(&other, RESOURCE).unwrap(), ["new"]);
+    assert_eq!(store.write_failure(), None);
+    store.check_writable().await.unwrap();
+    assert!(fs::read_dir(scratch.path()).unwrap().all(|file| file.unwrap().path().extension().unwrap() != "tmp"));
+}
+
+/// I5: a newer token of another process is not replaced by one that could not be written.
+#[tokio::test(start_paused = true)]
+async fn a_newer_token_is_not_replaced() {
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
+    store.refuse_writes(Some(std::io::ErrorKind::StorageFull));
+    write(&store, &token("unsaved")).await;
+    let mut parts = token("newer").parts().clone();
+    parts.obtained = UnixTime::from_secs(50);
+    write(&CredentialStore::in_directory(scratch.path()), &ResourceToken::from_parts(parts)).await;
+    store.refuse_writes(None);
+    tokio::time::advance(std::time::Duration::from_secs(31)).await;
+    store.save_unsaved().await;
+    assert_eq!(read(&store, RESOURCE).unwrap(), ["newer"]);
+}
+
+/// I5, I7: a directory that cannot be made does not stop a sign-in: locks and entries are this process's own.
+#[tokio::test]
+async fn a_directory_that_cannot_be_made() {
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
+    write(&store, &token("hush")).await;
+    // Not even root makes a directory there.
+    let store = CredentialStore::in_directory("/proc/portcullis/store");
+    assert_eq!(store.check_writable().await.unwrap_err().code(), "store.not_writable");
+    write(&store, &token("hush")).await;
+    assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"]);
+    let entry = store.lock_token(&token("hush")).await.unwrap();
+    entry.check_writable().unwrap();
+    entry.remove().unwrap();
+    assert!(read(&store, RESOURCE).unwrap().is_empty());
+}

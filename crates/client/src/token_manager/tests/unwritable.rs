@@ -1,0 +1,82 @@
+//! A store that cannot be written.
+
+use std::io::ErrorKind;
+
+use portcullis_metadata::UnixTime;
+
+use super::*;
+
+/// I5: a refresh token is not spent while its successor cannot be written down. A token that lives is used until its end;
+/// then the error names the store, and nobody is asked to sign in.
+#[tokio::test]
+async fn a_refresh_token_is_not_spent_in_vain() {
+    let scene = Scene::new();
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
+    let token_manager = scene.token_manager(store.clone());
+    token_manager.sign_in().await.unwrap();
+    store.refuse_writes(Some(ErrorKind::StorageFull));
+    scene.clock.set_unix(UnixTime::from_secs(1_250));
+    assert_eq!(text(&token_manager).await.as_deref(), Some("t1"));
+    scene.clock.set_unix(UnixTime::from_secs(1_400));
+    let error = token_manager.token().await.unwrap_err();
+    assert_eq!(error.code(), "store.not_writable");
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((1, 0), 1));
+
+    store.refuse_writes(None);
+    assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
+    let other = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    assert_eq!(text(&other).await.as_deref(), Some("t2"));
+    assert_eq!((scene.server.counts(), scene.person.visits()), ((2, 1), 1));
+}
+
+/// I5: a token whose file cannot be written after all is used, and refreshed, from memory.
+#[tokio::test]
+async fn a_token_that_cannot_be_written_is_used_from_memory() {
+    let scene = Scene::new();
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
+    // The disk is full from the moment at which the server is asked for the second token.
+    let (server, full) = (scene.server.clone(), store.clone());
+    let network = FetchFn::new(move |request| match request.url.as_str() {
+        TOKEN_URL => {
+            let is_refresh = form(request)["grant_type"] == "refresh_token";
+            full.refuse_writes(is_refresh.then_some(ErrorKind::StorageFull));
+            Some(server.token(request))
+        }
+        _ => well_behaved(request),
+    });
+    let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
+    let authorizer = Authorizer::new(network, scene.person.clone(), scene.clock.clone(), settings);
+    let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
+    token_manager.sign_in().await.unwrap();
+    for (now, token, counts) in [(1_400, "t2", (2, 1)), (1_450, "t2", (2, 1)), (1_900, "t3", (3, 2))] {
+        scene.clock.set_unix(UnixTime::from_secs(now));
+        assert_eq!(text(&token_manager).await.as_deref(), Some(token), "{now}");
+        assert_eq!(scene.server.counts(), counts, "{now}");
+    }
+    assert_eq!(scene.person.visits(), 1);
+    assert_eq!(store.write_failure().unwrap().code(), "store.not_writable");
+
+    // What the last process could not write is written before the next one needs it.
+    store.refuse_writes(None);
+    scene.clock.set_unix(UnixTime::from_secs(2_400));
+    let before = scene.server.counts();
+    assert_eq!(text(&scene.token_manager(store)).await.as_deref(), Some("t4"));
+    assert_eq!(scene.server.counts(), (before.0 + 1, before.1 + 1));
+    let other = scene.token_manager(CredentialStore::in_directory(scratch.path()));
+    assert_eq!(text(&other).await.as_deref(), Some("t4"));
+}
+
+/// I5, I7: where nothing can ever be written, a sign-in lasts as long as the process.
+#[tokio::test]
+async fn a_sign_in_without_a_writable_store() {
+    let scene = Scene::new();
+    let token_manager = scene.token_manager(CredentialStore::in_directory("/proc/portcullis/store"));
+    token_manager.sign_in().await.unwrap();
+    for (now, token) in [(1_000, "t1"), (1_400, "t2"), (1_800, "t3")] {
+        scene.clock.set_unix(UnixTime::from_secs(now));
+        assert_eq!(text(&token_manager).await.as_deref(), Some(token), "{now}");
+    }
+    assert_eq!(scene.person.visits(), 1);
+}

@@ -1,0 +1,37 @@
+//! Every option of the client commands and of the development server is in the guide.
+
+use clap::CommandFactory as _;
+
+use super::Cli;
+
+const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
+const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
+const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remote.md");
+
+/// Whether the page names the option, and not only one whose name begins with it.
+fn names(page: &str, option: &str) -> bool {
+    let continues = |rest: &str| rest.starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric());
+    page.match_indices(option).any(|(at, _)| page.get(at + option.len()..).is_some_and(|rest| !continues(rest)))
+}
+
+#[test]
+fn the_guide_names_every_option() {
+    let mut cli = Cli::command();
+    cli.build();
+    for (command, pages) in [
+        ("connect", &[CONNECT][..]),
+        ("login", &[CONNECT]),
+        ("logout", &[CONNECT]),
+        ("token", &[CONNECT]),
+        ("call", &[CONNECT]),
+        ("idp", &[DEVELOPMENT_SERVER]),
+        ("import-mcp-remote", &[CONNECT, MIGRATION]),
+    ] {
+        let command = cli.find_subcommand(command).unwrap();
+        for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
+            let option = format!("--{option}");
+            let is_named = ["--help", "--version"].contains(&&*option) || pages.iter().any(|page| names(page, &option));
+            assert!(is_named, "{} {option}", command.get_name());
+        }
+    }
+}

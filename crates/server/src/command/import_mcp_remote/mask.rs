@@ -1,0 +1,122 @@
+//! What a person is shown of arguments: everything that may be a secret is hidden.
+
+use url::Url;
+
+use super::launcher::is_start;
+use crate::command::mcp_remote::arguments::header;
+
+pub(super) const HIDDEN: &str = "…";
+
+/// The options whose values are shown.
+const PUBLIC: [&str; 22] = [
+    "--auth-timeout",
+    "--body-timeout",
+    "--ca-file",
+    "--callback-host",
+    "--callback-path",
+    "--callback-port",
+    "--client-id",
+    "--client-secret-file",
+    "--connect-timeout",
+    "--header-file",
+    "--headers-timeout",
+    "--host",
+    "--ignore-tool",
+    "--package",
+    "--ping-interval",
+    "--protocol",
+    "--scope",
+    "--store",
+    "--timeout",
+    "--token-auth-method",
+    "--transport",
+    "-p",
+];
+
+/// The arguments as they are shown, one for each.
+pub(super) fn shown_arguments(arguments: &[&str]) -> Vec<String> {
+    let mut previous = "";
+    let mut shown = Vec::with_capacity(arguments.len());
+    for &argument in arguments {
+        shown.push(shown_argument(previous, argument));
+        previous = argument;
+    }
+    shown
+}
+
+fn shown_argument(option: &str, text: &str) -> String {
+    match option {
+        "--header" | "-H" => {
+            return header(text).map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}: {HIDDEN}"));
+        }
+        "--authorize-param" => {
+            return text.split_once('=').map_or_else(|| HIDDEN.to_owned(), |(key, _)| format!("{key}={HIDDEN}"));
+        }
+        "--static-oauth-client-info" | "--static-oauth-client-metadata" if text.starts_with('@') => {
+            return text.to_owned();
+        }
+        "--static-oauth-client-info" | "--static-oauth-client-metadata" => return HIDDEN.to_owned(),
+        _ if PUBLIC.contains(&option) => return text.to_owned(),
+        _ => {}
+    }
+    let is_short_number = text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_start(text) || ["connect", "mcp-remote"].contains(&text) || is_short_number {
+        return text.to_owned();
+    }
+    if text.starts_with('-') {
+        return text.split_once('=').map_or_else(|| text.to_owned(), |(name, _)| format!("{name}={HIDDEN}"));
+    }
+    match Url::parse(text) {
+        Ok(url) if ["http", "https"].contains(&url.scheme()) => shown_url(url),
+        _ => HIDDEN.to_owned(),
+    }
+}
+
+/// A URL without the parts that may have a secret.
+fn shown_url(mut url: Url) -> String {
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if has_user && (url.set_username("").is_err() || url.set_password(None).is_err()) {
+        return HIDDEN.to_owned();
+    }
+    if url.query().is_some() {
+        url.set_query(Some(HIDDEN));
+    }
+    url.set_fragment(None);
+    url.to_string().replace("%E2%80%A6", HIDDEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J2: no value that may be a secret is shown.
+    #[test]
+    fn secrets_are_hidden() {
+        let arguments = [
+            "-y",
+            "mcp-remote@latest",
+            "https://me:secret@a.example/mcp?key=secret",
+            "9696",
+            "--header",
+            "A: secret",
+            "--header",
+            "secret",
+            "--authorize-param",
+            "k=secret",
+            "--static-oauth-client-info",
+            "{\"secret\"}",
+            "--static-oauth-client-info",
+            "@/a.json",
+            "--transport",
+            "http-only",
+            "--token=secret",
+            "secret",
+            "--debug",
+        ];
+        let shown = shown_arguments(&arguments);
+        assert_eq!(shown.len(), arguments.len());
+        let expected = "-y mcp-remote@latest https://a.example/mcp?… 9696 --header A: … --header … --authorize-param k=… \
+                        --static-oauth-client-info … --static-oauth-client-info @/a.json --transport http-only --token=… … --debug";
+        assert_eq!(shown.join(" "), expected);
+    }
+}

@@ -1,0 +1,174 @@
+//! The tokens that mcp-remote stored: found by the identifier of a sign-in, and moved to this program's store.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, ensure};
+use portcullis_client::{CredentialStore, ImportedToken, StartUrl};
+use portcullis_metadata::{
+    AccessToken, ClientRegistrationResponse, Clock as _, Issuer, ResourceUri, Scopes, Secret, SystemClock, UnixTime,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use url::Url;
+
+use super::{
+    file::{ConfigFile, sync_directory},
+    rewrite::Migration,
+};
+use crate::command::mcp_remote::session::resource;
+
+/// The folder of the storage format that mcp-remote 0.15.1 uses.
+const FOLDER: &str = "mcp-remote-v1";
+
+/// A stored token that can be moved.
+pub(super) struct StoredToken {
+    /// The file as mcp-remote knows it.
+    path: PathBuf,
+    /// The file while it is being moved: mcp-remote does not find it, and the next run continues with it.
+    claimed: PathBuf,
+    client: Option<PathBuf>,
+    store: PathBuf,
+    token: ImportedToken,
+}
+
+/// The members that are used.
+#[derive(Deserialize)]
+struct Tokens {
+    access_token: String,
+    token_type: String,
+    refresh_token: Option<String>,
+    /// Milliseconds since the epoch.
+    expires_at: Option<f64>,
+    scope: Option<String>,
+    requested_scope: Option<String>,
+    issuer: Option<String>,
+}
+
+impl StoredToken {
+    /// Finds the token of a server; none if mcp-remote stored none, or one that has expired.
+    ///
+    /// # Errors
+    /// Says why a token is not taken over.
+    pub(super) fn find(migration: &Migration) -> anyhow::Result<Option<Self>> {
+        let Some(directory) = directory(migration) else { return Ok(None) };
+        let file = |name: &str| directory.join(format!("{}_{name}", migration.session.as_str()));
+        let (path, claimed) = (file("tokens.json"), file("tokens.json.moving"));
+        // A new sign-in by mcp-remote replaces what an interrupted run has left.
+        let Some(tokens) = read(&path)?.map_or_else(|| read(&claimed), |text| Ok(Some(text)))? else { return Ok(None) };
+        let tokens: Tokens = serde_json::from_str(&tokens.text).ok().context("the file of its token is invalid")?;
+        ensure!(
+            !migration.arguments.has("--use-id-token") && tokens.token_type.eq_ignore_ascii_case("bearer"),
+            "it is not a bearer access token"
+        );
+        let issuer = tokens.issuer.context("the file of its token does not name the issuer")?;
+        let issuer = Issuer::parse(&issuer).ok().context("the issuer in the file of its token is not valid")?;
+        let store = migration.store.clone().context("there is no store; name one with --store")?;
+        let (client_id, registration) = match &migration.client_id {
+            Some(client_id) => (client_id.clone(), None),
+            None => registered(&file("client_info.json"), &issuer)?,
+        };
+        let start = StartUrl::parse(migration.arguments.url())?;
+        let resource = resource(&migration.arguments).unwrap_or(start.url().as_str());
+        let resource = ResourceUri::parse(resource).ok().context("its resource is not valid")?;
+        ensure!(resource.url().origin() == start.url().origin(), "its token is for a resource of another origin");
+        let mut token =
+            ImportedToken::new(start, resource, issuer, client_id, AccessToken::new(tokens.access_token.as_str()));
+        let now = SystemClock::new().now();
+        token.refresh_token = tokens.refresh_token.filter(|token| !token.is_empty()).map(Secret::new);
+        token.requested = scopes(tokens.requested_scope.as_deref()).unwrap_or_else(Scopes::empty);
+        token.granted = scopes(tokens.scope.as_deref());
+        token.obtained = now;
+        token.expires = tokens.expires_at.and_then(milliseconds);
+        if tokens.access_token.is_empty()
+            || (token.refresh_token.is_none() && token.expires.is_some_and(|it| it <= now))
+        {
+            return Ok(None);
+        }
+        let client = registration.is_some().then(|| file("client_info.json"));
+        token.registration = registration;
+        Ok(Some(Self { path, claimed, client, store, token }))
+    }
+
+    /// The authorization server that issued it.
+    pub(super) fn issuer(&self) -> &Issuer {
+        &self.token.issuer
+    }
+
+    /// The store that it moves to.
+    pub(super) fn store(&self) -> &Path {
+        &self.store
+    }
+
+    /// Moves the token. mcp-remote has none afterwards, since two programs with one rotating refresh token would end each
+    /// other's sign-in. Returns whether the token was moved: a token that the store already has stays.
+    ///
+    /// # Errors
+    /// Fails when a file cannot be written. mcp-remote then still has the token.
+    pub(super) async fn take(self) -> anyhow::Result<bool> {
+        let start = self.token.start.clone();
+        let store = CredentialStore::in_directory(&self.store);
+        if !store.tokens(&start)?.is_empty() {
+            return Ok(false);
+        }
+        let is_claimed_now = self.path.exists();
+        if is_claimed_now {
+            fs::rename(&self.path, &self.claimed)
+                .with_context(|| format!("{} cannot be moved", self.path.display()))?;
+            sync_directory(&self.path)?;
+        }
+        let imported = store.import(self.token).await;
+        if !matches!(imported, Ok(true)) && is_claimed_now {
+            fs::rename(&self.claimed, &self.path)
+                .with_context(|| format!("{} cannot be restored", self.path.display()))?;
+        }
+        if !imported? {
+            return Ok(false);
+        }
+        let remove = |path: &Path| {
+            fs::remove_file(path).with_context(|| format!("{} cannot be removed; remove it", path.display()))
+        };
+        remove(&self.claimed)?;
+        self.client.as_deref().map_or(Ok(()), remove)?;
+        Ok(true)
+    }
+}
+
+/// The client that registered itself, and its redirect URI.
+type Registration = (String, Option<(Url, ClientRegistrationResponse)>);
+
+fn registered(path: &Path, issuer: &Issuer) -> anyhow::Result<Registration> {
+    let file = read(path)?.context("its client is not stored")?;
+    let value: Value = serde_json::from_str(&file.text).ok().context("the file of its client is invalid")?;
+    let named = value.get("issuer").and_then(Value::as_str);
+    ensure!(named == Some(issuer.as_str()), "the file of its client does not name the issuer of the token");
+    let redirect = value.get("redirect_uris").and_then(|uris| uris.get(0)).and_then(Value::as_str);
+    let redirect = redirect.and_then(|uri| Url::parse(uri).ok()).context("its client has no redirect URI")?;
+    let response =
+        ClientRegistrationResponse::parse(file.text.as_bytes()).ok().context("the file of its client is invalid")?;
+    Ok((response.client_id.clone(), Some((redirect, response))))
+}
+
+/// Reads a file that nobody else can have changed. Errors do not repeat it.
+fn read(path: &Path) -> anyhow::Result<Option<ConfigFile>> {
+    let Some(file) = ConfigFile::read(path).with_context(|| path.display().to_string())? else { return Ok(None) };
+    ensure!(!file.is_writable_by_others(), "{}: others can write it", path.display());
+    Ok(Some(file))
+}
+
+fn directory(migration: &Migration) -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = migration.mcp_remote_directory.clone().or_else(|| variable("MCP_REMOTE_CONFIG_DIR"));
+    base.or_else(|| variable("HOME").map(|home| home.join(".mcp-auth"))).map(|base| base.join(FOLDER))
+}
+
+fn scopes(text: Option<&str>) -> Option<Scopes> {
+    text.and_then(|text| Scopes::parse(text).ok())
+}
+
+fn milliseconds(value: f64) -> Option<UnixTime> {
+    let whole = value.trunc().to_string().parse().ok()?;
+    Some(UnixTime::from_millis(whole))
+}

@@ -1,0 +1,99 @@
+//! ID tokens, and tokens of other applications, at a resource whose issuer writes its own name for it into `aud`.
+
+use portcullis_scenarios::{Deployment, Portcullis, Scratch};
+use portcullis_testkit::TokenBuilder;
+use serde_json::json;
+
+const APPLICATION: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
+
+/// A token with the members that Microsoft Entra ID writes into ID tokens and access tokens of version 2.0 alike.
+fn entra_token(deployment: &Deployment) -> TokenBuilder {
+    let token = deployment.test_issuer.token().audience(APPLICATION).without("client_id").without("azp");
+    token
+        .claim("tid", "aaaabbbb-0000-cccc-1111-dddd2222eeee")
+        .claim("oid", "o")
+        .claim("ver", "2.0")
+        .claim("name", "Alice")
+}
+
+/// C6, C4: an ID token with the same `aud` is refused, also where its roles count as scopes.
+#[tokio::test]
+async fn an_id_token_is_refused() {
+    let lines = format!("audiences = [\"{APPLICATION}\"]\nscope_claims = [\"roles\"]");
+    let deployment = Deployment::builder().issuer(lines).start().await;
+    let token = || entra_token(&deployment);
+    let roles = || token().claim("roles", json!(["mcp:tools"]));
+    deployment.assert_accepted("scp", &token().claim("scp", "mcp:tools").sign()).await;
+    deployment.assert_accepted("azp and roles", &roles().claim("azp", "client").sign()).await;
+    deployment.assert_accepted("appid and roles", &roles().claim("appid", "client").sign()).await;
+    deployment.assert_accepted("the resource URL", &deployment.good_token()).await;
+
+    let code = "token.not_an_access_token";
+    deployment
+        .assert_refused([
+            ("an ID token", token().claim("nonce", "n").claim("preferred_username", "alice@contoso.com").sign(), code),
+            ("an ID token with roles", roles().claim("nonce", "n").sign(), code),
+            ("an ID token with an empty scp", roles().claim("scp", "").sign(), code),
+            ("an ID token with an empty azp", roles().claim("azp", "").sign(), code),
+        ])
+        .await;
+}
+
+/// C6: only the configured name counts, and only whole.
+#[tokio::test]
+async fn other_applications_are_refused() {
+    let lines = format!("audiences = [\"{APPLICATION}\", \"api://contoso/mcp\"]");
+    let deployment = Deployment::builder().issuer(lines).start().await;
+    let with = |audience: &str| deployment.token().audience(audience).claim("azp", "client").sign();
+    deployment.assert_accepted("another case", &with(&APPLICATION.to_uppercase())).await;
+    deployment.assert_accepted("the URI", &with("api://contoso/mcp")).await;
+    let others = [
+        "00000003-0000-0000-c000-000000000000",
+        "https://graph.microsoft.com",
+        "api://11112222-bbbb-3333-cccc-4444dddd5555",
+        "api://contoso",
+        "api://contoso/mcp/",
+        "api://contoso/MCP",
+        "11112222-bbbb-3333-cccc-4444dddd5555/",
+        "11112222bbbb3333cccc4444dddd5555",
+    ];
+    deployment.assert_refused(others.map(|audience| (audience, with(audience), "token.audience_mismatch"))).await;
+}
+
+/// C6: such a name needs required scopes and a single resource, and no other word is a name.
+#[tokio::test]
+async fn unsafe_configurations_are_refused() {
+    let configuration = |audience: &str, resource: &str| {
+        format!(
+            r#"
+            base_url = "https://mcp.example.com"
+            [[issuer]]
+            issuer = "https://auth.example.com"
+            audiences = ["{audience}"]
+            [[resource]]
+            endpoint = "/mcp"
+            upstream = "demo"
+            {resource}
+            "#
+        )
+    };
+    let scoped = "required_scopes = [\"tools\"]";
+    let second = format!("{scoped}\n[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{scoped}");
+    for (audience, resource, named) in [
+        (APPLICATION, "", "required_scopes is empty"),
+        ("api://contoso/mcp", "", "required_scopes is empty"),
+        (APPLICATION, second.as_str(), "would count for all of them"),
+        ("api", scoped, "audiences has \"api\""),
+        ("api://", scoped, "audiences has \"api://\""),
+        ("urn:contoso:mcp", scoped, "audiences has \"urn:contoso:mcp\""),
+    ] {
+        let file = Scratch::file("portcullis.toml", &configuration(audience, resource));
+        let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+        assert_eq!(checked.code, Some(1), "{audience}: {checked:?}");
+        assert!(checked.stderr.contains(named), "{audience}: {checked:?}");
+    }
+    let file = Scratch::file("portcullis.toml", &configuration(APPLICATION, scoped));
+    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.contains("warning: issuer[0].audiences has"), "{checked:?}");
+}

@@ -1,0 +1,103 @@
+//! Hostile servers that use a sign-in without `resource` to get tokens for other APIs.
+
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch};
+use serde_json::json;
+
+const PATH: &str = "/mcp";
+
+/// A server that wants `scope`, and whose authorization server's metadata has these members changed.
+async fn server(scope: &'static str, changes: serde_json::Value) -> Peer {
+    Peer::start(move |request| {
+        if request.is_for_resource_metadata(PATH) {
+            let mut document = request.resource_metadata(&format!("{}{PATH}", request.base));
+            document["scopes_supported"] = json!(scope.split(' ').collect::<Vec<_>>());
+            return Some(request.json(document));
+        }
+        if request.is_for_server_metadata() {
+            let mut document = request.server_metadata();
+            for (name, value) in changes.as_object().into_iter().flatten() {
+                document[name] = value.clone();
+            }
+            return Some(request.json(document));
+        }
+        None
+    })
+    .await
+}
+
+async fn login(peer: &Peer, store: &Scratch, more: &[&str]) -> Finished {
+    let url = peer.url(PATH);
+    Portcullis::run(&[&["login", &url, "--auto-consent", "--store", store.as_str()][..], more].concat()).await
+}
+
+/// I1: a server that names the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, obtains nothing: no client
+/// is registered, and nobody is sent anywhere.
+#[tokio::test]
+async fn scopes_of_other_apis() {
+    let entra = "https://login.microsoftonline.com/common/oauth2/v2.0/authorize";
+    let google = "https://accounts.google.com/o/oauth2/v2/auth";
+    for (scope, endpoint) in [
+        ("https://graph.microsoft.com/.default", entra),
+        ("User.Read", entra),
+        ("00000003-0000-0000-c000-000000000000/Mail.ReadWrite", entra),
+        ("https://www.googleapis.com/auth/drive", google),
+    ] {
+        let (peer, store) =
+            (server(scope, json!({ "authorization_endpoint": endpoint })).await, Scratch::path_for("store"));
+        let refused = login(&peer, &store, &["--accept-unbound-token"]).await;
+        assert_eq!(refused.code, Some(1), "{scope}: {refused:?}");
+        assert!(refused.stderr.contains("it could use the token there in your name"), "{scope}: {refused:?}");
+        assert!(peer.requests("/register").is_empty() && peer.requests("/token").is_empty(), "{scope}");
+    }
+}
+
+/// I1: with `--no-resource`, scopes of known other APIs are refused at every server, and any other sign-in needs a yes.
+#[tokio::test]
+async fn a_sign_in_without_resource() {
+    let store = Scratch::path_for("store");
+    let graph = server("https://graph.microsoft.com/User.Read", json!({})).await;
+    let refused = login(&graph, &store, &["--no-resource", "--accept-unbound-token"]).await;
+    assert!(refused.code == Some(1) && refused.stderr.contains("Microsoft Graph"), "{refused:?}");
+    assert!(graph.requests("/register").is_empty() && graph.requests("/token").is_empty());
+
+    let own = server("mcp:tools", json!({})).await;
+    let refused = login(&own, &store, &["--no-resource"]).await;
+    assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
+    assert!(refused.stderr.contains("--accept-unbound-token") && refused.stderr.contains("mcp:tools"), "{refused:?}");
+    assert!(own.requests("/register").is_empty() && own.requests("/token").is_empty());
+    let signed_in = login(&own, &store, &["--no-resource", "--accept-unbound-token"]).await;
+    assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
+    assert!(!own.requests("/token")[0].form().contains_key("resource"));
+    assert!(!own.requests("/authorize")[0].query.contains_key("resource"));
+}
+
+/// G7: `--assume-pkce` is for servers that list no methods, and not for those that list others.
+#[tokio::test]
+async fn pkce_is_assumed_only_without_a_list() {
+    let store = Scratch::path_for("store");
+    let plain = server("mcp:tools", json!({ "code_challenge_methods_supported": ["plain"] })).await;
+    let refused = login(&plain, &store, &["--assume-pkce"]).await;
+    assert!(refused.code == Some(1) && refused.stderr.contains("PKCE"), "{refused:?}");
+    assert!(plain.requests("/register").is_empty());
+
+    let silent = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
+    let refused = login(&silent, &store, &[]).await;
+    assert!(refused.code == Some(1) && refused.stderr.contains("--assume-pkce"), "{refused:?}");
+    assert_eq!(login(&silent, &store, &["--assume-pkce"]).await.code, Some(0));
+}
+
+/// I1, I2: parameters that decide who gets the code cannot be set.
+#[tokio::test]
+async fn reserved_parameters() {
+    let (peer, store) = (server("mcp:tools", json!({})).await, Scratch::path_for("store"));
+    for parameter in
+        ["redirect_uri=https://evil.example/", "state=x", "RESOURCE=x", "code_challenge_method=plain", "scope=x"]
+    {
+        let refused = login(&peer, &store, &["--authorize-param", parameter]).await;
+        assert_eq!(refused.code, Some(2), "{parameter}: {refused:?}");
+        assert!(refused.stderr.contains("is a parameter of the protocol"), "{parameter}: {refused:?}");
+    }
+    assert!(peer.requests(PATH).is_empty());
+    assert_eq!(login(&peer, &store, &["--authorize-param", "audience=https://api.example.com"]).await.code, Some(0));
+    assert_eq!(peer.requests("/authorize")[0].query["audience"], "https://api.example.com");
+}

@@ -1,0 +1,59 @@
+//! [`RequestTemplate`]: requests with a part that differs from request to request.
+
+use std::ops::Range;
+
+/// A request of which one part is generated from a number.
+#[derive(Clone)]
+pub(super) struct RequestTemplate {
+    request: Vec<u8>,
+    place: Range<usize>,
+    /// Generates the text at that place. All texts have the same length.
+    text: fn(u64) -> String,
+}
+
+impl RequestTemplate {
+    /// Creates a request that is always the same.
+    pub(super) fn fixed(request: Vec<u8>) -> Self {
+        Self { request, place: 0..0, text: |_| String::new() }
+    }
+
+    /// Creates a template. The text replaces the bytes of the request that start `offset` bytes after the start of
+    /// `part`.
+    pub(super) fn new(request: Vec<u8>, part: &str, offset: usize, text: fn(u64) -> String) -> Self {
+        let found = request.windows(part.len()).position(|bytes| bytes == part.as_bytes()).unwrap_or_default();
+        let start = found + offset;
+        Self { request, place: start..start + text(0).len(), text }
+    }
+
+    /// Returns the request with this number.
+    pub(super) fn number(&mut self, number: u64) -> &[u8] {
+        if !self.place.is_empty() {
+            self.request[self.place.clone()].copy_from_slice((self.text)(number).as_bytes());
+        }
+        &self.request
+    }
+
+    /// Returns the length of each request.
+    pub(super) fn len(&self) -> usize {
+        self.request.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_differ_in_one_place() {
+        let mut template =
+            RequestTemplate::new(b"GET /0000/0000".to_vec(), "/0000", 1, |number| format!("{number:04}"));
+        assert_eq!(template.number(7), b"GET /0007/0000");
+        assert_eq!(template.number(12), b"GET /0012/0000");
+        assert_eq!(template.len(), 14);
+    }
+
+    #[test]
+    fn a_fixed_request_has_no_variable_part() {
+        assert_eq!(RequestTemplate::fixed(b"POST".to_vec()).number(7), b"POST");
+    }
+}

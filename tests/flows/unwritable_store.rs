@@ -1,0 +1,80 @@
+//! A credential store that cannot be written.
+
+use std::process::Stdio;
+
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, program};
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+
+/// A server whose tokens end at once and whose refresh tokens work once.
+async fn server() -> Peer {
+    let issued = std::sync::atomic::AtomicU32::new(0);
+    Peer::start(move |request| {
+        (request.path == "/token").then(|| {
+            let number = issued.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+            request.json(json!({
+                "access_token": format!("token-{number}"), "token_type": "Bearer", "expires_in": 1,
+                "refresh_token": format!("refresh-{number}"),
+            }))
+        })
+    })
+    .await
+}
+
+/// Runs the program where no file can have content: a full disk, as far as the program can tell.
+async fn without_space(arguments: &[&str], input: &str) -> Finished {
+    let mut shell = command("sh".as_ref());
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(program()).args(arguments);
+    let mut shell = tokio::process::Command::from(shell);
+    shell.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).await.unwrap();
+    drop(stdin);
+    let ended = child.wait_with_output();
+    tokio::time::timeout(std::time::Duration::from_secs(20), ended).await.unwrap().unwrap().into()
+}
+
+/// I5: a full disk costs no sign-in: the refresh token is not spent, and works when there is space again.
+#[tokio::test]
+async fn a_full_disk_costs_no_sign_in() {
+    let (server, store) = (server().await, Scratch::path_for("store"));
+    let url = server.url("/mcp");
+    let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+
+    let full = without_space(&["token", &url, "--store", store.as_str()], "").await;
+    assert_eq!((full.code, full.stdout.as_str()), (Some(1), ""), "{full:?}");
+    assert!(full.stderr.contains("cannot write the credential file") && full.stderr.contains("--store"), "{full:?}");
+    assert_eq!((server.requests("/token").len(), server.requests("/authorize").len()), (1, 1));
+
+    let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
+    assert_eq!((token.code, token.stdout.trim()), (Some(0), "token-2"), "{token:?}");
+    assert_eq!(server.requests("/authorize").len(), 1);
+}
+
+/// I5: a login that could not be kept asks nobody, and says what helps; the bridge signs in and keeps the tokens in memory,
+/// with one warning.
+#[tokio::test]
+async fn a_sign_in_without_a_writable_store() {
+    let (server, store) = (server().await, Scratch::path_for("store"));
+    let url = server.url("/mcp");
+    // Not even root makes a directory there.
+    for (full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
+        let arguments = ["login", &url, "--auto-consent", "--store", directory];
+        let login = match full {
+            true => without_space(&arguments, "").await,
+            false => Portcullis::run(&arguments).await,
+        };
+        assert_eq!((login.code, server.requests("/authorize").len()), (Some(1), 0), "{login:?}");
+        assert!(login.stderr.contains("--store"), "{login:?}");
+    }
+    let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
+    let arguments = ["connect", &url, "--auto-consent", "--store", store.as_str()];
+    let bridged = without_space(&arguments, &input).await;
+    assert_eq!(server.requests("/authorize").len(), 1, "{bridged:?}");
+    assert!(bridged.stdout.contains("\"result\""), "{bridged:?}");
+    let warnings = bridged.stderr.matches("kept in memory").count();
+    assert_eq!(warnings, 1, "{bridged:?}");
+}
