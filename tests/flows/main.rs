@@ -9,6 +9,7 @@ mod client_revisions;
 mod connect;
 mod connect_network;
 mod cors;
+mod disconnecting;
 mod doctor;
 mod egress_proxy;
 mod http2;

@@ -7,6 +7,7 @@ mod keys;
 mod leftovers;
 mod life;
 mod limits;
+mod listening;
 mod off;
 mod reloading;
 mod reloading_often;

@@ -5,73 +5,13 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
 use portcullis_scenarios::{
-    Connection, Deployment, DeploymentBuilder, Recorded, Request, Scratch, Trickle, Upstream, audit_records, call,
-    modern_request,
+    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, call, modern_request,
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::mpsc::UnboundedSender,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep};
 
 const EXACT: &str = "leeway = \"0s\"";
-
-/// What the upstream writes to the streams that it was asked for, in their order.
-#[derive(Clone, Default)]
-struct Streams(Arc<Mutex<Vec<UnboundedSender<bytes::Bytes>>>>);
-
-impl Streams {
-    /// An upstream that answers GET and `tools/call` with a stream.
-    async fn upstream(&self) -> Upstream {
-        let streams = self.clone();
-        Upstream::scripted(move |request: &Recorded| {
-            if request.method != Method::GET && request.message_method().as_deref() != Some("tools/call") {
-                return None;
-            }
-            let (sender, body) = Trickle::new();
-            streams.0.lock().unwrap().push(sender);
-            Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
-        })
-        .await
-    }
-}
-
-/// A stream that a client listens to.
-struct Open {
-    connection: Connection,
-    events: UnboundedSender<bytes::Bytes>,
-}
-
-impl Open {
-    async fn of(deployment: &Deployment, streams: &Streams, request: Request) -> Self {
-        let mut connection = Connection::open(deployment.portcullis.address()).await;
-        connection.write(&request.to_bytes()).await;
-        let head = connection.head().await.unwrap();
-        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")), "{head:?}");
-        let events = streams.0.lock().unwrap().pop().unwrap();
-        let mut open = Self { connection, events };
-        open.assert_open().await;
-        open
-    }
-
-    /// Has a piece sent, and reads it.
-    async fn pass(&mut self, piece: &'static str) {
-        self.events.send(piece.into()).unwrap();
-        assert_eq!(self.connection.chunk().await.as_deref(), Some(piece.as_bytes()));
-    }
-
-    async fn assert_open(&mut self) {
-        self.pass("data: open\n\n").await;
-    }
-
-    /// Waits for the end of the stream, which comes without anything before it, and then for the end of the upstream's.
-    async fn ended(&mut self) {
-        assert_eq!(self.connection.chunk().await, None);
-        timeout(Duration::from_secs(10), self.events.closed()).await.unwrap();
-    }
-}
 
 fn get(token: &str, session: &str) -> Request {
     Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
@@ -92,7 +32,7 @@ async fn ended_as(deployment: &Deployment, code: &str) -> Value {
 /// audit trail say why.
 #[tokio::test]
 async fn with_an_expiring_token() {
-    let (streams, trail) = (Streams::default(), Scratch::path_for("audit.jsonl"));
+    let (streams, trail) = (EventStreams::default(), Scratch::path_for("audit.jsonl"));
     let deployment = Deployment::builder()
         .issuer(EXACT)
         .upstream(streams.upstream().await)
@@ -101,8 +41,8 @@ async fn with_an_expiring_token() {
         .await;
     let token = deployment.token().expires_in(5).sign();
     let session = deployment.open_session(&token).await;
-    let mut idle = Open::of(&deployment, &streams, get(&token, &session)).await;
-    let mut busy = Open::of(&deployment, &streams, get(&token, &session)).await;
+    let mut idle = streams.open(&deployment, get(&token, &session)).await;
+    let mut busy = streams.open(&deployment, get(&token, &session)).await;
     busy.pass("id: 7\r\ndata: {\"begun\"").await;
     idle.ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
@@ -127,15 +67,15 @@ async fn with_an_expiring_token() {
 /// with fewer scopes nor anybody else's keeps them open.
 #[tokio::test]
 async fn with_newer_tokens() {
-    let streams = Streams::default();
+    let streams = EventStreams::default();
     let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
     let short = |scope: &str| deployment.token().scope(scope).expires_in(6).sign();
     let (narrow, wide) = (short("mcp:tools"), short("mcp:tools mcp:admin"));
     let session = deployment.open_session(&narrow).await;
-    let mut kept = Open::of(&deployment, &streams, get(&narrow, &session)).await;
-    let mut too_wide = Open::of(&deployment, &streams, get(&wide, &session)).await;
+    let mut kept = streams.open(&deployment, get(&narrow, &session)).await;
+    let mut too_wide = streams.open(&deployment, get(&wide, &session)).await;
     let theirs = deployment.open_session(&narrow).await;
-    let mut not_used = Open::of(&deployment, &streams, get(&narrow, &theirs)).await;
+    let mut not_used = streams.open(&deployment, get(&narrow, &theirs)).await;
 
     assert_eq!(echo(&deployment, &deployment.token().expires_in(60).sign(), &session).await, 200);
     let mallory = deployment.token().subject("mallory").expires_in(60).sign();
@@ -150,12 +90,12 @@ async fn with_newer_tokens() {
 /// L3: the answer to a modern request ends with its own token. Other tokens of the same owner do not extend it.
 #[tokio::test]
 async fn without_a_session() {
-    let streams = Streams::default();
+    let streams = EventStreams::default();
     let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
     let request =
         || modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": "slow" })).header("Mcp-Name", "slow");
-    let mut short = Open::of(&deployment, &streams, request().bearer(&deployment.token().expires_in(5).sign())).await;
-    let mut long = Open::of(&deployment, &streams, request().bearer(&deployment.token().expires_in(60).sign())).await;
+    let mut short = streams.open(&deployment, request().bearer(&deployment.token().expires_in(5).sign())).await;
+    let mut long = streams.open(&deployment, request().bearer(&deployment.token().expires_in(60).sign())).await;
     short.ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
     assert_eq!(line.get("session"), None, "{line}");
@@ -206,13 +146,13 @@ fn active() -> Value {
 /// them, and the next request with it is refused.
 #[tokio::test]
 async fn with_a_revoked_token() {
-    let (asked, streams) = (Asked::start().await, Streams::default());
+    let (asked, streams) = (Asked::start().await, EventStreams::default());
     let deployment = asked.deployment(1).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut open = Vec::new();
     for _ in 0..4 {
-        open.push(Open::of(&deployment, &streams, get(&token, &session)).await);
+        open.push(streams.open(&deployment, get(&token, &session)).await);
     }
     let (before, started) = (asked.server.count(), Instant::now());
     sleep(Duration::from_secs(4)).await;
@@ -249,7 +189,7 @@ async fn with_an_opaque_token() {
             "stream.scopes_reduced",
         ),
     ] {
-        let (asked, streams) = (Asked::start().await, Streams::default());
+        let (asked, streams) = (Asked::start().await, EventStreams::default());
         let mut wide = active();
         wide["scope"] = json!("mcp:tools mcp:admin");
         asked.says(200, wide);
@@ -257,7 +197,7 @@ async fn with_an_opaque_token() {
             format!("[[issuer]]\nissuer = \"{}\"\n{}", asked.server.origin(), asked.settings("introspection", 1));
         let deployment = Deployment::builder().tables(table).upstream(streams.upstream().await).start().await;
         let session = deployment.open_session(TOKEN).await;
-        let mut open = Open::of(&deployment, &streams, get(TOKEN, &session)).await;
+        let mut open = streams.open(&deployment, get(TOKEN, &session)).await;
         sleep(Duration::from_millis(2500)).await;
         open.assert_open().await;
         asked.says(200, change);
@@ -270,12 +210,12 @@ async fn with_an_opaque_token() {
 /// L3: an introspection endpoint that fails ends streams after two intervals, and not after one.
 #[tokio::test]
 async fn with_an_issuer_that_fails() {
-    let (asked, streams) = (Asked::start().await, Streams::default());
+    let (asked, streams) = (Asked::start().await, EventStreams::default());
     let deployment = asked.deployment(3).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let opened = Instant::now();
     let session = deployment.open_session(&token).await;
-    let mut open = Open::of(&deployment, &streams, get(&token, &session)).await;
+    let mut open = streams.open(&deployment, get(&token, &session)).await;
     asked.says(503, json!({}));
     deployment
         .portcullis
@@ -292,14 +232,14 @@ async fn with_an_issuer_that_fails() {
 /// L3: a failure that passes ends nothing, and the expiry of a signed token counts although its issuer calls it active.
 #[tokio::test]
 async fn with_an_issuer_that_fails_once() {
-    let (asked, streams) = (Asked::start().await, Streams::default());
+    let (asked, streams) = (Asked::start().await, EventStreams::default());
     let settings = format!("{}\n{EXACT}", asked.settings("jwt+introspection", 2));
     let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
     let (short, long) = (deployment.token().expires_in(8).sign(), deployment.token().expires_in(60).sign());
     let session = deployment.open_session(&short).await;
-    let mut expiring = Open::of(&deployment, &streams, get(&short, &session)).await;
+    let mut expiring = streams.open(&deployment, get(&short, &session)).await;
     let other = deployment.open_session(&long).await;
-    let mut open = Open::of(&deployment, &streams, get(&long, &other)).await;
+    let mut open = streams.open(&deployment, get(&long, &other)).await;
     asked.says(503, json!({}));
     deployment
         .portcullis

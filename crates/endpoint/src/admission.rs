@@ -19,7 +19,11 @@ use crate::{
     rules::Subject,
     session,
     state::EndpointState,
+    stream::StreamPurpose,
 };
+
+/// The request whose response is the stream on which a modern client listens.
+const LISTEN: &str = "subscriptions/listen";
 
 /// The result of all checks of an admitted request.
 pub(crate) struct Admission {
@@ -65,7 +69,7 @@ pub(crate) fn admit_without_body(
     let era = Era::Legacy { version: version.or_else(|| negotiated_revision(&session)) };
     let session_use = match parts.method {
         Method::DELETE => SessionUse::Delete(Deletion::new(&endpoint.sessions.store, session)),
-        _ => SessionUse::Existing(session),
+        _ => SessionUse::Existing(session, StreamPurpose::Listen { id: None }),
     };
     Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None })
 }
@@ -106,7 +110,11 @@ fn admit_modern(
     let is_discover = envelope.method() == Some("server/discover");
     let checked_headers =
         if checks_name_header(envelope) { CheckedHeaders::MethodAndName } else { CheckedHeaders::Method };
-    Ok(Admission { era, session_use: SessionUse::None { is_discover }, checked_headers })
+    let purpose = match envelope.id() {
+        Some(id) if envelope.method() == Some(LISTEN) => StreamPurpose::Listen { id: Some(id.to_owned()) },
+        _ => StreamPurpose::Answer,
+    };
+    Ok(Admission { era, session_use: SessionUse::None { is_discover, purpose }, checked_headers })
 }
 
 /// Checks a message of a legacy revision. The session is checked first: without a usable session the response does not
@@ -132,7 +140,7 @@ fn admit_legacy(
     let (session_use, session_revision) = match session {
         Some(session) => {
             let revision = negotiated_revision(&session);
-            (SessionUse::Existing(session), revision)
+            (SessionUse::Existing(session, StreamPurpose::Answer), revision)
         }
         None => {
             let owner = owner.ok_or(Reason::NoOwner)?;

@@ -50,6 +50,7 @@ const HEAD_BESIDE_TOKEN: usize = 16 << 10;
 pub(crate) struct Plan {
     pub(crate) listen: SocketAddr,
     pub(crate) workers: usize,
+    pub(crate) shutdown_delay: Duration,
     pub(crate) shutdown_timeout: Duration,
     /// `None` if the listener uses plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
@@ -88,6 +89,7 @@ impl Plan {
         Ok(Self {
             listen: config.listen,
             workers: workers(config.workers)?,
+            shutdown_delay: config.shutdown_delay.0,
             shutdown_timeout: config.shutdown_timeout.0,
             tls: config.tls.as_ref().map(|files| TlsFiles::new(files, &base_url)).transpose()?,
             limits: config.limits.clone(),

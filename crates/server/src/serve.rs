@@ -4,8 +4,11 @@ mod accept;
 mod backend;
 mod changed_files;
 mod connection;
+mod drain;
 mod file_limit;
 mod health;
+mod legacy_calls;
+mod listener;
 mod observers;
 mod reload;
 mod router;
@@ -16,11 +19,7 @@ mod sweep;
 mod tls;
 mod worker;
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
@@ -45,23 +44,12 @@ use state::{Process, ServerState};
 use tls::Tls;
 use worker::{StopSignals, Worker};
 
+pub(crate) use listener::{PassedListener, bind};
 pub(crate) use reload::ConfigSource;
 pub(crate) use signals::shutdown as shutdown_signal;
 
 /// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Opens the port.
-///
-/// # Errors
-/// Fails when the address cannot be listened on. The message names the fix.
-pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).with_context(|| {
-        format!("cannot listen on {address}; stop the program that holds the port, or choose another with --listen")
-    })?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
 
 /// Builds everything that a plan needs and drops it, without any network access.
 ///
@@ -125,7 +113,8 @@ pub(crate) async fn serve(
     let limits = connection_limits(&plan);
     let (worker_done, mut workers_done) = mpsc::channel(1);
     let (cancel, cancelled) = watch::channel(false);
-    let stop = StopSignals { shutdown: shutdown.clone(), cancelled };
+    let draining = drain::begin_after(shutdown, Arc::clone(&state));
+    let stop = StopSignals { draining: draining.clone(), cancelled };
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&state), number, limits.max_headers);
@@ -136,11 +125,12 @@ pub(crate) async fn serve(
     drop(worker_done);
 
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
-    accept::run(listener, workers, plan.limits.max_connections, shutdown).await;
+    accept::run(listener, workers, plan.limits.max_connections, draining).await;
 
-    // Shutdown: requests first, then sessions, then the logs.
+    // Shutdown: streams and requests first, then sessions, then the logs.
     tracing::info!("shutting down: waiting for requests in progress");
     reloads.abort();
+    state.load().end_listeners();
     let shutdown_timeout = state.load().shutdown_timeout();
     let deadline = Instant::now() + shutdown_timeout;
     if timeout_at(deadline, workers_done.recv()).await.is_err() {

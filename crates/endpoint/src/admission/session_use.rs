@@ -1,5 +1,7 @@
 //! The way in which an admitted request uses a session.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Response, StatusCode};
 use portcullis_guard::{Caller, RequestId};
 use portcullis_mcp::Revision;
@@ -11,17 +13,17 @@ use crate::{
     response::{EndpointBody, Reason, Rejection, RevisionsReader, session_ended},
     session::Sessions,
     state::EndpointState,
-    stream::{SessionStreams, StreamGuard, StreamOrigin},
+    stream::{SessionStreams, StreamGuard, StreamOrigin, StreamPurpose},
 };
 
 /// The way in which an admitted request uses a session. It determines the session headers of both directions.
 pub(crate) enum SessionUse {
     /// A modern request has no session. Session headers are ignored.
-    None { is_discover: bool },
+    None { is_discover: bool, purpose: StreamPurpose },
     /// `initialize` holds a reservation. It becomes a session when the inner service accepts the request.
     Open(Opening),
     /// The session is in use until the response has ended.
-    Existing(InUse),
+    Existing(InUse, StreamPurpose),
     /// DELETE ends the session.
     Delete(Deletion),
 }
@@ -49,14 +51,14 @@ impl SessionUse {
     pub(crate) fn prepare_headers(&self, sessions: &Sessions, headers: &mut HeaderMap) {
         match self {
             Self::None { .. } | Self::Open(_) => drop(sessions.take_header(headers)),
-            Self::Existing(session) => sessions.set_backend_identifier(session, headers),
+            Self::Existing(session, _) => sessions.set_backend_identifier(session, headers),
             Self::Delete(deletion) => sessions.set_backend_identifier(&deletion.session, headers),
         }
     }
 
     /// Extends the open streams of the session with the token of the admitted request.
     pub(crate) fn extend_streams(&self, caller: &Caller) {
-        if let Self::Existing(session) = self {
+        if let Self::Existing(session, _) = self {
             SessionStreams::token_used(session, caller);
         }
     }
@@ -78,14 +80,14 @@ impl SessionUse {
         match self {
             // The inner service has rejected the `initialize`.
             Self::Open(_) => {}
-            Self::None { is_discover } => {
+            Self::None { is_discover, purpose } => {
                 let share = || BudgetShare::empty(&endpoint.budget);
                 let revisions = &endpoint.upstream_revisions;
                 let reader = RevisionsReader::new(is_discover, status, response.headers(), revisions, share);
-                let stream = open_stream(endpoint, caller, None, response.headers());
+                let stream = open_stream(endpoint, caller, None, purpose, &response);
                 return response.map(|body| EndpointBody::with_reader(body, reader, stream));
             }
-            Self::Existing(session) => {
+            Self::Existing(session, purpose) => {
                 let is_same = backend_identifier.is_some_and(|value| value.as_bytes() == session.backend_id());
                 if status == StatusCode::NOT_FOUND && !session.backend_id().is_empty() {
                     let _span = request_span(request_id);
@@ -95,7 +97,7 @@ impl SessionUse {
                 } else if is_same {
                     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
                 }
-                stream = open_stream(endpoint, caller, Some(&session), response.headers());
+                stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
                 in_use = Some(session);
             }
             Self::Delete(deletion) => {
@@ -110,7 +112,7 @@ impl SessionUse {
                 if !status.is_success() {
                     return session_ended();
                 }
-                stream = open_stream(endpoint, caller, None, response.headers());
+                stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
             }
         }
         response.map(|body| EndpointBody::inner(body, in_use, stream))
@@ -139,19 +141,21 @@ pub(crate) fn record_session<B>(
     }
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
-    let stream = open_stream(endpoint, caller, Some(&session), response.headers());
+    let stream = open_stream(endpoint, caller, Some(session.session()), StreamPurpose::Answer, &response);
     response.body_mut().attach(session, stream);
     response
 }
 
-/// Registers a response that is an event stream, so that it ends with its authorization.
-fn open_stream(
+/// Registers a response that is an event stream, so that it ends with its authorization or session.
+fn open_stream<B>(
     endpoint: &EndpointState,
     caller: &Caller,
-    session: Option<&Session>,
-    headers: &HeaderMap,
+    session: Option<&Arc<Session>>,
+    purpose: StreamPurpose,
+    response: &Response<B>,
 ) -> Option<StreamGuard> {
-    endpoint.streams.open(&StreamOrigin { caller, resource: &endpoint.resource, session }, headers)
+    let origin = StreamOrigin { caller, resource: &endpoint.resource, session, purpose };
+    endpoint.streams.open(origin, response.headers(), response.extensions())
 }
 
 /// Adds the request's id to log lines about its session.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_guard::{Operation, ProtectedResource};
-use portcullis_verifier::Principal;
+use portcullis_verifier::{Principal, VerifiedToken};
 
 use super::{StreamEndReason, StreamRegistry, open_stream::OpenStream};
 
@@ -43,7 +43,7 @@ impl OpenStream {
     fn request(&self) -> StreamRequest<'_> {
         StreamRequest {
             resource: &self.resource,
-            principal: Some(self.verified.principal()),
+            principal: self.verified.as_ref().map(VerifiedToken::principal),
             operation: self.operation.as_ref(),
         }
     }

@@ -31,6 +31,9 @@ pub(crate) struct Config {
     /// The number of worker threads. Default: the number of cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<usize>,
+    /// How long the server still accepts and serves after the signal to shut down, while `/readyz` answers 503.
+    #[serde(default = "default_shutdown_delay")]
+    pub(crate) shutdown_delay: Span,
     /// How long a shutdown waits for requests in progress.
     #[serde(default = "default_shutdown_timeout")]
     pub(crate) shutdown_timeout: Span,
@@ -242,6 +245,10 @@ fn default_usage_rows() -> usize {
 
 fn default_listen() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 3000))
+}
+
+fn default_shutdown_delay() -> Span {
+    Span::secs(0)
 }
 
 fn default_shutdown_timeout() -> Span {

@@ -29,6 +29,13 @@ pub(crate) struct Loaded {
     pub(super) sources: Figment,
 }
 
+impl Loaded {
+    /// Returns whether the file, the environment or a flag sets the key.
+    pub(crate) fn sets(&self, key: &str) -> bool {
+        self.sources.contains(key)
+    }
+}
+
 /// Reads the configuration.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ mod tests;
 mod upstream;
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -55,6 +55,7 @@ pub(super) struct ServerState {
     limits: SharedLimits,
     origins: OriginPolicy,
     shutdown_timeout: Duration,
+    shutdown_delay: Duration,
     cached_tokens: usize,
     /// Resources of former configurations that requests in progress still use.
     former: Vec<Weak<ProtectedResource>>,
@@ -114,6 +115,7 @@ impl ServerState {
             limits,
             origins: plan.origins.clone(),
             shutdown_timeout: plan.shutdown_timeout,
+            shutdown_delay: plan.shutdown_delay,
             cached_tokens: plan.limits.cached_tokens,
         })
     }
@@ -154,6 +156,28 @@ impl ServerState {
 
     pub(super) fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Returns how long the server still accepts connections after the signal to shut down.
+    pub(super) fn shutdown_delay(&self) -> Duration {
+        self.shutdown_delay
+    }
+
+    /// Reports from now on that the server is not ready.
+    pub(super) fn set_draining(&self) {
+        self.process.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.process.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Ends the event streams on which clients only listen, now and from now on.
+    pub(super) fn end_listeners(&self) {
+        let ended = self.process.streams.drain();
+        if ended > 0 {
+            tracing::info!(streams = ended, "event streams without a request end with the shutdown");
+        }
     }
 
     /// Returns how long a shutdown waits for requests in progress.

@@ -30,10 +30,14 @@ impl Candidate {
         overrides: Overrides,
         running: &Config,
     ) -> (Option<Versions>, Result<Self, Vec<anyhow::Error>>) {
-        let loaded = match load_all_reasons(file, overrides) {
+        let mut loaded = match load_all_reasons(file, overrides) {
             Ok(loaded) => loaded,
             Err(reasons) => return (None, Err(reasons)),
         };
+        // A passed socket has an address that is not configured.
+        if !loaded.sets("listen") {
+            loaded.config.listen = running.listen;
+        }
         let versions = Versions::of(file, &loaded.config);
         (Some(versions), Self::new(loaded.config, running))
     }

@@ -1,6 +1,6 @@
 //! The parts of the server that outlive a configuration.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use portcullis_endpoint::StreamRegistry;
 use portcullis_metadata::Clock;
@@ -20,6 +20,7 @@ pub(in crate::serve) struct Process {
     pub(in crate::serve) clock: Arc<dyn Clock>,
     pub(in crate::serve) observers: Arc<Observers>,
     pub(in crate::serve) upstream_ends: UpstreamEndQueue,
+    pub(in crate::serve) is_draining: Arc<AtomicBool>,
     /// The number of workers. It does not change.
     pub(in crate::serve) workers: usize,
 }
@@ -32,6 +33,17 @@ impl Process {
         let sessions = SessionStore::new(plan.session.settings.clone(), Arc::clone(&clock), Arc::new(events));
         let observers = Arc::new(observers);
         let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
-        (Self { sessions, streams, clock, observers, upstream_ends, workers: plan.workers }, ender)
+        (
+            Self {
+                sessions,
+                streams,
+                clock,
+                observers,
+                upstream_ends,
+                is_draining: Arc::default(),
+                workers: plan.workers,
+            },
+            ender,
+        )
     }
 }

@@ -10,6 +10,7 @@ use portcullis_gateway::HttpUpstream;
 use super::{
     super::{
         backend::{Backend, BackendService},
+        legacy_calls::LegacyCalls,
         sessions::{initialize::InitializeCalls, upstream_end::Upstream},
     },
     Process,
@@ -46,6 +47,7 @@ impl ResourceUpstream {
             upstream: control.clone(),
             upstream_ends: process.upstream_ends.clone(),
         });
+        let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let backends = (0..process.workers)
             .map(|_| {
                 let service = match (&plan.upstream, &control) {
@@ -55,7 +57,7 @@ impl ResourceUpstream {
                     (_, Upstream::Demo(demo)) => BackendService::Demo(Box::new(Plain::new((**demo).clone()))),
                     (UpstreamPlan::Demo, Upstream::Http(_)) => anyhow::bail!("the demo server is not called over HTTP"),
                 };
-                Ok(Backend::new(service, Arc::clone(&initialize_calls)))
+                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls)))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Arc::new(Self {
