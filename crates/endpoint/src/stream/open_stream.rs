@@ -179,6 +179,9 @@ impl OpenStream {
 
     /// Ends the stream after its current event. Returns whether it was open.
     pub(super) fn finish(&self, now: Now) -> bool {
+        if self.state() != State::Open {
+            return false;
+        }
         self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
         let (open, finishing) = (State::Open as u8, State::Finishing as u8);
         self.state.compare_exchange(open, finishing, Ordering::AcqRel, Ordering::Relaxed).is_ok()
