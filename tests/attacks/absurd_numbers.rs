@@ -1,8 +1,8 @@
-//! Numbers that overflow, are no number, or mean nothing as a date.
+//! Numeric dates that overflow, are not finite, or are out of range.
 
 use portcullis_scenarios::Deployment;
 
-/// C7: a date that is negative, not finite or absurd is refused, and nothing panics.
+/// C7: a date that is negative, not finite or out of range is rejected, and nothing panics.
 #[tokio::test]
 async fn absurd_dates() {
     let deployment = Deployment::start().await;
@@ -46,7 +46,7 @@ async fn absurd_dates() {
     deployment.assert_accepted("still alive", &deployment.good_token()).await;
 }
 
-/// C7: fractions of a second are dates.
+/// C7: dates with fractions of a second are accepted.
 #[tokio::test]
 async fn fractions() {
     let deployment = Deployment::start().await;

@@ -1,5 +1,5 @@
-//! A public key taken for an HMAC secret, and other ways to talk a verifier into another algorithm
-//! (RFC 8725 section 2.1).
+//! Public keys used as HMAC secrets, and other attempts to change the algorithm of a verification (RFC 8725 section
+//! 2.1).
 
 use portcullis_jose::Algorithm;
 use portcullis_scenarios::Deployment;
@@ -21,9 +21,9 @@ async fn hmac_keyed_by_the_public_key() {
         .await;
 }
 
-/// C2: an algorithm counts only when it is known, configured, and published for that very key.
+/// C2: an algorithm is accepted only if it is known, configured, and published for the key.
 #[tokio::test]
-async fn algorithms_that_were_not_agreed_on() {
+async fn algorithms_that_are_not_allowed() {
     let deployment = Deployment::start().await;
     let token = deployment.token();
     let unsupported = ["HS256", "HS384", "HS512", "ES256K", "RS1", "rs256", "RS256 ", "", "RSA-OAEP"];
@@ -45,7 +45,7 @@ async fn algorithms_that_were_not_agreed_on() {
         .await;
 }
 
-/// C2: the pair of key and algorithm has to be published, also where both algorithms are allowed.
+/// C2: the pair of key and algorithm must be published, even if both algorithms are allowed.
 #[tokio::test]
 async fn another_allowed_algorithm_under_the_same_key() {
     let deployment =
@@ -63,7 +63,7 @@ async fn another_allowed_algorithm_under_the_same_key() {
         .await;
 }
 
-/// C2: one changed bit is enough, in the signature and in what is signed.
+/// C2: one changed bit in the signature or in the signed part invalidates a token.
 #[tokio::test]
 async fn changed_after_signing() {
     let deployment = Deployment::start().await;

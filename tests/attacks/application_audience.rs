@@ -1,4 +1,4 @@
-//! ID tokens, and tokens of other applications, at a resource whose issuer writes its own name for it into `aud`.
+//! ID tokens and tokens of other applications, at a resource whose tokens have the issuer's own name for it in `aud`.
 
 use portcullis_scenarios::{Deployment, Portcullis, Scratch};
 use portcullis_testkit::TokenBuilder;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 const APPLICATION: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
 
-/// A token with the members that Microsoft Entra ID writes into ID tokens and access tokens of version 2.0 alike.
+/// Returns a token with the claims that both ID tokens and access tokens of Microsoft Entra ID (version 2.0) have.
 fn entra_token(deployment: &Deployment) -> TokenBuilder {
     let token = deployment.test_issuer.token().audience(APPLICATION).without("client_id").without("azp");
     token
@@ -16,9 +16,9 @@ fn entra_token(deployment: &Deployment) -> TokenBuilder {
         .claim("name", "Alice")
 }
 
-/// C6, C4: an ID token with the same `aud` is refused, also where its roles count as scopes.
+/// C6, C4: an ID token with the same `aud` is rejected, even if its roles count as scopes.
 #[tokio::test]
-async fn an_id_token_is_refused() {
+async fn an_id_token_is_rejected() {
     let lines = format!("audiences = [\"{APPLICATION}\"]\nscope_claims = [\"roles\"]");
     let deployment = Deployment::builder().issuer(lines).start().await;
     let token = || entra_token(&deployment);
@@ -39,9 +39,9 @@ async fn an_id_token_is_refused() {
         .await;
 }
 
-/// C6: only the configured name counts, and only whole.
+/// C6: only the complete configured name matches.
 #[tokio::test]
-async fn other_applications_are_refused() {
+async fn other_applications_are_rejected() {
     let lines = format!("audiences = [\"{APPLICATION}\", \"api://contoso/mcp\"]");
     let deployment = Deployment::builder().issuer(lines).start().await;
     let with = |audience: &str| deployment.token().audience(audience).claim("azp", "client").sign();
@@ -60,9 +60,9 @@ async fn other_applications_are_refused() {
     deployment.assert_refused(others.map(|audience| (audience, with(audience), "token.audience_mismatch"))).await;
 }
 
-/// C6: such a name needs required scopes and a single resource, and no other word is a name.
+/// C6: such a name needs required scopes and a single resource. Other words are not accepted as names.
 #[tokio::test]
-async fn unsafe_configurations_are_refused() {
+async fn unsafe_configurations_are_rejected() {
     let configuration = |audience: &str, resource: &str| {
         format!(
             r#"

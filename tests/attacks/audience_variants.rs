@@ -3,9 +3,9 @@
 use portcullis_scenarios::Deployment;
 use serde_json::json;
 
-/// C6: one entry has to be the resource's address, ignoring one trailing slash and ASCII letter case.
+/// C6: one entry must be the resource's URL, ignoring one trailing slash and ASCII letter case.
 #[tokio::test]
-async fn audiences_that_are_ours() {
+async fn matching_audiences() {
     let deployment = Deployment::start().await;
     for audience in [
         json!(Deployment::RESOURCE),
@@ -19,9 +19,9 @@ async fn audiences_that_are_ours() {
     }
 }
 
-/// C6: nothing else is the resource's address, however near it comes.
+/// C6: similar URLs do not match.
 #[tokio::test]
-async fn audiences_that_are_not() {
+async fn other_audiences() {
     let deployment = Deployment::start().await;
     let others = [
         "api",
@@ -84,7 +84,7 @@ async fn no_audience() {
         .await;
 }
 
-/// C6: further addresses of the same resource can be listed, and are compared by the same rule.
+/// C6: further URLs of the same resource can be configured and are compared by the same rule.
 #[tokio::test]
 async fn listed_addresses() {
     let deployment = Deployment::builder().issuer("audiences = [\"https://mcp.example.com/mcp\"]").start().await;

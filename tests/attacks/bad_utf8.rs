@@ -1,4 +1,4 @@
-//! Bytes that are no UTF-8: two readers could make different texts of them.
+//! Bytes that are not UTF-8, which two parsers could read as different texts.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
@@ -28,7 +28,7 @@ async fn in_the_body() {
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
-/// C5: claims that are not UTF-8 are no claims.
+/// C5: claims that are not UTF-8 are rejected.
 #[tokio::test]
 async fn in_the_token() {
     let deployment = Deployment::start().await;
@@ -42,7 +42,7 @@ async fn in_the_token() {
         .await;
 }
 
-/// E1, F4: header values of odd bytes are refused where they count, and end nothing.
+/// E1, F4: non-ASCII values of relevant headers are rejected, and the connection stays open.
 #[tokio::test]
 async fn in_headers() {
     let deployment = Deployment::start().await;

@@ -1,10 +1,10 @@
-//! JSON-RPC batches: rules check one message.
+//! JSON-RPC batches, because rules check a single message.
 
 use portcullis_scenarios::{Deployment, Request};
 
 /// F4: a batch is rejected in a session, whatever it contains. Without a session, it is a message without a session.
 #[tokio::test]
-async fn batches_are_refused() {
+async fn batches_are_rejected() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;

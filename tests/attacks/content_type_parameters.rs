@@ -1,4 +1,4 @@
-//! Content-type parameters that make a reader take another charset than the one that was checked (RFC 2231).
+//! Content-type parameters that make a parser use another charset than the checked one (RFC 2231).
 
 use portcullis_scenarios::{Deployment, Request, call};
 use serde_json::json;

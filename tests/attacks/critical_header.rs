@@ -1,11 +1,11 @@
-//! Extensions that a token demands to be understood (RFC 7515 section 4.1.11, RFC 7797).
+//! Critical extensions in the header of a token (RFC 7515 section 4.1.11, RFC 7797).
 
 use portcullis_scenarios::Deployment;
 use serde_json::json;
 
 /// C2: `crit` and `b64` are rejected with any value.
 #[tokio::test]
-async fn extensions_are_refused() {
+async fn extensions_are_rejected() {
     let deployment = Deployment::start().await;
     let token = deployment.token();
     let critical = [

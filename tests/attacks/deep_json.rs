@@ -1,4 +1,4 @@
-//! JSON that nests without end, to use up a stack or a core.
+//! Deeply nested JSON, which exhausts the stack or a core.
 
 use portcullis_scenarios::{Deployment, Request};
 
@@ -7,7 +7,7 @@ fn nested(depth: usize, open: &str, close: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"x":{inner}}}}}"#)
 }
 
-/// F4: depth is bounded, in arrays and objects, and a hundred thousand levels are refused as quickly as a hundred.
+/// F4: the depth of arrays and objects is limited, and 100,000 levels are rejected as quickly as 100.
 #[tokio::test]
 async fn in_the_body() {
     let deployment = Deployment::start().await;
@@ -16,7 +16,7 @@ async fn in_the_body() {
     let send = async |body: String| {
         deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
     };
-    // Two levels are the message's own.
+    // The message itself has two levels.
     assert_eq!(send(nested(62, "[", "]")).await.status, 200, "64 levels are allowed");
     let before = deployment.upstream.count();
     let mut denied = Vec::new();

@@ -1,8 +1,8 @@
-//! The same member twice: two readers could take different ones (RFC 7519 section 4, RFC 8725 section 2.4).
+//! Duplicate members, of which two parsers could use different ones (RFC 7519 section 4, RFC 8725 section 2.4).
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-/// C2: a repeated header member is rejected, also with escapes.
+/// C2: a repeated header member is rejected, even with escapes.
 #[tokio::test]
 async fn in_the_header() {
     let deployment = Deployment::start().await;
@@ -20,7 +20,7 @@ async fn in_the_header() {
     }
 }
 
-/// C5, C6, C7: a repeated claim that is read here is refused.
+/// C5, C6, C7: a repeated claim that the verifier reads is rejected.
 #[tokio::test]
 async fn in_the_claims() {
     let deployment = Deployment::start().await;
@@ -48,7 +48,7 @@ async fn in_the_claims() {
     }
 }
 
-/// F4, F5: in the message they are refused too, and so are members that differ in letter case only.
+/// F4, F5: duplicate members of a message are rejected, and so are members that differ only in letter case.
 #[tokio::test]
 async fn in_the_message() {
     let deployment = Deployment::start().await;

@@ -1,4 +1,4 @@
-//! A token that brings its own key along, or says where to fetch it (RFC 8725 sections 3.1 and 3.10).
+//! Tokens that contain their own key or the URL of one (RFC 8725 sections 3.1 and 3.10).
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use portcullis_scenarios::{Deployment, Upstream};
 use portcullis_testkit::TestIssuer;
 use serde_json::json;
 
-/// C2: `jwk`, `jku`, `x5u` and `x5c` are no source of keys, and nothing is fetched from where they point.
+/// C2: `jwk`, `jku`, `x5u` and `x5c` are never used as keys, and their URLs are not fetched.
 #[tokio::test]
 async fn keys_in_the_header() {
     let deployment = Deployment::start().await;
@@ -64,6 +64,6 @@ async fn embedded_keys_are_ignored() {
         .await;
     deployment.assert_accepted("an odd jku", &deployment.token().header("jku", json!([1, {}])).sign()).await;
     deployment
-        .assert_accepted("an unknown member", &deployment.token().header("whatever", json!({ "a": [null] })).sign())
+        .assert_accepted("an unknown member", &deployment.token().header("unknown", json!({ "a": [null] })).sign())
         .await;
 }

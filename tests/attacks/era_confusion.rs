@@ -1,9 +1,9 @@
-//! A message that header and body, or two readers, could take for one of another revision.
+//! Messages whose revision header and body, or two parsers, could interpret differently.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, modern_call, modern_request};
 use serde_json::json;
 
-/// F5, E11: a header alone makes no request modern, and frees it of no rule.
+/// F5, E11: a header alone does not make a request modern and does not bypass any rule.
 #[tokio::test]
 async fn a_modern_header_over_a_legacy_body() {
     let deployment = Deployment::start().await;
@@ -26,7 +26,7 @@ async fn a_modern_header_over_a_legacy_body() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// F5: header and body of a modern request say the same, or it is refused with -32020.
+/// F5: a modern request whose header and body differ is rejected with -32020.
 #[tokio::test]
 async fn a_modern_body_under_other_headers() {
     let deployment = Deployment::start().await;
@@ -69,7 +69,7 @@ async fn a_modern_body_under_other_headers() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F5: a version that is not served is -32022 with both lists, and a missing member of `_meta` -32602.
+/// F5: a version that is not served gets -32022 with both lists, and a missing member of `_meta` gets -32602.
 #[tokio::test]
 async fn versions_and_members() {
     let deployment = Deployment::start().await;
@@ -98,8 +98,8 @@ async fn versions_and_members() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// E11: a modern request is served without a session: a stray identifier is ignored, and none is minted, also when the
-/// backend names one.
+/// E11: a modern request is served without a session. An identifier in the request is ignored, and none is issued, even
+/// if the upstream names one.
 #[tokio::test]
 async fn modern_requests_have_no_session() {
     let deployment = Deployment::start().await;
@@ -121,7 +121,8 @@ async fn modern_requests_have_no_session() {
     assert_eq!(deployment.upstream.recorded().len(), before, "a modern initialize reached the upstream");
 }
 
-/// F5: with modern revisions alone GET and DELETE are 405 after the bearer check, and `initialize` names what is served.
+/// F5: without legacy revisions, GET and DELETE get 405 after the bearer check, and the error for `initialize` lists
+/// the served revisions.
 #[tokio::test]
 async fn a_modern_only_endpoint() {
     let deployment = Deployment::builder().resource("revisions = [\"2026-07-28\"]").start().await;
@@ -143,7 +144,7 @@ async fn a_modern_only_endpoint() {
     assert_eq!(deployment.send(request).await.status, 200);
 }
 
-/// F6: a legacy version that is invalid or not served is 400; without one the session's counts.
+/// F6: an invalid or unserved legacy version gets 400. Without the header, the session's version applies.
 #[tokio::test]
 async fn legacy_versions() {
     let deployment = Deployment::builder().resource("revisions = [\"2025-11-25\"]").start().await;
@@ -170,8 +171,8 @@ async fn legacy_versions() {
     assert_eq!(deployment.send(post().header("MCP-Protocol-Version", "2025-11-25")).await.status, 200);
 }
 
-/// F11: `Mcp-Method` and `Mcp-Name` reach the upstream only where they were compared with the body, so that nothing behind
-/// the gateway acts on them instead of it.
+/// F11: `Mcp-Method` and `Mcp-Name` reach the upstream only if they were compared with the body, so that an upstream
+/// cannot act on unchecked values.
 #[tokio::test]
 async fn unchecked_mirrored_headers() {
     let deployment = Deployment::start().await;

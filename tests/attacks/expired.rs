@@ -1,9 +1,9 @@
-//! Tokens whose time is up.
+//! Expired tokens.
 
 use portcullis_scenarios::Deployment;
 use serde_json::json;
 
-/// C7: `exp` is required and in the future, give or take 10 s.
+/// C7: `exp` is required and must be in the future, with a leeway of 10 s.
 #[tokio::test]
 async fn past_and_missing_expiry() {
     let deployment = Deployment::start().await;
@@ -19,7 +19,7 @@ async fn past_and_missing_expiry() {
         .await;
 }
 
-/// C7: the leeway can be narrowed, and a longest lifetime be set.
+/// C7: a smaller leeway and a maximum lifetime can be configured.
 #[tokio::test]
 async fn narrower_rules() {
     let deployment = Deployment::builder().issuer("leeway = \"0s\"\nmax_lifetime = \"10m\"").start().await;
@@ -28,7 +28,7 @@ async fn narrower_rules() {
         .assert_refused([
             ("just past", deployment.token().expires_in(-1).sign(), "token.expired"),
             ("too long", deployment.token().expires_in(601).sign(), "token.lifetime_too_long"),
-            ("nobody knows how long", deployment.token().without("iat").sign(), "token.issued_at_missing"),
+            ("unknown lifetime", deployment.token().without("iat").sign(), "token.issued_at_missing"),
         ])
         .await;
 }

@@ -1,8 +1,9 @@
-//! Members that a reader takes for a checked one because it ignores letter case.
+//! Members that a parser which ignores letter case confuses with a checked member.
 
 use portcullis_scenarios::{Deployment, Request, call};
 
-/// F13: a member that folds to one that names something, in ASCII or beyond, is refused with the request's id; and so is a second one.
+/// F13: a member whose name equals a checked one after ASCII or Unicode case folding is rejected with the request's id,
+/// and so is a duplicate.
 #[tokio::test]
 async fn beside_the_checked_ones() {
     let rules = "[[resource.rule]]\nmethod = \"*\"\nname = \"secret*\"\nscopes = [\"mcp:admin\"]";

@@ -1,4 +1,4 @@
-//! Hostile files for `portcullis import-mcp-remote`: configurations that are none, and tokens of an unknown issuer.
+//! Hostile files for `portcullis import-mcp-remote`: invalid configurations, and tokens of an unknown issuer.
 
 use std::{
     fs,
@@ -17,9 +17,9 @@ async fn import(folder: &Scratch, name: &str) -> Finished {
     Portcullis::run_with(&["import-mcp-remote", &path, "--write"], &variables).await
 }
 
-/// J2: what is not a configuration is refused, left alone, and never shown.
+/// J2: an invalid configuration is rejected, not changed and not printed.
 #[tokio::test]
-async fn hostile_configurations_are_refused() {
+async fn hostile_configurations_are_rejected() {
     let folder = Scratch::folder("hostile");
     let path = |name: &str| folder.path().join(name);
     fs::write(path("target.json"), SERVER).unwrap();
@@ -52,8 +52,8 @@ async fn hostile_configurations_are_refused() {
     );
 }
 
-/// I9, H3: a token stays with mcp-remote if its file does not identify the issuer, another program could have written it,
-/// or its client belongs to another issuer.
+/// I9, H3: a token is not imported if its file does not identify the issuer, another program could have written it, or
+/// its client belongs to another issuer.
 #[tokio::test]
 async fn tokens_of_an_unknown_issuer_stay() {
     // The MD5 of the URL.

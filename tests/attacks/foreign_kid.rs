@@ -1,4 +1,4 @@
-//! Two trusted issuers: the keys of one never verify tokens of the other.
+//! Key identifiers of other issuers: the keys of one issuer never verify tokens of another.
 
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{Deployment, Scratch};
@@ -45,7 +45,7 @@ async fn a_key_of_the_other_issuer() {
         .await;
 }
 
-/// C2, C3: a key identifier is a name and never a path, a query or a pattern.
+/// C2, C3: a key identifier is only compared. It is never used as a path, a query or a pattern.
 #[tokio::test]
 async fn key_identifiers_that_lead_elsewhere() {
     let Two { deployment, other, _keys } = two_issuers().await;
@@ -82,7 +82,7 @@ async fn key_identifiers_that_lead_elsewhere() {
     }
 }
 
-/// C3: without a kid the one published key is tried; with two of them none is.
+/// C3: without a `kid`, a single published key is used. With two keys, none is used.
 #[tokio::test]
 async fn no_key_identifier() {
     let deployment = Deployment::start().await;

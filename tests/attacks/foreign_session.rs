@@ -1,4 +1,4 @@
-//! Somebody else's session: its identifier is worth nothing to others.
+//! Session identifiers of other owners.
 
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{Answer, Deployment, Request, Scratch, call};
@@ -15,14 +15,14 @@ async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [Answe
     [deployment.send(post).await, deployment.send(get).await, deployment.send(delete).await]
 }
 
-/// What may differ between two answers to the same request: the correlation id and the clock.
+/// Returns the parts of an answer without the request id and the date.
 fn comparable(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
     let headers = answer.headers.iter().filter(|(name, _)| name != "x-request-id" && name != "date").cloned().collect();
     (answer.status, headers, answer.text())
 }
 
-/// E7: another subject, client or issuer is answered exactly as for an identifier that never was, and does not disturb
-/// the session.
+/// E7: another subject, client or issuer gets the same response as for an unknown identifier, and does not affect the
+/// session.
 #[tokio::test]
 async fn answered_as_an_unknown_one() {
     let other = TestIssuer::new(OTHER).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
@@ -51,7 +51,7 @@ async fn answered_as_an_unknown_one() {
         let made_up = "A".repeat(session.len());
         let unknown = attempts(&deployment, &token, &made_up).await;
         for (foreign, unknown) in foreign.iter().zip(&unknown) {
-            assert_eq!(comparable(foreign), comparable(unknown), "{who}: the answers can be told apart");
+            assert_eq!(comparable(foreign), comparable(unknown), "{who}: the answers differ");
             deployment.portcullis.assert_denied(foreign, "session.unknown").await;
         }
     }
@@ -67,7 +67,7 @@ async fn answered_as_an_unknown_one() {
     assert_eq!(answer.status, 200, "the session is undisturbed: {answer:?}");
 }
 
-/// E7: a session alone authorizes nothing: without a token, or with a bad one, it is 401.
+/// E7: a session identifier does not replace a token: a missing or invalid token gets 401.
 #[tokio::test]
 async fn a_session_is_no_credential() {
     let deployment = Deployment::start().await;
@@ -82,7 +82,7 @@ async fn a_session_is_no_credential() {
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
-/// E7: fields that are joined or shifted do not make the same owner.
+/// E7: owners with concatenated or shifted fields are different.
 #[tokio::test]
 async fn owners_cannot_be_confused() {
     let deployment = Deployment::start().await;

@@ -2,7 +2,7 @@
 
 use portcullis_scenarios::Deployment;
 
-/// C7: `nbf` and `iat` are not in the future, give or take 10 s.
+/// C7: `nbf` and `iat` must not be in the future, with a leeway of 10 s.
 #[tokio::test]
 async fn not_yet_valid() {
     let deployment = Deployment::start().await;

@@ -1,4 +1,4 @@
-//! Line ends, and what decodes to line ends, in everything that could become a header, here or upstream.
+//! Line ends, literal and encoded, in every value that could become a header of a request or response.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, call, exchange, modern_call};
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn control_bytes_in_the_head() {
     deployment.assert_accepted("still alive", &good).await;
 }
 
-/// B4, F1: encoded line ends in path, query and session header stay encoded and are reflected nowhere.
+/// B4, F1: encoded line ends in path, query and session header stay encoded and are not reflected.
 #[tokio::test]
 async fn encoded_line_ends() {
     let deployment = Deployment::start().await;
@@ -64,7 +64,7 @@ async fn encoded_line_ends() {
     }
 }
 
-/// L2: claims become header values upstream only encoded: no line end, no byte outside visible ASCII, no bare percent sign.
+/// L2: claims are encoded in upstream headers: no line end, no byte outside visible ASCII, no bare percent sign.
 #[tokio::test]
 async fn claims_upstream() {
     let headers = "identity_headers = { X-User = \"sub\", X-Client = \"client_id\", X-Email = \"email\", X-Groups = \"/realm/groups\", X-Scopes = \"scope\" }";
@@ -116,7 +116,7 @@ async fn claims_in_the_log() {
     assert!(!deployment.portcullis.log().contains('\u{1b}'), "a terminal sequence is in the log");
 }
 
-/// B4, F5: what a message says comes back in JSON alone, escaped.
+/// B4, F5: text from a message is returned only in JSON, escaped.
 #[tokio::test]
 async fn messages_come_back_as_json() {
     let deployment = Deployment::start().await;
@@ -136,7 +136,7 @@ async fn messages_come_back_as_json() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// L1: an upstream that splits its answer gets none through: no header that it smuggles reaches the client.
+/// L1: no injected header of an upstream's split response reaches the client.
 #[tokio::test]
 async fn response_splitting() {
     for (case, answer, status) in [
@@ -162,7 +162,7 @@ async fn response_splitting() {
     }
 }
 
-/// F2: a preflight's requested headers come back only as a list of names.
+/// F2: the requested headers of a preflight are reflected only if they are a list of names.
 #[tokio::test]
 async fn reflected_preflight() {
     let deployment = Deployment::start().await;

@@ -1,4 +1,4 @@
-//! An authorization server whose documents would send the client to places that it must not use.
+//! Authorization servers whose documents contain URLs that the client must not use.
 
 use portcullis_scenarios::{Finished, Peer, PeerAnswer, PeerRequest, Portcullis, Scratch};
 use serde_json::{Value, json};
@@ -19,9 +19,9 @@ fn metadata_with(member: &'static str, value: Value) -> impl Fn(&PeerRequest) ->
     }
 }
 
-/// A server without a fault is signed in to.
+/// A sign-in at a valid server succeeds.
 #[tokio::test]
-async fn a_well_behaved_server_is_fine() {
+async fn a_valid_server_is_accepted() {
     let (peer, finished) = login(|_| None).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(peer.requests("/token").len(), 1);
@@ -29,7 +29,7 @@ async fn a_well_behaved_server_is_fine() {
 
 /// G9: one `http` endpoint anywhere in the metadata prevents registration and sign-in.
 #[tokio::test]
-async fn an_http_endpoint_is_refused_before_anyone_signs_in() {
+async fn an_http_endpoint_is_rejected_before_sign_in() {
     const ELSEWHERE: &str = "http://auth.example.com/x";
     for member in [
         "authorization_endpoint",
@@ -51,13 +51,13 @@ async fn an_http_endpoint_is_refused_before_anyone_signs_in() {
     }
     let aliases = json!({ "token_endpoint": ELSEWHERE });
     assert_eq!(login(metadata_with("mtls_endpoint_aliases", aliases)).await.1.code, Some(1));
-    // Pages for people are no endpoints.
+    // Pages for users are not endpoints.
     assert_eq!(login(metadata_with("op_tos_uri", json!(ELSEWHERE))).await.1.code, Some(0));
 }
 
-/// H4: a registration for other redirect URIs is refused before the person is sent anywhere.
+/// H4: a registration with other redirect URIs is rejected before the browser opens.
 #[tokio::test]
-async fn a_registration_without_the_redirect_uri_is_refused() {
+async fn a_registration_without_the_redirect_uri_is_rejected() {
     for redirects in [json!([]), json!(["https://evil.example/callback"]), json!(["http://localhost/callback"])] {
         let answer = json!({ "client_id": "me", "redirect_uris": redirects });
         let (peer, finished) = login(move |request| (request.path == "/register").then(|| request.json(&answer))).await;
@@ -72,7 +72,7 @@ async fn a_registration_without_the_redirect_uri_is_refused() {
 
 /// H4, G9: the doctor warns about a resource that is only a prefix, and reports insecure endpoints.
 #[tokio::test]
-async fn the_doctor_tells() {
+async fn the_doctor_reports_it() {
     let peer = Peer::start(|request| {
         let broad = request.resource_metadata(&request.base);
         request.is_for_resource_metadata("/mcp").then(|| request.json(broad))

@@ -1,9 +1,9 @@
-//! Issuers that look like the trusted one.
+//! Issuers that resemble the trusted one.
 
 use portcullis_scenarios::Deployment;
 use serde_json::json;
 
-/// C5: `iss` is compared byte for byte: no normalization makes two issuers one.
+/// C5: `iss` is compared byte for byte, without normalization.
 #[tokio::test]
 async fn issuers_that_are_not_ours() {
     let deployment = Deployment::start().await;
@@ -34,9 +34,9 @@ async fn issuers_that_are_not_ours() {
         .await;
 }
 
-/// C5: `iss` is one text.
+/// C5: `iss` must be a string.
 #[tokio::test]
-async fn issuers_that_are_no_text() {
+async fn issuers_that_are_not_strings() {
     let deployment = Deployment::start().await;
     deployment
         .assert_refused([

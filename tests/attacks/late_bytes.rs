@@ -1,5 +1,5 @@
-//! An upstream whose answer announces a body that cannot be, and that sends it once the next request has come: another
-//! user must never read it as an answer.
+//! Upstreams that announce a body which the response cannot have and send it after the next request. Another user must
+//! not receive it as a response.
 
 use portcullis_scenarios::{Connection, Deployment, RawRequest, RawUpstream, Request, modern_request};
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 const LATE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"late\"}";
 const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"good\"}";
 
-/// Answers the first request of a connection with `first`, and the next with what would be late bytes of it.
+/// Sends `first` as the response to the first request of a connection, and late bytes after the next request.
 async fn upstream(first: &'static str) -> RawUpstream {
     RawUpstream::scripted(move |request: &RawRequest| {
         let answer = match request.earlier {
@@ -28,8 +28,8 @@ fn request(token: &str) -> Request {
     modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(token)
 }
 
-/// L10: after an answer that announces a body and has none, or whose length is not one plain number, the connection is not
-/// used again, so that another user's next request gets its own answer.
+/// L10: a connection is not reused after a response that announces a body without having one, or whose length is not
+/// one plain number. The next request of another user gets its own response.
 #[tokio::test]
 async fn late_bytes_reach_no_other_client() {
     for (first, status) in [
@@ -46,7 +46,7 @@ async fn late_bytes_reach_no_other_client() {
         let deployment = start(&upstream).await;
         let (mallory, alice) =
             (deployment.token().subject("mallory").sign(), deployment.token().subject("alice").sign());
-        // One connection is one worker, and so one set of connections to the upstream.
+        // One client connection uses one worker, and so one set of upstream connections.
         let mut client = Connection::open(deployment.portcullis.address()).await;
         let answer = client.send(&request(&mallory).header("X-First", "1")).await;
         assert_eq!(answer.status, status, "{first}: {answer:?}");
@@ -55,7 +55,7 @@ async fn late_bytes_reach_no_other_client() {
     }
 }
 
-/// L10: the client gets one plain number as the length, however the upstream writes it.
+/// L10: the client gets one plain number as the length, in whatever form the upstream sends it.
 #[tokio::test]
 async fn lengths_are_plain_numbers() {
     for lines in [

@@ -1,4 +1,4 @@
-//! One file for each attack: what the client gets, what the log says, and that nothing reached the upstream.
+//! Attacks, one per file. The tests check the response, the log, and that nothing reached the upstream.
 
 mod absurd_numbers;
 mod algorithm_confusion;
@@ -25,11 +25,12 @@ mod late_bytes;
 mod names_elsewhere;
 mod none_algorithm;
 mod origin_and_host;
-mod other_token_kinds;
+mod other_token_types;
 mod oversized;
 mod path_confusion;
 mod rate_limits;
 mod resource_aliases;
+mod sealed_identifiers;
 mod sending_client;
 mod session_fixation;
 mod smuggling;

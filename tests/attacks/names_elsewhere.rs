@@ -1,4 +1,4 @@
-//! Names of protected things in members that are not `params.name` or `params.uri`.
+//! Protected names in members other than `params.name` and `params.uri`.
 
 use portcullis_scenarios::{Deployment, Request, call, modern_call};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn modern(method: &str, params: &Value) -> Request {
         .header("Mcp-Method", method)
 }
 
-/// F12: a rule for a name holds wherever a message carries the name, also beside other names.
+/// F12: a rule for a name applies to every member that can have the name, even together with other names.
 #[tokio::test]
 async fn in_any_listed_member() {
     let deployment = Deployment::builder().resource(RULES).start().await;

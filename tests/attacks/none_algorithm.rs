@@ -1,9 +1,9 @@
-//! A token that says it needs no signature (RFC 8725 section 3.2).
+//! Tokens with the algorithm `none` (RFC 8725 section 3.2).
 
 use portcullis_scenarios::Deployment;
 use portcullis_testkit::hmac_token;
 
-/// C2: `none` is refused in every spelling, with and without something in the place of the signature.
+/// C2: `none` is rejected in every spelling, with and without a signature.
 #[tokio::test]
 async fn none_in_every_spelling() {
     let deployment = Deployment::start().await;
@@ -29,7 +29,7 @@ async fn none_in_every_spelling() {
         .await;
 }
 
-/// C2: the header has to name an algorithm, as a text.
+/// C2: the header must have an algorithm, which is a string.
 #[tokio::test]
 async fn no_algorithm_at_all() {
     let deployment = Deployment::start().await;
@@ -47,7 +47,7 @@ async fn no_algorithm_at_all() {
     }
 }
 
-/// C2: a token has exactly three parts of strict base64url.
+/// C2: a token must have exactly three segments of strict base64url.
 #[tokio::test]
 async fn not_the_compact_form() {
     let deployment = Deployment::start().await;

@@ -1,4 +1,4 @@
-//! DNS rebinding: a page of somebody else's whose name resolves to this machine.
+//! DNS rebinding: requests of web pages whose host name resolves to this machine.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
@@ -41,7 +41,7 @@ fn targets() -> [(&'static str, &'static str); 6] {
     ]
 }
 
-/// F3: with a loopback address only loopback hosts are served, on every path and for every method.
+/// F3: with a loopback base URL, only loopback hosts are accepted, on every path and for every method.
 #[tokio::test]
 async fn hosts() {
     let deployment = Deployment::start().await;
@@ -95,7 +95,7 @@ async fn hosts() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F3: the same for pages: only those of loopback origins, on any port, are let in.
+/// F3: with a loopback base URL, only loopback origins are accepted, on any port.
 #[tokio::test]
 async fn origins() {
     let deployment = Deployment::start().await;
@@ -148,7 +148,7 @@ async fn origins() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F3, F7: without authorization the same hosts and origins are kept out.
+/// F3, F7: without authorization, the same hosts and origins are rejected.
 #[tokio::test]
 async fn without_authorization() {
     let deployment = Deployment::builder().resource("auth = \"none\"").start().await;

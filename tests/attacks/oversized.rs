@@ -5,11 +5,11 @@ use serde_json::json;
 
 const TOKEN_CAP: usize = 16 * 1024;
 
-/// A good token of exactly this length.
+/// Returns a valid token of exactly this length.
 fn token_of(deployment: &Deployment, length: usize) -> String {
     let bare = deployment.token();
     let signature = bare.sign().len() - bare.unsigned("RS256").len();
-    // Three characters more of payload are four more of token; the header makes up for the rest.
+    // Three more characters of payload are four more of token. The header fills the rest.
     for header in 0..4 {
         let token = |payload: usize| bare.clone().header("x", "h".repeat(header)).claim("pad", "p".repeat(payload));
         let guess = (length - signature - token(0).unsigned("RS256").len()) * 3 / 4;
@@ -22,9 +22,9 @@ fn token_of(deployment: &Deployment, length: usize) -> String {
     panic!("no token of {length} bytes");
 }
 
-/// C9: a token at the cap is accepted and one above it refused with 401: the head limit leaves room for both.
+/// C9: a token at the limit is accepted and one above it gets 401. The head limit permits both.
 #[tokio::test]
-async fn tokens_around_the_cap() {
+async fn tokens_around_the_limit() {
     let deployment = Deployment::start().await;
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let at_cap = token_of(&deployment, TOKEN_CAP);
@@ -44,9 +44,9 @@ async fn tokens_around_the_cap() {
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
-/// C9, F4: other fields have room beside the largest token.
+/// C9, F4: the head can have other fields in addition to the largest token.
 #[tokio::test]
-async fn room_beside_the_largest_token() {
+async fn other_fields_beside_the_largest_token() {
     let deployment = Deployment::start().await;
     let token = token_of(&deployment, TOKEN_CAP);
     let filling = "f".repeat(8 * 1024);
@@ -62,7 +62,7 @@ async fn room_beside_the_largest_token() {
     assert_eq!(answer.status, 200, "HTTP/2: {answer:?}");
 }
 
-/// F4: a head beyond its limit, in bytes or in fields, is 431 on both HTTP versions.
+/// F4: a head with too many bytes or fields gets 431 on both HTTP versions.
 #[tokio::test]
 async fn header_bombs() {
     let deployment = Deployment::start().await;
@@ -84,7 +84,7 @@ async fn header_bombs() {
         [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
     {
         let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-        // A connection that is closed at once is no worse an answer to a bomb.
+        // Closing the connection immediately is also acceptable.
         if let Ok(answer) = http2.send(request, INITIALIZE).await {
             assert_eq!(answer.status, 431, "HTTP/2, {case}: {answer:?}");
         }
@@ -98,7 +98,7 @@ async fn header_bombs() {
     assert_eq!(http2.send(few, INITIALIZE).await.unwrap().status, 200);
 }
 
-/// F4: the number of header fields can be set.
+/// F4: the maximum number of header fields is configurable.
 #[tokio::test]
 async fn a_configured_number_of_fields() {
     let deployment = Deployment::builder().tables("[limits]\nmax_headers = 20").start().await;
@@ -107,7 +107,7 @@ async fn a_configured_number_of_fields() {
         let post = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good);
         (0..count).fold(post, |request, number| request.header(&format!("x-{number}"), "v"))
     };
-    // Host, Content-Type, Accept, Authorization and Content-Length are five.
+    // Host, Content-Type, Accept, Authorization and Content-Length are five fields.
     assert_eq!(deployment.send(many(15)).await.status, 200);
     assert_eq!(deployment.send(many(16)).await.status, 431);
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
@@ -119,7 +119,7 @@ async fn a_configured_number_of_fields() {
     assert_eq!(http2.send(many(18), INITIALIZE).await.unwrap().status, 431);
 }
 
-/// F4: a body beyond its limit is 413, announced or not, and goes before everything that the message could be.
+/// F4: a body above the limit gets 413, with or without Content-Length, before any other check of the message.
 #[tokio::test]
 async fn bodies_around_the_limit() {
     let deployment = Deployment::builder().tables("[limits]\nmax_body = 4096").start().await;
@@ -181,7 +181,7 @@ async fn the_default_limit() {
     assert_eq!(deployment.send(post((4 << 20) + 1)).await.status, 413);
 }
 
-/// F4: all bodies together have one budget; where it is spent, more are 503 with `Retry-After` until there is room.
+/// F4: all bodies share one budget. When it is exhausted, requests get 503 with `Retry-After` until capacity is free.
 #[tokio::test]
 async fn the_common_budget() {
     let (release, body) = Trickle::new();
@@ -201,8 +201,8 @@ async fn the_common_budget() {
     let mut first = Connection::open(deployment.portcullis.address()).await;
     first.write(&post().to_bytes()).await;
     deployment.upstream.reached(1).await;
-    // Whether the first body still counts while its answer streams is the server's choice; the second comes to an end
-    // either way, and the server serves on.
+    // It is not specified whether the first body counts while its response is streamed. The second request ends either
+    // way, and the server continues.
     let answer = deployment.send(post()).await;
     assert!(matches!(answer.status, 200 | 503), "{answer:?}");
     if answer.status == 503 {

@@ -1,8 +1,9 @@
-//! Ways to write the endpoint's path that a guard and what is behind it could read differently.
+//! Spellings of the endpoint's path that the guard and the upstream could interpret differently.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, exchange};
 
-/// F1: the endpoint is one path, byte for byte: anything else is 404 and reaches no upstream, with the best of tokens.
+/// F1: the path is compared byte for byte. Any other path gets 404 and does not reach the upstream, even with a valid
+/// token.
 #[tokio::test]
 async fn paths_that_are_not_the_endpoint() {
     let deployment = Deployment::start().await;
@@ -68,7 +69,7 @@ async fn paths_that_are_not_the_endpoint() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F1, F3: a target in absolute form counts by its path, and its host has to be the Host header's.
+/// F1, F3: of a target in absolute form, the path is used, and its host must equal the Host header.
 #[tokio::test]
 async fn absolute_targets() {
     let deployment = Deployment::start().await;
@@ -99,7 +100,7 @@ async fn absolute_targets() {
     }
 }
 
-/// F1: targets of other forms are no path to anything.
+/// F1: targets in other forms are rejected.
 #[tokio::test]
 async fn other_targets() {
     let deployment = Deployment::start().await;
@@ -131,7 +132,7 @@ async fn other_targets() {
     }
 }
 
-/// F1: a method that is not served is 405, after the bearer check.
+/// F1: an unsupported method gets 405 after the bearer check.
 #[tokio::test]
 async fn other_methods() {
     let deployment = Deployment::start().await;

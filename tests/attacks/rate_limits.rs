@@ -1,9 +1,9 @@
-//! Requests beyond the limits, from one address, under invented addresses, of one principal and of one tool.
+//! Requests above the rate limits of an address, a principal or a tool, also with forged addresses.
 
 use portcullis_scenarios::{Answer, Deployment, Request, modern_request};
 use serde_json::json;
 
-/// A limit that does not give way while a scenario runs.
+/// Returns a limit that is not replenished during a test.
 fn limit(requests: u32) -> String {
     format!("{{ requests = {requests}, per = \"24h\" }}")
 }
@@ -21,7 +21,7 @@ fn assert_limited(answer: &Answer) {
 
 /// J5: an address is limited regardless of the headers that it sends, with and without a token. Metadata requests are not limited.
 #[tokio::test]
-async fn invented_addresses_count_for_nothing() {
+async fn forged_addresses_are_ignored() {
     let deployment = Deployment::builder().tables(format!("[limits]\nper_address = {}", limit(3))).start().await;
     let mut denied = Vec::new();
     for number in 0..6 {
@@ -46,9 +46,9 @@ async fn invented_addresses_count_for_nothing() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// J5: behind a trusted proxy each client counts for itself, and what it writes before its own address for nothing.
+/// J5: behind a trusted proxy each client is counted separately, and addresses before its own are ignored.
 #[tokio::test]
-async fn clients_of_a_trusted_proxy_count_apart() {
+async fn clients_of_a_trusted_proxy_are_counted_separately() {
     let top = "trusted_proxies = [\"127.0.0.0/8\", \"10.0.0.0/8\"]";
     let tables = format!("[limits]\nper_address = {}", limit(2));
     let deployment = Deployment::builder().top(top).tables(tables).start().await;
@@ -67,7 +67,7 @@ async fn clients_of_a_trusted_proxy_count_apart() {
     }
 }
 
-/// J5: a principal is limited over all its tokens, and apart from others.
+/// J5: the limit of a principal applies to all of its tokens together, and other principals have their own limits.
 #[tokio::test]
 async fn more_tokens_are_not_more_requests() {
     let deployment = Deployment::builder().tables(format!("[limits]\nper_principal = {}", limit(2))).start().await;
@@ -92,7 +92,7 @@ async fn more_tokens_are_not_more_requests() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// J5: calls of the tools that a rule names are limited, however the tool's name is written, and answered by JSON-RPC.
+/// J5: calls of a rule's tools are limited in every spelling of the tool's name, with a JSON-RPC error.
 #[tokio::test]
 async fn calls_of_a_tool_are_limited() {
     let rule = format!("[[resource.rule]]\nmethod = \"tools/call\"\nname = \"slow_*\"\nlimit = {}", limit(1));

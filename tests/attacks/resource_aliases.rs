@@ -1,4 +1,4 @@
-//! Other spellings of a resource's URI, under which a server finds what a rule protects.
+//! Other spellings of a protected resource's URI that a server could accept.
 
 use portcullis_scenarios::{Deployment, Request, call, modern_call};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn read(uri: &str) -> String {
     call(7, "resources/read", &json!({ "uri": uri }))
 }
 
-/// F12: a rule for a URI holds for each spelling that servers take for the same resource.
+/// F12: a rule for a URI applies to each spelling that servers treat as the same resource.
 #[tokio::test]
 async fn of_a_protected_resource() {
     let deployment = Deployment::builder().resource(RULES).start().await;
@@ -67,7 +67,7 @@ async fn of_a_protected_resource() {
     assert_eq!(deployment.upstream.last().body, read("file:///a/../secret/x"), "the URI is passed on as it was sent");
 }
 
-/// F12: a URI that URL parsers change before they read it is refused, with the request's id, wherever it stands.
+/// F12: a URI that URL parsers modify is rejected with the request's id, in every member.
 #[tokio::test]
 async fn that_parsers_clean_up() {
     let deployment = Deployment::builder().resource(RULES).start().await;
@@ -103,7 +103,7 @@ async fn that_parsers_clean_up() {
     denied.push((answer, "message.uri_spellings"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
-    // Tools may be called by any name, and without rules for names nothing is refused.
+    // Tool names can have any form, and without rules for names nothing is rejected.
     let tool = call(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
     assert_eq!(
         deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await.status,

@@ -1,4 +1,4 @@
-//! Clients that send a large body before they look for an answer: they have to read the challenge, not a reset.
+//! Clients that send a large body before they read the response: they must get the challenge, not a reset.
 
 use std::process::Stdio;
 
@@ -63,9 +63,9 @@ async fn run(program: &str, flag: &str, script: &str, port: u16) -> String {
         .output()
         .await
         .unwrap_or_else(|error| panic!("this scenario needs `{program}` on the PATH: {error}"));
-    let told = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    assert!(output.status.success(), "{program}: {told}\n{}", String::from_utf8_lossy(&output.stderr));
-    told
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    assert!(output.status.success(), "{program}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    text
 }
 
 /// B8: Node's and Python's clients read the challenge after a 1 MiB POST without a token.
@@ -81,19 +81,19 @@ async fn clients_read_the_challenge() {
         ("python3", "-c", "http.client, chunked", PYTHON_CHUNKED),
     ] {
         for round in 0..2 {
-            let told = run(program, flag, script, port).await;
+            let output = run(program, flag, script, port).await;
             assert!(
-                told.starts_with("401 Bearer realm=\"mcp\", resource_metadata="),
-                "{program}, {name}, {round}: {told}"
+                output.starts_with("401 Bearer realm=\"mcp\", resource_metadata="),
+                "{program}, {name}, {round}: {output}"
             );
         }
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// B8: the same for raw sockets that send all they have before they read, for every early refusal.
+/// B8: raw sockets that send everything before they read get every early rejection.
 #[tokio::test]
-async fn early_refusals_are_read() {
+async fn early_rejections_are_read() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     let expired = deployment.token().expires_in(-60).sign();

@@ -1,9 +1,9 @@
-//! Requests whose end two readers could see in different places (RFC 9112 sections 6.3 and 11.2).
+//! Request smuggling: requests whose end two parsers could find in different places (RFC 9112 sections 6.3 and 11.2).
 
 use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, exchange};
 
-/// F4: framing that is malformed or contradicts itself is refused, and the connection is closed: nothing behind it is
-/// read as a request.
+/// F4: malformed or contradictory framing is rejected and the connection is closed, so no following bytes are read as a
+/// request.
 #[tokio::test]
 async fn malformed_framing() {
     let deployment = Deployment::start().await;
@@ -48,7 +48,7 @@ async fn malformed_framing() {
     }
 }
 
-/// F4: on HTTP/1.0, where there is no chunked coding, it is refused.
+/// F4: the chunked coding is rejected on HTTP/1.0, which does not have it.
 #[tokio::test]
 async fn chunked_on_http_1_0() {
     let deployment = Deployment::start().await;
@@ -61,8 +61,8 @@ async fn chunked_on_http_1_0() {
     assert!(deployment.upstream.recorded().is_empty());
 }
 
-/// F4: a request with both a length and the chunked coding is refused, or the coding counts alone; the upstream sees
-/// one request with one length, and what follows is checked as a separate request.
+/// F4: a request with both a length and the chunked coding is rejected, or only the coding is used. The upstream gets
+/// one request with one length, and following bytes are checked as a separate request.
 #[tokio::test]
 async fn a_length_and_the_chunked_coding() {
     let deployment = Deployment::start().await;
@@ -117,7 +117,8 @@ async fn pipelined_requests() {
     assert_eq!(deployment.upstream.count(), 1, "what follows an unread body is not read");
 }
 
-/// L1: hop-by-hop headers, and those that `Connection` names, end here, and cannot take the guard's own headers away.
+/// L1: hop-by-hop headers and those that `Connection` names are not forwarded, and cannot remove the gateway's own
+/// headers.
 #[tokio::test]
 async fn hop_by_hop_headers() {
     let deployment = Deployment::start().await;

@@ -1,8 +1,8 @@
-//! Headers in which a client claims an address, an identity or a certificate that only a proxy may assert.
+//! Client headers that assert an address, an identity or a certificate, which only a proxy is allowed to do.
 
 use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Recorded, Request};
 
-/// Names that upstreams trust, each behind a common proxy, in various spellings.
+/// Headers that upstreams trust behind common proxies, in various spellings.
 const ASSERTED: &[&str] = &[
     "Forwarded",
     "X-Forwarded",
@@ -64,9 +64,9 @@ async fn seen(deployment: &Deployment, request: Request) -> (Answer, Recorded) {
     (answer, deployment.upstream.last())
 }
 
-/// L8: no header that speaks for the client passes, in any spelling; others do.
+/// L8: no header that asserts the client is forwarded, in any spelling. Other headers are.
 #[tokio::test]
-async fn asserted_headers_stay_behind() {
+async fn asserted_headers_are_removed() {
     let deployment = Deployment::start().await;
     let (_, seen) = seen(&deployment, spoofed(&deployment)).await;
     assert!(!format!("{seen:?}").contains("203.0.113.66"), "{seen:?}");
@@ -74,7 +74,7 @@ async fn asserted_headers_stay_behind() {
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
 }
 
-/// L8: `identity_headers` sets one of these names from the token, and `forward_headers` lets the client's through.
+/// L8: `identity_headers` sets such a header from the token, and `forward_headers` forwards the client's.
 #[tokio::test]
 async fn configured_headers() {
     let settings = "identity_headers = { X-User = \"sub\", X-Forwarded-User = \"sub\" }\n\
@@ -98,8 +98,8 @@ async fn configured_headers() {
     }
 }
 
-/// L8, J5: behind a trusted proxy the upstream gets the address of the client that the proxy was called from, and nothing of
-/// what the client claims.
+/// L8, J5: behind a trusted proxy the upstream gets the address of the proxy's client, and none that the client
+/// asserts.
 #[tokio::test]
 async fn the_address_behind_a_trusted_proxy() {
     let deployment = Deployment::builder().top("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]").start().await;

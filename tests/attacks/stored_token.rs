@@ -1,4 +1,4 @@
-//! A server that wants the token of another path of its origin: stored tokens stay where they belong.
+//! Servers that try to get a stored token of another path of their origin.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 use std::{
@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 const EVIL: &str = "/evil/mcp";
 
-/// A host that several parties share: `/evil/mcp` claims the whole of it as its resource. Each sign-in gets another token.
+/// A host that several parties share. `/evil/mcp` claims the whole host as its resource. Each sign-in gets another
+/// token.
 struct SharedHost {
     peer: Peer,
     store: Scratch,
@@ -47,20 +48,20 @@ impl SharedHost {
         Portcullis::run(&arguments.concat()).await
     }
 
-    /// The token that a script would get.
+    /// Returns the token that `portcullis token` prints.
     async fn token(&self, path: &str) -> Option<String> {
         let finished = self.run("token", path, &[]).await;
         (finished.code == Some(0)).then(|| finished.stdout.trim().to_owned())
     }
 
-    /// The tokens that the other party has seen.
+    /// Returns the tokens that the other party received.
     fn seen_by_evil(&self) -> Vec<String> {
         self.peer.requests(EVIL).into_iter().filter_map(|request| request.authorization).collect()
     }
 }
 
-/// H4: the token of the host's own resource does not go to a path that claims to be part of it, by any command, and that
-/// path gets no token of its own unless somebody accepts it.
+/// H4: no command sends the token of the host's own resource to a path that claims to belong to it. That path gets a
+/// token of its own only if the user accepts it.
 #[tokio::test]
 async fn another_path_gets_no_stored_token() {
     let host = SharedHost::start().await;
@@ -87,7 +88,8 @@ async fn another_path_gets_no_stored_token() {
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
 }
 
-/// H4: who accepts the broader resource gets a token of its own for that path; the two are used and forgotten apart.
+/// H4: after the user accepts the broader resource, the path has its own token. The two are used and deleted
+/// separately.
 #[tokio::test]
 async fn an_accepted_path_has_its_own_token() {
     let host = SharedHost::start().await;
@@ -104,7 +106,7 @@ async fn an_accepted_path_has_its_own_token() {
     assert_eq!((host.token(EVIL).await, host.token("/").await.as_deref()), (None, Some("token-1")));
 }
 
-/// H4: a token that was stored without its start URL, as versions before did, serves its resource's own URL alone.
+/// H4: a token that was stored without its start URL, as in previous versions, is used only for its resource's own URL.
 #[tokio::test]
 async fn a_token_of_the_previous_format_is_safe() {
     let host = SharedHost::start().await;
@@ -125,7 +127,7 @@ async fn a_token_of_the_previous_format_is_safe() {
     assert_eq!(host.seen_by_evil(), Vec::<String>::new());
 }
 
-/// H4: in a terminal the person is asked before anything else happens; anything but a yes is a no.
+/// H4: in a terminal the user is asked first. Any answer other than yes means no.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_terminal_asks_first() {
     let host = SharedHost::start().await;
@@ -142,8 +144,8 @@ async fn a_terminal_asks_first() {
     }
 }
 
-/// What `portcullis login` shows in a terminal in which this is typed after the question, up to its end or the address of
-/// the consent page.
+/// Returns the output of `portcullis login` in a terminal in which this is typed after the question, up to its end or
+/// the URL of the consent page.
 fn in_terminal(url: &str, store: &str, typed: &str) -> String {
     let mut terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).map(File::from).unwrap();
     grantpt(&terminal).unwrap();

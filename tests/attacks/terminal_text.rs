@@ -1,16 +1,17 @@
-//! Text that deceives people who read the log on a terminal: control sequences, separators, direction and invisible marks.
+//! Deceptive text in logs on a terminal: control sequences, separators, direction marks and invisible characters.
 
 use portcullis_metadata::EscapedText;
 use portcullis_scenarios::{Answer, Deployment, Http2, Request, Scratch, audit_records, call};
 use serde_json::{Value, json};
 
-/// What a terminal obeys (C0, C1), what begins a line, what turns the direction of writing, and what is invisible.
+/// Control characters (C0, C1), separators, direction marks and invisible characters.
 const DECEPTIVE: &str =
     "a\u{1b}[2J\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}z";
-/// The part that may stand in a path over HTTP/2.
+/// The part that is allowed in a path over HTTP/2.
 const IN_A_PATH: &str = "/a\u{85}\u{9b}31m\u{2028}\u{202e}\u{200b}\u{3164}z";
 
-/// Sends deceptive text wherever a client can put some, and gives the answers to the request for the path, and to the call.
+/// Sends deceptive text in every part that a client can choose. Returns the answers to the request for the path and to
+/// the call.
 async fn send_deceptive_text(deployment: &Deployment) -> [Answer; 2] {
     let token = deployment.token().subject(DECEPTIVE).client_id(DECEPTIVE).sign();
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
@@ -29,7 +30,7 @@ fn assert_harmless(what: &str, text: &str) {
     }
 }
 
-/// J8: JSON lines of the log and of the audit trail have none of it as it is, and all of it as values.
+/// J8: JSON lines of the log and the audit trail contain it only escaped, with the same values.
 #[tokio::test]
 async fn json_lines() {
     let trail = Scratch::path_for("audit.jsonl");

@@ -1,4 +1,4 @@
-//! Peers whose text would draw on the terminal, hide or turn what a person reads.
+//! Deceptive text from peers that the client prints on a terminal.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 use http::{Response, StatusCode, header};
@@ -66,9 +66,9 @@ async fn a_login_is_escaped() {
     assert!(finished.stderr.contains(r"to client   a\u{1b}[2J"), "{finished:?}");
 }
 
-/// J8: a result is JSON with the same value, on one line for each member; what came before it is escaped too.
+/// J8: a result is printed as JSON with the same value, one member per line. Earlier output is escaped, too.
 #[tokio::test]
-async fn a_result_is_the_same_value_and_safe_to_read() {
+async fn a_result_keeps_its_value_and_is_escaped() {
     let result = json!({ "content": [{ "type": "text", "text": TEXT }], TEXT: 1 });
     let (sent, notified) =
         (result.clone(), json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": TEXT }));
@@ -87,7 +87,7 @@ async fn a_result_is_the_same_value_and_safe_to_read() {
     assert!(finished.stderr.contains("notifications/message"), "{finished:?}");
 }
 
-/// J8: what documents and challenges say, for people and as JSON.
+/// J8: text from documents and challenges is escaped, for people and as JSON.
 #[tokio::test]
 async fn an_examination_is_escaped() {
     for (command, escaped) in [(&["doctor"][..], r"a\u{1b}[2J"), (&["doctor", "--json"], r"a\\u{1b}[2J")] {
@@ -107,7 +107,7 @@ async fn an_examination_is_escaped() {
     }
 }
 
-/// J8: what the bridge tells a person on standard error.
+/// J8: text from peers is escaped on the bridge's standard error.
 #[tokio::test]
 async fn the_bridges_lines_are_escaped() {
     let peer = Peer::start(|request| (request.path == "/token").then(|| error(request, StatusCode::BAD_REQUEST)));

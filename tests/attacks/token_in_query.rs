@@ -1,10 +1,10 @@
-//! A token in the query, where logs and caches find it (RFC 6750 section 2.3, RFC 9700 section 4.3.2).
+//! Tokens in the query, which logs and caches store (RFC 6750 section 2.3, RFC 9700 section 4.3.2).
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
 const SPELLINGS: &[&str] = &["access_token", "Access_Token", "access%5Ftoken", "%61ccess_token", "%61%63cess%5ftoken"];
 
-/// F9: a token in the query is never read: without a valid bearer 401 with `invalid_request`.
+/// F9: a token in the query is never used. Without a valid bearer token, the response is 401 with `invalid_request`.
 #[tokio::test]
 async fn without_a_valid_bearer() {
     let deployment = Deployment::start().await;
@@ -30,7 +30,7 @@ async fn without_a_valid_bearer() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F9: beside a valid bearer it is 400, and nothing is passed on.
+/// F9: with a valid bearer token, the response is 400, and nothing is forwarded.
 #[tokio::test]
 async fn beside_a_valid_bearer() {
     let deployment = Deployment::start().await;
@@ -48,7 +48,7 @@ async fn beside_a_valid_bearer() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F9: spellings that only a lenient upstream reads as the name are taken off; other parameters stay as they are.
+/// F9: spellings that only a lenient upstream reads as the name are removed. Other parameters are unchanged.
 #[tokio::test]
 async fn what_reaches_the_upstream() {
     let deployment = Deployment::start().await;

@@ -1,8 +1,8 @@
-//! Credentials that different readers could read differently.
+//! Credentials that two parsers could interpret differently.
 
 use portcullis_scenarios::{Deployment, Http2, INITIALIZE, Request};
 
-/// B2: several `Authorization` headers are one too many, whichever of them is good.
+/// B2: several `Authorization` headers are rejected, even if one of them is valid.
 #[tokio::test]
 async fn several_headers() {
     let deployment = Deployment::start().await;
@@ -62,7 +62,7 @@ async fn malformed_bearers() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// B2: no credentials, or those of another scheme, are no error of the client's: the challenge has no `error`.
+/// B2: without credentials, or with another scheme, the challenge has no `error`.
 #[tokio::test]
 async fn no_bearer() {
     let deployment = Deployment::start().await;

@@ -1,11 +1,11 @@
-//! Hostile servers that use a sign-in without `resource` to get tokens for other APIs.
+//! Servers that use a sign-in without `resource` to get tokens for other APIs.
 
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch};
 use serde_json::json;
 
 const PATH: &str = "/mcp";
 
-/// A server that wants `scope`, and whose authorization server's metadata has these members changed.
+/// Starts a server that requires `scope`, with these changes to its authorization server's metadata.
 async fn server(scope: &'static str, changes: serde_json::Value) -> Peer {
     Peer::start(move |request| {
         if request.is_for_resource_metadata(PATH) {
@@ -30,8 +30,8 @@ async fn login(peer: &Peer, store: &Scratch, more: &[&str]) -> Finished {
     Portcullis::run(&[&["login", &url, "--auto-consent", "--store", store.as_str()][..], more].concat()).await
 }
 
-/// I1: a server that names the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, obtains nothing: no client
-/// is registered, and nobody is sent anywhere.
+/// I1: a server that names the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, obtains nothing:
+/// no client is registered, and no browser opens.
 #[tokio::test]
 async fn scopes_of_other_apis() {
     let entra = "https://login.microsoftonline.com/common/oauth2/v2.0/authorize";
@@ -51,7 +51,8 @@ async fn scopes_of_other_apis() {
     }
 }
 
-/// I1: with `--no-resource`, scopes of known other APIs are refused at every server, and any other sign-in needs a yes.
+/// I1: with `--no-resource`, scopes of known other APIs are rejected at every server, and any other sign-in needs
+/// confirmation.
 #[tokio::test]
 async fn a_sign_in_without_resource() {
     let store = Scratch::path_for("store");
@@ -71,7 +72,7 @@ async fn a_sign_in_without_resource() {
     assert!(!own.requests("/authorize")[0].query.contains_key("resource"));
 }
 
-/// G7: `--assume-pkce` is for servers that list no methods, and not for those that list others.
+/// G7: `--assume-pkce` applies to servers that list no methods, not to those that list others.
 #[tokio::test]
 async fn pkce_is_assumed_only_without_a_list() {
     let store = Scratch::path_for("store");
@@ -86,7 +87,7 @@ async fn pkce_is_assumed_only_without_a_list() {
     assert_eq!(login(&silent, &store, &["--assume-pkce"]).await.code, Some(0));
 }
 
-/// I1, I2: parameters that decide who gets the code cannot be set.
+/// I1, I2: parameters that determine who gets the code cannot be set.
 #[tokio::test]
 async fn reserved_parameters() {
     let (peer, store) = (server("mcp:tools", json!({})).await, Scratch::path_for("store"));

@@ -1,4 +1,4 @@
-//! An upstream whose answers would be taken for the guard's own words.
+//! Upstream responses that a client could mistake for the guard's own.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream};
 
@@ -17,7 +17,7 @@ const CHALLENGES: &[(&str, &str)] = &[
 
 /// L1: an upstream's 401 and 407 become 502 without their challenge and text; its 403 stays, without the challenge.
 #[tokio::test]
-async fn refusals_of_the_upstream() {
+async fn rejections_of_the_upstream() {
     for (theirs, ours, code) in [
         (401, 502, Some("upstream.unauthorized")),
         (407, 502, Some("upstream.unauthorized")),
@@ -42,7 +42,7 @@ async fn refusals_of_the_upstream() {
     }
 }
 
-/// L1, F2: an upstream sets no cookie, no correlation id and no CORS header of its own, and no session where none is.
+/// L1, F2: an upstream cannot set cookies, a request id or CORS headers, or a session if there is none.
 #[tokio::test]
 async fn headers_of_the_upstream() {
     let deployment = deployment_answering(

@@ -1,9 +1,9 @@
-//! What an upstream says of its own address, and what a client says against the address that was configured.
+//! Disclosure of the upstream's address, and client parameters that conflict with the configured address.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, Upstream};
 
-/// L10: a redirect of the upstream is 502. Where it leads to is for the log alone, which names the address to configure and
-/// none of its secrets.
+/// L10: a redirect of the upstream becomes 502. Only the log has the target, without secrets, as the address to
+/// configure.
 #[tokio::test]
 async fn redirects() {
     for (status, location, logged) in [
@@ -19,8 +19,8 @@ async fn redirects() {
         let answer = deployment.try_token(&deployment.good_token()).await;
         answer.assert_rpc_error(502, -32603);
         assert_eq!(answer.count("location"), 0, "{answer:?}");
-        for told in ["10.1.2.3", "internal", "canary", "backend"] {
-            assert!(!format!("{answer:?}").contains(told), "{answer:?}");
+        for internal in ["10.1.2.3", "internal", "canary", "backend"] {
+            assert!(!format!("{answer:?}").contains(internal), "{answer:?}");
         }
         deployment.portcullis.assert_denied(&answer, "upstream.redirect").await;
         let line = deployment.portcullis.logged_line(&["the upstream redirects to", logged, "`upstream`"]).await;
@@ -28,7 +28,7 @@ async fn redirects() {
     }
 }
 
-/// L10: no other answer tells the client an address of the upstream's own.
+/// L10: no other response discloses an address of the upstream.
 #[tokio::test]
 async fn addresses_in_headers() {
     let script = |_: &portcullis_scenarios::Recorded| {

@@ -1,4 +1,4 @@
-//! An audit sink that is slow, full, away or rotated: requests never wait for it, and nothing is lost in silence.
+//! Audit sinks that are slow, full, missing or rotated: requests never wait for them, and losses are reported.
 
 use std::{
     fs::{self, File},
@@ -62,8 +62,8 @@ async fn a_pipe_without_a_reader() {
     assert!(line.contains(&format!("\"audit.lost\":{lost}")), "{line}");
 }
 
-/// J4: a full disk delays no request; what could not be written is told in the log, and the end waits for it no longer
-/// than a shutdown may take.
+/// J4: a full disk delays no request. The log reports unwritten records, and the shutdown waits no longer than its
+/// timeout.
 #[tokio::test]
 async fn a_full_disk() {
     let deployment = deployment("/dev/full").await;
@@ -85,9 +85,9 @@ async fn a_full_disk() {
 async fn rotation() {
     let (file, rotated) = (Scratch::path_for("audit.jsonl"), Scratch::path_for("audit.jsonl.1"));
     let first = deployment(file.as_str()).await;
-    let told = |path: &Path| audit_records(path.to_owned(), |record| record["event"] == "decision");
+    let decisions = |path: &Path| audit_records(path.to_owned(), |record| record["event"] == "decision");
     first.send(unauthorized()).await;
-    let before = told(file.path()).await;
+    let before = decisions(file.path()).await;
     assert_eq!(events(&before, "audit.started").len(), 1);
     assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
 
@@ -95,13 +95,13 @@ async fn rotation() {
     first.portcullis.signal(Signal::HUP);
     first.portcullis.logged("reopened", |line| line["level"] == "INFO").await;
     first.send(unauthorized()).await;
-    let after = told(file.path()).await;
+    let after = decisions(file.path()).await;
     assert_eq!((events(&before, "decision").len(), events(&after, "decision").len()), (1, 1));
     assert_ne!(events(&before, "decision")[0]["request.id"], events(&after, "decision")[0]["request.id"]);
     assert_eq!(first.portcullis.stop().await.code, Some(0));
     assert_eq!(fs::read_to_string(rotated.path()).unwrap().lines().count(), before.len(), "nothing more");
 
-    // As a crash leaves it: in the middle of a line.
+    // An incomplete line, as after a crash.
     let mut torn = fs::read_to_string(file.path()).unwrap();
     torn.push_str("{\"timestamp\":");
     fs::write(file.path(), &torn).unwrap();
@@ -114,7 +114,7 @@ async fn rotation() {
 
 /// J4: if the folder of the file was removed, the open file stays in use.
 #[tokio::test]
-async fn a_folder_that_is_gone() {
+async fn a_removed_folder() {
     let folder = Scratch::path_for("audit");
     fs::create_dir(folder.path()).unwrap();
     let file = folder.path().join("audit.jsonl");

@@ -1,4 +1,4 @@
-//! `portcullis check`: every value with its origin.
+//! `portcullis check`: every value with its source, and warnings.
 
 use portcullis_scenarios::{Portcullis, Scratch};
 use serde_json::Value;
@@ -15,7 +15,7 @@ required_scopes = ["all"]
 upstream = { http = "http://127.0.0.1:9/mcp" }
 "#;
 
-/// B9: a catch-all scope is warned of, and the configuration is good.
+/// B9: a catch-all scope causes a warning, and the configuration is valid.
 #[tokio::test]
 async fn for_people() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
@@ -35,7 +35,7 @@ async fn for_people() {
     assert!(checked.stdout.trim_end().ends_with("the configuration is good"));
 }
 
-/// The same for machines, with values from the environment.
+/// The same as JSON, with values from the environment.
 #[tokio::test]
 async fn for_machines() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
@@ -61,7 +61,7 @@ async fn for_machines() {
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
 
-/// Typing errors in rules, and an issuer that clients cannot reach.
+/// Mistakes in rules, and an issuer that clients cannot reach.
 const MISTAKES: &str = r#"
 listen = "127.0.0.1:0"
 base_url = "https://mcp.example.com"
@@ -93,7 +93,7 @@ upstream = { http = "http://127.0.0.1:9/mcp" }
   scopes = ["mcp:read"]
 "#;
 
-/// What each warning about the mistakes begins with and says.
+/// The start and a part of each warning about the mistakes.
 const WARNINGS: [(&str, &str); 6] = [
     ("resource[0].required_scopes has \"mcp:tool\"", "did you mean `mcp:tools`?"),
     ("resource[0].rule[2].scopes has \"mcp:admn\"", "did you mean `mcp:admin`?"),
@@ -103,10 +103,10 @@ const WARNINGS: [(&str, &str); 6] = [
     ("issuer[0].issuer = \"http://127.0.0.1:9/realm\"", "https address of the authorization server"),
 ];
 
-/// B9, F7: rules that protect nothing, scopes that clients do not ask for, and an issuer on loopback behind a public address: each
-/// is a warning with its key and the fix, of `check` and of `serve`.
+/// B9, F7: rules that protect nothing, scopes that clients do not request, and an issuer on loopback with a public base
+/// URL each cause a warning of `check` and `serve` with the key and the fix.
 #[tokio::test]
-async fn mistakes_are_warned_of() {
+async fn mistakes_cause_warnings() {
     let file = Scratch::file("portcullis.toml", MISTAKES);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -120,7 +120,7 @@ async fn mistakes_are_warned_of() {
     }
 }
 
-/// B9: a bracket in a method pattern is an error, and no warning.
+/// B9: a bracket in a method pattern is an error, not a warning.
 #[tokio::test]
 async fn an_invalid_method_pattern() {
     let file = Scratch::file("portcullis.toml", &MISTAKES.replace("\"tool/call\"", "\"tools/[call\""));

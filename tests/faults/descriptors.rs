@@ -1,8 +1,8 @@
-//! File descriptors run short: idle connections and requests without end must not take them from everybody else.
+//! Shortage of file descriptors: idle connections and hanging requests must not block other clients.
 
 use portcullis_scenarios::{Connection, Deployment, Request, Trickle, Upstream};
 
-/// More than a limit of 256 files leaves to connections.
+/// More connections than a limit of 256 files permits.
 const FLOOD: usize = 270;
 
 async fn flood(deployment: &Deployment) -> Vec<Connection> {
@@ -18,7 +18,7 @@ async fn assert_serves(deployment: &Deployment) {
     deployment.assert_accepted("during the flood", &deployment.good_token()).await;
 }
 
-/// L9: the soft limit is raised to what the configuration needs.
+/// L9: the soft limit is raised as far as the configuration needs.
 #[tokio::test]
 async fn idle_connections_under_a_soft_limit() {
     let deployment = Deployment::builder().files("-Sn 256").tables("[limits]\nmax_connections = 1000").start().await;
@@ -28,8 +28,8 @@ async fn idle_connections_under_a_soft_limit() {
     drop(held);
 }
 
-/// L9: a hard limit that is too low lowers the connections, with a warning that names the numbers and the fix; idle
-/// connections then give way to new ones, and a stream does not.
+/// L9: with a hard limit that is too low, the connection limits are lowered, with a warning that names the numbers and
+/// the fix. Idle connections are then closed for new ones, and streams are not.
 #[tokio::test]
 async fn idle_connections_under_a_hard_limit() {
     let (events, body) = Trickle::new();

@@ -1,5 +1,5 @@
-//! Clients that exhaust resources: connections, endless heads, streams, resets, unread responses. Each
-//! has its bound, and everybody else is served meanwhile.
+//! Clients that exhaust resources: connections, endless heads, streams, resets and unread responses. Each resource is
+//! bounded, and other clients are served meanwhile.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use portcullis_scenarios::{Connection, Deployment, Portcullis, Recorded, Request
 
 const MIB: usize = 1 << 20;
 
-/// Bytes of memory that the program holds.
+/// Returns the resident memory of the program in bytes.
 fn resident(portcullis: &Portcullis) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", portcullis.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -45,7 +45,8 @@ async fn connections() {
         connection.write(&stream.to_bytes()).await;
         assert_eq!(connection.head().await.expect("a head").status, 200);
     }
-    // The kernel accepts it. The server does not, although the others have been silent for a while.
+    // The kernel accepts the connection. The server does not, although the other connections have been silent for a
+    // while.
     let mut third = Connection::open(address).await;
     third.write(&Request::new("GET", "/healthz").to_bytes()).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -64,15 +65,15 @@ async fn connections() {
     assert_eq!(third.answer().await.expect("an answer").status, 200);
 }
 
-/// F4, L9: at the limit, a new connection takes the place of the one that is idle for the longest time.
+/// F4, L9: at the limit, a new connection replaces the one that has been idle for the longest time.
 #[tokio::test]
-async fn idle_connections_give_way() {
+async fn idle_connections_are_replaced() {
     let deployment = limited("max_connections = 2\nheader_timeout = \"10m\"").await;
     let address = deployment.portcullis.address();
     let healthy = Request::new("GET", "/healthz");
     let (mut silent, mut used) = (Connection::open(address).await, Connection::open(address).await);
     silent.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ").await;
-    // Long enough for either worker to have taken up its connection.
+    // Long enough for both workers to accept their connections.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(used.send(&healthy).await.status, 200);
     let mut third = Connection::open(address).await;
@@ -81,7 +82,7 @@ async fn idle_connections_give_way() {
     assert_eq!(used.send(&healthy).await.status, 200, "the one that was used last stays");
 }
 
-/// F4: a head that does not come to its end in time costs its connection, however steadily it comes.
+/// F4: a connection is closed if a head is not complete in time, even if bytes keep arriving.
 #[tokio::test]
 async fn heads_that_never_end() {
     let deployment = limited("header_timeout = \"1s\"").await;
@@ -91,7 +92,7 @@ async fn heads_that_never_end() {
     let ended = tokio::select! {
         rest = async { slow.rest().await } => rest,
         () = async {
-            // The other connection is served as usual meanwhile.
+            // The other connection is still served.
             loop {
                 assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
                 written += 1;
@@ -102,7 +103,7 @@ async fn heads_that_never_end() {
     assert!(written > 0);
 }
 
-/// F4: a body that pauses for too long is refused, and costs its connection.
+/// F4: a body that pauses for too long is rejected, and its connection is closed.
 #[tokio::test]
 async fn bodies_that_pause() {
     let deployment = limited("body_pause = \"1s\"").await;
@@ -117,9 +118,9 @@ async fn bodies_that_pause() {
     assert_eq!(deployment.upstream.count(), 0);
 }
 
-/// F4: a flood of connections with half a head each holds what the heads are, and no more.
+/// F4: connections with incomplete heads use little more memory than the heads.
 #[tokio::test]
-async fn half_heads_hold_little() {
+async fn incomplete_heads_use_little_memory() {
     const CONNECTIONS: usize = 500;
     let deployment = Deployment::start().await;
     let address = deployment.portcullis.address();
@@ -139,14 +140,14 @@ async fn half_heads_hold_little() {
     assert!(grown < CONNECTIONS * (64 << 10), "{} KiB a connection", grown / CONNECTIONS / 1024);
 }
 
-/// F4: clients that do not read their answers hold back the upstream, not memory.
+/// F4: clients that do not read responses slow down the upstream and do not use memory.
 #[tokio::test]
 async fn unread_responses() {
     const CLIENTS: usize = 20;
     let piece = Bytes::from(vec![b'x'; MIB]);
     let script = move |request: &Recorded| {
         let (sender, body) = Trickle::new();
-        // The pieces are all the same one: they cost this process nothing.
+        // All pieces share one buffer, so they use no memory in this process.
         (0..64).for_each(|_| sender.send(piece.clone()).unwrap());
         request.header("x-large").map(|_| Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
     };
@@ -170,12 +171,12 @@ async fn unread_responses() {
 }
 
 /// A frame of HTTP/2 (RFC 9113 section 4.1).
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+fn frame(frame_type: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    [&length[1..], &[frame_type, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The frames in these bytes: kind, stream and payload of each.
+/// Returns the type, stream and payload of each frame in these bytes.
 fn frames(mut bytes: &[u8]) -> Vec<(u8, u32, &[u8])> {
     let mut frames = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<9>() {
@@ -192,7 +193,7 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 
-/// A client's preface, and then so many requests, each reset at once or not.
+/// Returns a client's preface and this number of requests, each of which is immediately reset if `reset` is set.
 fn requests(count: u32, reset: bool) -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, &[]));
@@ -208,7 +209,7 @@ fn requests(count: u32, reset: bool) -> Vec<u8> {
     bytes
 }
 
-/// F4: streams that are opened and reset over and over cost the connection (CVE-2023-44487).
+/// F4: a connection with many reset streams is closed (CVE-2023-44487).
 #[tokio::test]
 async fn rapid_resets() {
     let deployment = limited("max_resets = 5\nheader_timeout = \"5m\"").await;
@@ -216,12 +217,13 @@ async fn rapid_resets() {
     client.write(&requests(500, true)).await;
     let rest = client.rest().await;
     let frames = frames(&rest);
-    let farewell = frames.iter().find(|(kind, ..)| *kind == GOAWAY).unwrap_or_else(|| panic!("no GOAWAY: {frames:?}"));
-    assert_eq!(farewell.2[4..8], 11_u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
+    let goaway =
+        frames.iter().find(|(frame_type, ..)| *frame_type == GOAWAY).unwrap_or_else(|| panic!("no GOAWAY: {frames:?}"));
+    assert_eq!(goaway.2[4..8], 11_u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
 }
 
-/// F4: an HTTP/2 client is told how many streams it may have, and more are refused.
+/// F4: SETTINGS announce the maximum number of streams, and further streams are refused.
 #[tokio::test]
 async fn streams() {
     let deployment = limited("max_streams = 7\nheader_timeout = \"1s\"").await;
@@ -229,11 +231,14 @@ async fn streams() {
     client.write(&requests(20, false)).await;
     let rest = client.rest().await;
     let frames = frames(&rest);
-    let settings = frames.iter().find(|(kind, _, payload)| *kind == SETTINGS && !payload.is_empty()).expect("settings");
+    let settings = frames
+        .iter()
+        .find(|(frame_type, _, payload)| *frame_type == SETTINGS && !payload.is_empty())
+        .expect("settings");
     let streams = settings.2.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).expect("a number of streams");
     assert_eq!(streams[2..], 7_u32.to_be_bytes());
-    let refused: Vec<_> = frames.iter().filter(|(kind, ..)| *kind == RST_STREAM).collect();
+    let refused: Vec<_> = frames.iter().filter(|(frame_type, ..)| *frame_type == RST_STREAM).collect();
     assert!(!refused.is_empty() && refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
-    let answered = frames.iter().filter(|(kind, ..)| *kind == HEADERS).count();
+    let answered = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
     assert!(answered >= 7 && answered + refused.len() == 20, "{answered} answered, {} refused", refused.len());
 }

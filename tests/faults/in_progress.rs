@@ -1,4 +1,4 @@
-//! How much of one principal is in progress at once.
+//! The limits of requests and streams in progress per principal.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,10 +18,10 @@ use tokio::{
     time::sleep,
 };
 
-/// The writers of the bodies that an upstream has begun.
+/// The senders of the bodies that an upstream has started.
 type Open = Arc<Mutex<Vec<UnboundedSender<Bytes>>>>;
 
-/// An upstream that begins its responses to the message `hang`, and to GET, and does not end them.
+/// Starts an upstream whose responses to the message `hang` and to GET do not end.
 async fn hanging() -> (Open, Upstream) {
     let open = Open::default();
     let begun = Arc::clone(&open);
@@ -38,8 +38,8 @@ async fn hanging() -> (Open, Upstream) {
     (open, Upstream::scripted(script).await)
 }
 
-/// L9: one token with 150 requests that hang, over HTTP/2, gets 429 beyond 100 of them; another user and `/healthz` are
-/// served meanwhile. When they end, the first one is served again.
+/// L9: a token with 150 hanging requests over HTTP/2 gets 429 beyond 100 of them. Another user and `/healthz` are
+/// served meanwhile. When the requests end, the first user is served again.
 #[tokio::test]
 async fn hanging_requests_of_one_principal() {
     let (open, upstream) = hanging().await;
@@ -84,7 +84,7 @@ async fn hanging_requests_of_one_principal() {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// L9: requests whose response has not begun count, too, until their client has gone.
+/// L9: requests without a response count until their client disconnects.
 #[tokio::test]
 async fn requests_without_a_response() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -129,9 +129,9 @@ async fn requests_without_a_response() {
     }
 }
 
-/// L9: open event streams leave the places of requests alone, and have the limit of sessions.
+/// L9: open event streams do not count as requests and have the limit of sessions.
 #[tokio::test]
-async fn streams_count_apart() {
+async fn streams_are_counted_separately() {
     let (open, upstream) = hanging().await;
     let deployment = Deployment::builder()
         .upstream(upstream)

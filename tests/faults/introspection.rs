@@ -1,4 +1,4 @@
-//! An introspection endpoint that rejects this server, and one that takes scopes away.
+//! Introspection endpoints that reject this server or remove scopes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// An introspection endpoint that answers every call alike.
+/// An introspection endpoint with the same response to every request.
 struct Endpoint {
     server: Upstream,
     answer: Arc<Mutex<(u16, Value)>>,
@@ -34,7 +34,7 @@ impl Endpoint {
         *self.answer.lock().unwrap() = (status, answer);
     }
 
-    /// A deployment whose one issuer signs its tokens and is asked about each.
+    /// Returns a deployment with `jwt+introspection` for its only issuer.
     fn deployment(&self) -> DeploymentBuilder {
         Deployment::builder().issuer(format!(
             "validate = \"jwt+introspection\"\nclient_id = \"portcullis\"\nclient_secret = {{ file = \"{}\" }}\n\
@@ -55,7 +55,7 @@ fn active_with(scope: impl Into<Value>) -> Value {
     answer
 }
 
-/// Waits until readiness has this status, and gives what it says of the one issuer.
+/// Waits until readiness has this status, and returns its report of the only issuer.
 async fn readiness(deployment: &Deployment, status: u16) -> Value {
     let reached = async {
         loop {
@@ -71,9 +71,9 @@ async fn readiness(deployment: &Deployment, status: u16) -> Value {
         .unwrap_or_else(|_| panic!("/readyz never answers {status}:\n{}", deployment.portcullis.log()))
 }
 
-/// D6: an endpoint that rejects our credentials is found at start, without a token: the issuer is not usable, and the log
-/// names the fix. When the endpoint accepts them, the issuer is usable without a restart; when it rejects them again, a
-/// request shows it.
+/// D6: an endpoint that rejects this server's credentials is detected at startup, without a token: the issuer is not
+/// usable, and the log names the fix. When the endpoint accepts them, the issuer becomes usable without a restart. When
+/// it rejects them again, the next request detects it.
 #[tokio::test]
 async fn rejected_credentials() {
     let endpoint = Endpoint::start(401, json!({ "error": "invalid_client" })).await;
@@ -104,7 +104,7 @@ async fn rejected_credentials() {
 
 /// D6: an empty `scope` removes all scopes of a signed token, an absent one removes none, and `null` makes the response invalid.
 #[tokio::test]
-async fn scopes_that_are_taken_away() {
+async fn removed_scopes() {
     let endpoint = Endpoint::start(200, active()).await;
     let deployment = endpoint.deployment().start().await;
     for (answer, status) in [

@@ -1,4 +1,4 @@
-//! An issuer that is away, comes back, and changes its keys.
+//! Issuers that are unavailable, return, and change their keys.
 
 use portcullis_scenarios::{AuthorizationServer, Deployment, Portcullis, Request};
 
@@ -13,10 +13,10 @@ async fn keys_changed(portcullis: &Portcullis) {
     portcullis.logged("issuer keys changed", |line| line["message"] == "issuer keys changed").await;
 }
 
-/// B2, C10: with the issuer away the server starts and says so; its tokens are 401 without `error` and with
-/// `Retry-After`; once it is there they are good.
+/// B2, C10: the server starts without the issuer and reports it. The issuer's tokens get 401 without `error` and with
+/// `Retry-After`, and are accepted once the issuer is available.
 #[tokio::test]
-async fn an_issuer_that_comes_later() {
+async fn an_issuer_that_starts_later() {
     let mut issuer = AuthorizationServer::closed(Deployment::RESOURCE);
     let deployment = deployment_with(&issuer).await;
     let name = issuer.test_issuer().issuer().as_str().to_owned();
@@ -47,8 +47,8 @@ async fn an_issuer_that_comes_later() {
     deployment.assert_accepted("the same token", &token).await;
 }
 
-/// C10, C11: a rotated key is fetched when the first token of it comes, once; tokens of the old key are refused from
-/// then on, remembered ones too.
+/// C10, C11: a rotated key is fetched once, for its first token. Tokens of the old key are rejected from then on,
+/// including cached ones.
 #[tokio::test]
 async fn rotated_keys() {
     let issuer = AuthorizationServer::start(Deployment::RESOURCE);
@@ -73,9 +73,9 @@ async fn rotated_keys() {
     assert!(fetched <= 5, "{fetched} fetches for 20 tokens with unknown keys");
 }
 
-/// C10: keys are found through the issuer's metadata, or at a configured address.
+/// C10: keys are fetched from the URL in the issuer's metadata or from a configured URL.
 #[tokio::test]
-async fn a_configured_address_of_keys() {
+async fn a_configured_jwks_uri() {
     let issuer = AuthorizationServer::start(Deployment::RESOURCE);
     let (name, keys) = (issuer.test_issuer().issuer(), issuer.test_issuer().endpoint("jwks"));
     let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks_uri = \"{keys}\"");

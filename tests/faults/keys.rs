@@ -1,5 +1,5 @@
-//! The address of an issuer's keys in every state that it should not be in: nothing but a good set of keys is taken, the
-//! one that was taken last serves on, and a good one is taken as soon as it is there.
+//! Faults of an issuer's JWK set: an invalid set is rejected, the last valid one remains in use, and a new valid one is
+//! used as soon as it is published.
 
 use std::sync::{
     Arc, Mutex, OnceLock,
@@ -15,27 +15,27 @@ use tokio::{sync::mpsc::UnboundedSender, task::JoinSet, time::timeout};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// What stands where the keys are asked for.
+/// The response to a request for the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
     Good,
-    /// The good ones, called something else than they are.
+    /// The valid set with another content type.
     AsText,
     Broken,
     Html,
     Redirected,
     Endless,
     Stuck,
-    /// Ten thousand good keys: more bytes than are read.
+    /// 10,000 valid keys, which exceed the size limit.
     TooMany,
-    /// The good one and 9,999 that are none: few enough bytes, and too many keys.
+    /// The valid key and 9,999 invalid ones, within the size limit.
     TooManySmall,
-    /// The good one beside one that is no secret any more.
+    /// The valid key and a published symmetric key.
     OneBad,
     Empty,
 }
 
-/// An issuer whose keys are published as a scenario says.
+/// An issuer that publishes its keys with a fault.
 struct Publisher {
     test_issuer: Arc<TestIssuer>,
     keys: Arc<Mutex<Keys>>,
@@ -97,7 +97,7 @@ fn publish(test_issuer: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSende
             for _ in 0..if keys == Keys::Endless { 64 } else { 0 } {
                 sender.send(vec![b' '; 8 << 10].into()).unwrap();
             }
-            // Neither of them ends by itself.
+            // These two responses do not end.
             held.lock().unwrap().push(sender);
             Upstream::trickle(200, &[JSON], body)
         }
@@ -133,8 +133,8 @@ const FAULTS: [Keys; 8] = [
     Keys::Empty,
 ];
 
-/// Tries a token until it is accepted.
-async fn accepted_at_last(deployment: &Deployment, token: &str, case: &str) {
+/// Sends a token until it is accepted.
+async fn until_accepted(deployment: &Deployment, token: &str, case: &str) {
     let tried = async {
         while deployment.try_token(token).await.status != 200 {
             tokio::task::yield_now().await;
@@ -143,7 +143,7 @@ async fn accepted_at_last(deployment: &Deployment, token: &str, case: &str) {
     timeout(std::time::Duration::from_secs(20), tried).await.unwrap_or_else(|_| panic!("{case}: it stays refused"));
 }
 
-/// Runs a scenario for each of these at once.
+/// Runs a scenario for each fault concurrently.
 async fn for_each<F>(faults: impl IntoIterator<Item = Keys>, scenario: impl Fn(Keys) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -159,8 +159,8 @@ where
     }
 }
 
-/// B2, C10: an invalid key set is rejected at startup; tokens get 401 without `error` and with
-/// `Retry-After` until there is one, and good then.
+/// B2, C10: an invalid key set is rejected at startup. Tokens get 401 without `error` and with `Retry-After` until a
+/// valid one is published.
 #[tokio::test]
 async fn from_the_start() {
     for_each(FAULTS, |fault| async move {
@@ -172,26 +172,26 @@ async fn from_the_start() {
         let seconds = answer.header("retry-after").and_then(|value| value.parse::<u32>().ok());
         assert!(seconds.is_some_and(|seconds| seconds > 0), "{fault:?}: {answer:?}");
         deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
-        let told = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
-        assert!(told["issuer.failure"].is_string(), "{fault:?}: {told}");
+        let line = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        assert!(line["issuer.failure"].is_string(), "{fault:?}: {line}");
         assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 503, "{fault:?}");
 
         issuer.publish(Keys::Good);
-        accepted_at_last(&deployment, &token, &format!("{fault:?}")).await;
+        until_accepted(&deployment, &token, &format!("{fault:?}")).await;
         assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 200, "{fault:?}");
     })
     .await;
 }
 
-/// C10: keys that were fetched once serve on through every fault, for tokens that were never seen before, too; the first
-/// token of a new key is accepted when the new keys are there.
+/// C10: fetched keys remain in use during every fault, also for uncached tokens. The first token of a new key is
+/// accepted when the new keys are published.
 #[tokio::test]
 async fn later_on() {
     for_each(FAULTS, |fault| async move {
         let issuer = Publisher::start(Keys::Good).await;
         let deployment = issuer.deployment("1s").await;
         let old = issuer.test_issuer.key();
-        accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), &format!("{fault:?}, at first")).await;
+        until_accepted(&deployment, &issuer.test_issuer.token().sign(), &format!("{fault:?}, at first")).await;
 
         issuer.publish(fault);
         issuer.test_issuer.rotate();
@@ -205,14 +205,14 @@ async fn later_on() {
             deployment.assert_accepted(&format!("{fault:?}: the old key"), &token).await;
         }
         issuer.publish(Keys::Good);
-        accepted_at_last(&deployment, &new, &format!("{fault:?}, at last")).await;
+        until_accepted(&deployment, &new, &format!("{fault:?}, at last")).await;
         let token = issuer.test_issuer.token().claim("number", 9).signed_by(old).sign();
         deployment.assert_refused([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
     })
     .await;
 }
 
-/// C10: of ten thousand keys none is kept, though the token's own is the first of them; the log says why.
+/// C10: a set of 10,000 keys is rejected, even if the token's key is the first of them. The log has the reason.
 #[tokio::test]
 async fn ten_thousand_keys() {
     for (keys, failure) in [(Keys::TooMany, "fetch.too_large"), (Keys::TooManySmall, "keys.too_many")] {
@@ -220,21 +220,21 @@ async fn ten_thousand_keys() {
         let deployment = issuer.deployment("10m").await;
         let answer = deployment.try_token(&issuer.test_issuer.token().sign()).await;
         assert_eq!(answer.assert_unauthorized(), None, "{keys:?}: {answer:?}");
-        let told = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
-        assert_eq!(told["issuer.failure"], failure, "{keys:?}: {told}");
+        let line = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        assert_eq!(line["issuer.failure"], failure, "{keys:?}: {line}");
         let ready = deployment.send(Request::new("GET", "/readyz")).await;
         assert_eq!(ready.status, 503, "{keys:?}: {ready:?}");
     }
 }
 
-/// C10: a bad key costs only itself, and the log names it, without its value.
+/// C10: an invalid key does not affect the others. The log names it without its value.
 #[tokio::test]
-async fn one_bad_key() {
+async fn one_invalid_key() {
     let issuer = Publisher::start(Keys::OneBad).await;
     let deployment = issuer.deployment("30s").await;
-    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
-    let told = deployment.portcullis.logged("a published key is rejected", |line| line["level"] == "WARN").await;
-    assert_eq!((&told["key.id"], &told["key.failure"]), (&"shared".into(), &"jwk.symmetric".into()), "{told}");
+    until_accepted(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
+    let line = deployment.portcullis.logged("a published key is rejected", |line| line["level"] == "WARN").await;
+    assert_eq!((&line["key.id"], &line["key.failure"]), (&"shared".into(), &"jwk.symmetric".into()), "{line}");
     assert!(!deployment.portcullis.log().contains("aHVzaA"));
 }
 
@@ -243,17 +243,17 @@ async fn one_bad_key() {
 async fn another_content_type() {
     let issuer = Publisher::start(Keys::AsText).await;
     let deployment = issuer.deployment("30s").await;
-    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "as text").await;
+    until_accepted(&deployment, &issuer.test_issuer.token().sign(), "as text").await;
 }
 
-/// C10: a flood of tokens with unknown keys, from many clients at once, causes one fetch in the cooldown and no more, and
-/// good tokens are accepted meanwhile.
+/// C10: a flood of tokens with unknown keys from many clients causes one fetch per cooldown. Valid tokens are accepted
+/// meanwhile.
 #[tokio::test]
 async fn a_flood_of_unknown_keys() {
     let issuer = Publisher::start(Keys::Good).await;
     let deployment = issuer.deployment("10m").await;
     let good = issuer.test_issuer.token().sign();
-    accepted_at_last(&deployment, &good, "at first").await;
+    until_accepted(&deployment, &good, "at first").await;
     assert_eq!(issuer.hits(), 1);
     let mut flood = JoinSet::new();
     for client in 0..20 {
@@ -275,15 +275,15 @@ async fn a_flood_of_unknown_keys() {
     deployment.assert_accepted("meanwhile", &issuer.test_issuer.token().claim("number", 1).sign()).await;
 }
 
-/// C10: after the cooldown the first token of a really new key is accepted, however many unknown ones came before.
+/// C10: after the cooldown, the first token of a new key is accepted, regardless of previous unknown keys.
 #[tokio::test]
-async fn a_new_key_behind_a_flood() {
+async fn a_new_key_after_a_flood() {
     let issuer = Publisher::start(Keys::Good).await;
     let deployment = issuer.deployment("1s").await;
-    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "at first").await;
+    until_accepted(&deployment, &issuer.test_issuer.token().sign(), "at first").await;
     for number in 0..20 {
         deployment.try_token(&issuer.test_issuer.token().kid(&format!("unknown-{number}")).sign()).await;
     }
     issuer.test_issuer.rotate();
-    accepted_at_last(&deployment, &issuer.test_issuer.token().sign(), "the new key").await;
+    until_accepted(&deployment, &issuer.test_issuer.token().sign(), "the new key").await;
 }

@@ -1,4 +1,4 @@
-//! What goes wrong around the server, and what it says and does then.
+//! Faults, one per file: of issuers, upstreams, clients, configurations and the machine.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;

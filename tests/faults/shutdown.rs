@@ -1,4 +1,4 @@
-//! The end: what is under way ends well, and nothing new begins.
+//! Shutdown: requests in progress complete, and new connections are refused.
 
 use portcullis_scenarios::{Connection, Deployment, Http2, INITIALIZE, Recorded, Request, Signal, Trickle, Upstream};
 use serde_json::Value;
@@ -18,10 +18,10 @@ async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
     (sender, Deployment::builder().upstream(Upstream::scripted(script).await).start().await)
 }
 
-/// F4: a request under way finishes after SIGTERM, new connections are refused, idle ones are closed, and the exit code
-/// is 0.
+/// F4: a request in progress completes after SIGTERM, new connections are refused, idle ones are closed, and the exit
+/// code is 0.
 #[tokio::test]
-async fn requests_under_way_finish() {
+async fn requests_in_progress_complete() {
     for signal in [Signal::TERM, Signal::INT] {
         let (answering, deployment) = slow_deployment().await;
         let address = deployment.portcullis.address();
@@ -57,9 +57,9 @@ async fn requests_under_way_finish() {
     }
 }
 
-/// F4, J4: a request that does not finish in time is cut off and told of; the program ends all the same, with 0.
+/// F4, J4: a request that does not complete in time is cancelled and logged. The program still ends with 0.
 #[tokio::test]
-async fn the_limit() {
+async fn the_timeout() {
     let (_answering, body) = Trickle::new();
     let body = std::sync::Mutex::new(Some(body));
     let script = move |_: &Recorded| Some(Upstream::trickle(200, &[], body.lock().unwrap().take()?));
@@ -80,7 +80,7 @@ async fn the_limit() {
     assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
 }
 
-/// F4: SIGHUP does not end the program, even if there is no file to read again.
+/// F4: SIGHUP does not end the program, even if there is no file to reload.
 #[tokio::test]
 async fn a_hangup() {
     let deployment = Deployment::start().await;
@@ -92,9 +92,9 @@ async fn a_hangup() {
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
 }
 
-/// F4: without requests it ends at once, `demo` and `idp` too.
+/// F4: without requests, `serve`, `demo` and `idp` end immediately.
 #[tokio::test]
-async fn at_rest() {
+async fn without_requests() {
     let deployment = Deployment::start().await;
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
     let demo =
@@ -103,7 +103,7 @@ async fn at_rest() {
     assert_eq!(demo.stop().await.code, Some(0));
 }
 
-/// E9, J4: sessions that end with the program are audited so, before the trail ends, and their upstream is told.
+/// E9, J4: the sessions that end with the program are audited before the trail ends, and are ended at the upstream.
 #[tokio::test]
 async fn sessions_end() {
     const SESSIONS: usize = 50;
@@ -126,11 +126,11 @@ async fn sessions_end() {
     let ended = records.iter().filter(|record| record["event"] == "session.ended");
     assert!(ended.clone().all(|record| record["session.reason"] == "shutdown"), "{}", finished.stdout);
     assert!(records.last().is_some_and(|record| record["event"] == "audit.stopped"), "{}", finished.stdout);
-    let told = upstream.recorded().iter().filter(|seen| seen.method == http::Method::DELETE).count();
-    assert_eq!(told, SESSIONS);
+    let deletes = upstream.recorded().iter().filter(|seen| seen.method == http::Method::DELETE).count();
+    assert_eq!(deletes, SESSIONS);
 }
 
-/// E9: an upstream that does not answer holds up the end of the program for 2 s at most.
+/// E9: an upstream that does not respond delays the shutdown by at most 2 s.
 #[tokio::test]
 async fn sessions_end_at_a_silent_upstream() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! An upstream that takes its time, or never answers: what waits for it is bounded, in time and in number.
+//! Upstreams that respond slowly or never: the time and the number of waiting requests are bounded.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use portcullis_scenarios::{
 };
 use serde_json::json;
 
-/// Answers every request but those that ask for nothing.
+/// Starts an upstream that responds to every request except hanging ones.
 async fn upstream() -> RawUpstream {
     RawUpstream::scripted(|request: &RawRequest| {
         let body = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}";
@@ -32,8 +32,8 @@ fn assert_timed_out(answer: &Answer) {
     assert!(answer.text().contains("did not answer in time"), "{answer:?}");
 }
 
-/// L9: an upstream that does not begin to answer in time is 504, on a kept connection as on a new one, and the connection to
-/// it is closed. Other requests are answered meanwhile.
+/// L9: if the head of a response does not arrive in time, the client gets 504 and the upstream connection is closed, on
+/// an idle connection as on a new one. Other requests are served meanwhile.
 #[tokio::test]
 async fn no_head_in_time() {
     let raw = upstream().await;
@@ -59,9 +59,9 @@ async fn no_head_in_time() {
     raw.until_open(before.saturating_sub(1)).await;
 }
 
-/// L9: a stream whose head has arrived may pause for longer than that.
+/// L9: a stream whose head has arrived can pause for longer than that.
 #[tokio::test]
-async fn streams_may_pause() {
+async fn streams_can_pause() {
     let (events, body) = Trickle::new();
     let body = std::sync::Mutex::new(Some(body));
     let script = move |request: &portcullis_scenarios::Recorded| {
@@ -80,8 +80,8 @@ async fn streams_may_pause() {
     assert_eq!(client.chunk().await.as_deref(), Some(b": late\n\n".as_slice()));
 }
 
-/// L9: an upstream has a bounded number of connections over all workers. Beyond it requests get 503 at once, and they are
-/// served again when connections become free. Connections that another worker keeps unused are free.
+/// L9: the number of connections to an upstream is bounded over all workers. At the limit, requests get 503
+/// immediately, and are served again when connections become free. Idle connections of another worker count as free.
 #[tokio::test]
 async fn too_many_connections() {
     const MOST: usize = 3;
@@ -110,7 +110,7 @@ async fn too_many_connections() {
         assert_timed_out(&client.answer().await.unwrap());
     }
     raw.until_open(0).await;
-    // New connections go to the workers in turn: each needs connections that the other keeps.
+    // New connections go to the workers in turn, so each needs idle connections of the other.
     for _ in 0..4 * MOST {
         let mut clients = Vec::new();
         for _ in 0..MOST {
@@ -125,7 +125,7 @@ async fn too_many_connections() {
     }
 }
 
-/// L9: a token with more requests under way than the process has files for stops neither `/healthz` nor other users.
+/// L9: a token with more requests in progress than the process has files does not block `/healthz` or other users.
 #[tokio::test]
 async fn requests_without_end() {
     const REQUESTS: usize = 570;
@@ -156,7 +156,7 @@ async fn requests_without_end() {
         assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Those that were answered at all were told to wait.
+    // All responses have Retry-After.
     while let Some(answer) = refused.try_join_next() {
         let answer = answer.unwrap().unwrap();
         assert!(matches!(answer.status, 429 | 503) && answer.count("retry-after") == 1, "{answer:?}");

@@ -1,4 +1,4 @@
-//! Clients that ask and take nothing, or little, of the response.
+//! Clients that read nothing or little of a response.
 
 use std::{
     sync::{Arc, Mutex},
@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// An HTTP/2 client that grants each stream a window of so many bytes. It answers pings and settings.
+/// Opens an HTTP/2 connection that grants each stream a window of this size. It acknowledges pings and settings.
 async fn with_window(deployment: &Deployment, window: u32) -> SendRequest<Empty<Bytes>> {
     let stream = TcpStream::connect(deployment.portcullis.address()).await.unwrap();
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -35,7 +35,7 @@ async fn ask(sender: &mut SendRequest<Empty<Bytes>>, request: http::request::Bui
     sender.send_request(request.body(Empty::new()).unwrap()).await.unwrap()
 }
 
-/// L9: responses that nothing is taken of do not keep others off the listener.
+/// L9: connections with unread responses do not block new connections.
 #[tokio::test]
 async fn windows_of_zero_at_the_limit() {
     let deployment = Deployment::builder().tables("[limits]\nmax_connections = 20").start().await;
@@ -57,7 +57,7 @@ async fn windows_of_zero_at_the_limit() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
-/// An upstream that answers GET with an event stream, and the streams' senders.
+/// Starts an upstream that responds to GET with an event stream, and returns the streams' senders.
 async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
     let senders = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&senders);
@@ -71,7 +71,8 @@ async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
     (Upstream::scripted(script).await, senders)
 }
 
-/// A client with such a window that has opened an event stream with a token of so many seconds; the stream; and what writes to it.
+/// Opens an event stream with such a window and a token that is valid for this number of seconds. Returns the client,
+/// the stream and its sender.
 async fn listening(
     limits: &str,
     window: u32,
@@ -92,7 +93,7 @@ async fn listening(
     (deployment, client, response, events)
 }
 
-/// L3, L9: a stream whose token has expired leaves its upstream although its client takes nothing.
+/// L3, L9: a stream with an expired token ends at its upstream even if its client reads nothing.
 #[tokio::test]
 async fn an_event_stream_without_a_window() {
     let (deployment, _client, _response, events) = listening("[limits]\nbody_pause = \"6s\"", 0, 4).await;
@@ -101,7 +102,7 @@ async fn an_event_stream_without_a_window() {
     timeout(Duration::from_secs(15), events.closed()).await.expect("the upstream's stream ends");
 }
 
-/// A client that takes a little at a time gets everything, and a stream without events is not closed.
+/// A client that reads slowly gets everything, and a stream without events is not closed.
 #[tokio::test]
 async fn a_slow_client_is_served() {
     const LENGTH: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! Configurations that cannot run: one clear line, which names the thing and the fix, and a non-zero exit.
+//! Invalid configurations: one line that names the problem and the fix, and a non-zero exit code.
 
 use portcullis_scenarios::{Finished, Portcullis, Scratch};
 use tokio::net::TcpListener;
@@ -12,8 +12,8 @@ fn with(top: &str, issuer: &str, resource: &str) -> String {
     format!("{listen}{base_url}{top}\n{ISSUER}{issuer}\n{RESOURCE}{resource}\n")
 }
 
-/// Asserts that a run failed with one line that has all these words, and wrote nothing else.
-fn assert_refused(case: &str, finished: &Finished, words: &[&str]) {
+/// Asserts that a run failed with one line that has all these words and no other output.
+fn assert_rejected(case: &str, finished: &Finished, words: &[&str]) {
     assert_eq!(finished.code, Some(1), "{case}: {finished:?}");
     assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{case}: {}", finished.stderr);
     assert!(finished.stderr.starts_with("error: "), "{case}: {}", finished.stderr);
@@ -27,7 +27,7 @@ async fn assert_neither_serves_nor_checks(case: &str, configuration: &str, words
     let file = Scratch::file("bad.toml", configuration);
     for command in ["serve", "check"] {
         let finished = Portcullis::run(&[command, "--config", file.as_str()]).await;
-        assert_refused(&format!("{command}, {case}"), &finished, words);
+        assert_rejected(&format!("{command}, {case}"), &finished, words);
         assert!(!finished.stderr.contains("hunter2"), "{case}: a secret is printed: {}", finished.stderr);
     }
 }
@@ -96,7 +96,7 @@ async fn issuers() {
     .await;
 }
 
-/// F7: without authorization the network stays out, unless somebody insists.
+/// F7: no authorization with a listener on the network needs a second setting.
 #[tokio::test]
 async fn auth_none_on_the_network() {
     let top = "listen = \"0.0.0.0:0\"";
@@ -109,7 +109,7 @@ async fn auth_none_on_the_network() {
     assert!(checked.stdout.contains("warning:") && checked.stdout.contains("anybody"), "{}", checked.stdout);
 }
 
-/// J6: a literal secret is refused and not repeated; environment and file are named as the fix.
+/// J6: a literal secret is rejected and not printed. The message names environment and file as the fix.
 #[tokio::test]
 async fn literal_secrets() {
     let literal = with("", "client_secret = \"hunter2\"", "");
@@ -122,7 +122,7 @@ async fn literal_secrets() {
     assert_neither_serves_nor_checks("in broken TOML", &broken, &["bad.toml"]).await;
 }
 
-/// J6: a variable that sets a literal secret is refused as unseen as one in the file.
+/// J6: a variable with a literal secret is rejected and not printed.
 #[tokio::test]
 async fn literal_secrets_in_the_environment() {
     let file = Scratch::file("good.toml", &with("", "", ""));
@@ -132,7 +132,7 @@ async fn literal_secrets_in_the_environment() {
     assert!(!finished.stderr.contains("hunter2") && !finished.stdout.contains("hunter2"), "{finished:?}");
 }
 
-/// Keys that do not exist are refused with the nearest one that does, wherever they stand.
+/// Unknown keys are rejected with the most similar known key, in every table.
 #[tokio::test]
 async fn unknown_keys() {
     for (case, configuration, words) in [
@@ -159,7 +159,7 @@ async fn unknown_keys() {
     }
 }
 
-/// Values that make no sense are named with their key.
+/// The error for an invalid value names its key.
 #[tokio::test]
 async fn values_out_of_bounds() {
     for (case, configuration, words) in [
@@ -209,7 +209,7 @@ async fn values_out_of_bounds() {
     }
 }
 
-/// J4: an audit trail that cannot be kept is refused before anything is served.
+/// J4: an invalid audit trail is rejected before anything is served.
 #[tokio::test]
 async fn audit_trails() {
     for (case, audit, words) in [
@@ -236,35 +236,35 @@ async fn audit_trails() {
 async fn files() {
     for command in ["serve", "check"] {
         let finished = Portcullis::run(&[command, "--config", "/nowhere/portcullis.toml"]).await;
-        assert_refused("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
+        assert_rejected("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
     }
     assert_neither_serves_nor_checks("no TOML", "listen = ", &["bad.toml", "line 1"]).await;
     assert_neither_serves_nor_checks("empty", "", &["base_url", "missing", "bad.toml"]).await;
 }
 
-/// A busy port is named, with what to do.
+/// The error for a busy port names the port and the fix.
 #[tokio::test]
 async fn a_busy_port() {
     let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = holder.local_addr().unwrap().to_string();
     let file = Scratch::file("busy.toml", &with(&format!("listen = \"{address}\""), "", ""));
     let finished = Portcullis::run(&["serve", "--config", file.as_str()]).await;
-    assert_refused("serve", &finished, &[&address, "stop the program", "--listen"]);
+    assert_rejected("serve", &finished, &[&address, "stop the program", "--listen"]);
     let finished = Portcullis::run(&["demo", "--listen", &address]).await;
-    assert_refused("demo", &finished, &[&address, "--listen"]);
+    assert_rejected("demo", &finished, &[&address, "--listen"]);
     let finished = Portcullis::run(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", &address]).await;
-    assert_refused("demo, authorization server", &finished, &[&address]);
+    assert_rejected("demo, authorization server", &finished, &[&address]);
     let finished = Portcullis::run(&["idp", "--listen", &address]).await;
-    assert_refused("idp", &finished, &[&address]);
+    assert_rejected("idp", &finished, &[&address]);
 }
 
-/// The development servers listen on loopback alone.
+/// The development servers listen only on loopback.
 #[tokio::test]
 async fn development_servers_stay_on_loopback() {
     let finished = Portcullis::run(&["demo", "--listen", "0.0.0.0:0"]).await;
-    assert_refused("demo", &finished, &["0.0.0.0:0", "loopback", "127.0.0.1"]);
+    assert_rejected("demo", &finished, &["0.0.0.0:0", "loopback", "127.0.0.1"]);
     let finished = Portcullis::run(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "0.0.0.0:0"]).await;
-    assert_refused("demo, authorization server", &finished, &["loopback"]);
+    assert_rejected("demo, authorization server", &finished, &["loopback"]);
     let finished = Portcullis::run(&["idp", "--listen", "0.0.0.0:0"]).await;
-    assert_refused("idp", &finished, &["loopback"]);
+    assert_rejected("idp", &finished, &["loopback"]);
 }

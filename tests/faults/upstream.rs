@@ -1,4 +1,4 @@
-//! An upstream that is away or talks nonsense.
+//! Upstreams that are unavailable or send invalid responses.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request};
 
@@ -15,9 +15,9 @@ async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
     deployment.portcullis.assert_denied(&answer, code).await;
 }
 
-/// L1: an upstream that does not listen gets 502, over TCP and unix sockets. Tokens are verified first.
+/// L1: with an unavailable upstream the client gets 502, over TCP and Unix sockets. Tokens are verified first.
 #[tokio::test]
-async fn away() {
+async fn unavailable() {
     // A bound socket that does not listen refuses connections and keeps its port.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -31,9 +31,9 @@ async fn away() {
     }
 }
 
-/// L1: one that closes without an answer, or answers something else than HTTP, is 502.
+/// L1: if the upstream closes the connection without a response, or does not send HTTP, the client gets 502.
 #[tokio::test]
-async fn no_answer() {
+async fn no_valid_response() {
     for answer in ["", "SSH-2.0-OpenSSH_9.6\r\n", "HTTP/1.1 abc\r\n\r\n", "<html></html>"] {
         let raw = RawUpstream::start(answer).await;
         let deployment =

@@ -1,4 +1,4 @@
-//! The audit trail on standard output: who did what, when, and what was decided.
+//! The audit trail on standard output: decisions, sessions and usage.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ async fn audited() -> Deployment {
     Deployment::builder().tables("[audit]\ntarget = \"stdout\"").start().await
 }
 
-/// The trail to its end; it is all that is on standard output.
+/// Returns the complete trail, which is the whole standard output.
 async fn trail(deployment: Deployment) -> Vec<Value> {
     let finished = deployment.portcullis.stop().await;
     let record = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -18,8 +18,8 @@ fn of<'a>(trail: &'a [Value], event: &str) -> Vec<&'a Value> {
     trail.iter().filter(|record| record["event"] == event).collect()
 }
 
-/// J1, J4: one record for each decision, with the id that the client got, the principal, the resource, the method, the
-/// decision, its reason and its time.
+/// J1, J4: each decision has one record with the request id, the principal, the resource, the method, the decision, its
+/// reason and its time.
 #[tokio::test]
 async fn each_decision() {
     let deployment = audited().await;
@@ -28,7 +28,7 @@ async fn each_decision() {
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post("/mcp?key=canary", body);
     let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for (request, decision, code, status, subject) in [
         (post(tool.clone()).bearer(&token).session(&session), "allow", None, 200, Some("alice")),
         (post(tool.clone()).bearer(&token).session("unknown"), "deny", Some("session.unknown"), 400, Some("alice")),
@@ -48,13 +48,14 @@ async fn each_decision() {
         let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
         let answer = deployment.send(request).await;
         let id = answer.header("x-request-id").expect("an id").to_owned();
-        asked.push((id, method, answer.status, decision, code, status, subject));
+        requests.push((id, method, answer.status, decision, code, status, subject));
     }
     let trail = trail(deployment).await;
     assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");
-    for (id, method, answered, decision, code, status, subject) in asked {
-        let told: Vec<_> = of(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
-        let [record] = told[..] else { panic!("{decision} {code:?}: not one record: {told:?}") };
+    for (id, method, answered, decision, code, status, subject) in requests {
+        let matching: Vec<_> =
+            of(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
+        let [record] = matching[..] else { panic!("{decision} {code:?}: not one record: {matching:?}") };
         assert_eq!((answered, &record["http.status"]), (status, &status.into()), "{record}");
         assert_eq!((&record["decision"], record["deny.code"].as_str()), (&decision.into(), code), "{record}");
         assert_eq!(
@@ -79,7 +80,7 @@ fn issuer_name() -> &'static str {
     "https://issuer.example"
 }
 
-/// J4: each session that begins or ends is told of with its owner, by a hash and never by its identifier.
+/// J4: the start and the end of each session are recorded with its owner and a hash of its identifier.
 #[tokio::test]
 async fn sessions() {
     let deployment = audited().await;
@@ -104,7 +105,7 @@ async fn sessions() {
     assert!(!format!("{trail:?}").contains(&session), "{trail:?}");
 }
 
-/// J4: what each principal used is counted, and told at the end at the latest.
+/// J4: the usage of each principal is counted and recorded at the latest at the end.
 #[tokio::test]
 async fn usage() {
     let deployment = audited().await;

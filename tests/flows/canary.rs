@@ -1,5 +1,5 @@
-//! Each way of a request, of a token and of a key, with the log at its most talkative: it says what it must, and no token,
-//! code, secret or query is in it, nor in the audit trail, in any form.
+//! Logs at level trace contain the required lines, and neither they nor the audit trail contain a token, code, secret
+//! or query in any encoding.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// J1, J2, E3: every refusal and every accepted request, in both forms of the log and in the audit trail.
+/// J1, J2, E3: every rejection and every accepted request, in both log formats and in the audit trail.
 #[tokio::test]
 async fn guard_and_endpoint() {
     for format in ["json", "human"] {
@@ -93,8 +93,7 @@ async fn guard_and_endpoint() {
     }
 }
 
-/// J2: the checker that finds nothing above finds a leak that is planted on purpose: a path is logged as it came, so a
-/// client that puts its secret there has it in the log.
+/// J2: the search detects an intentional leak: a secret in the path is logged, because paths are.
 #[tokio::test]
 async fn a_planted_leak_is_found() {
     use base64::{
@@ -123,22 +122,22 @@ async fn a_planted_leak_is_found() {
     }
 }
 
-/// J1, J2, D5: an issuer that is asked about tokens, and one whose keys are fetched: what is asked and what goes wrong is
-/// logged, and neither this service's secret nor a token.
+/// J1, J2, D5: introspection and the fetch of keys are logged with their failures, but without this server's secret and
+/// tokens.
 #[tokio::test]
 async fn issuers() {
     const SECRET: &str = "introspection-secret: 100% hush";
-    let says = Arc::new(Mutex::new((
+    let response = Arc::new(Mutex::new((
         200,
         json!({ "active": true, "aud": Deployment::RESOURCE, "sub": "alice", "scope": "mcp:tools" }),
     )));
-    let script = Arc::clone(&says);
-    let asked = Upstream::scripted(move |request| Some(introspection(request, &script.lock().unwrap()))).await;
+    let script = Arc::clone(&response);
+    let introspecting = Upstream::scripted(move |request| Some(introspection(request, &script.lock().unwrap()))).await;
     let keys = AuthorizationServer::start(Deployment::RESOURCE);
     let secret = Scratch::file("secret", SECRET);
-    let (asked_name, keys_name) = (asked.origin(), keys.test_issuer().issuer().as_str().to_owned());
+    let (introspecting_name, keys_name) = (introspecting.origin(), keys.test_issuer().issuer().as_str().to_owned());
     let tables = format!(
-        "[[issuer]]\nissuer = \"{asked_name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
+        "[[issuer]]\nissuer = \"{introspecting_name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
          client_secret = {{ file = \"{}\" }}\nintrospection_auth = \"basic\"\nintrospection_cache = \"0s\"\n\
          [[issuer]]\nissuer = \"{keys_name}\"\njwks = {{ cooldown = \"1s\" }}",
         secret.as_str()
@@ -148,19 +147,19 @@ async fn issuers() {
 
     let opaque = "canary-opaque-token";
     deployment.assert_accepted("active", opaque).await;
-    *says.lock().unwrap() = (200, json!({ "active": false, "note": "canary-answer" }));
+    *response.lock().unwrap() = (200, json!({ "active": false, "note": "canary-answer" }));
     let inactive = deployment.try_token(opaque).await;
     deployment.portcullis.assert_denied(&inactive, "token.inactive").await;
-    *says.lock().unwrap() = (500, json!("canary-answer"));
+    *response.lock().unwrap() = (500, json!("canary-answer"));
     assert_eq!(deployment.try_token(opaque).await.status, 401);
-    deployment.portcullis.logged_line(&["WARN", &asked_name]).await;
+    deployment.portcullis.logged_line(&["WARN", &introspecting_name]).await;
 
     let signed = keys.test_issuer().token().scope("mcp:tools").sign();
     deployment.assert_accepted("signed", &signed).await;
     let unknown = keys.test_issuer().token().kid("another-kid").scope("mcp:tools").sign();
     deployment.portcullis.assert_denied(&deployment.try_token(&unknown).await, "token.key_unknown").await;
 
-    let basic = asked.last().header("authorization").expect("basic").trim_start_matches("Basic ").to_owned();
+    let basic = introspecting.last().header("authorization").expect("basic").trim_start_matches("Basic ").to_owned();
     let canaries = Canaries::from_iter([
         ("an opaque token", opaque),
         ("a token", &signed),
@@ -172,10 +171,10 @@ async fn issuers() {
     canaries.assert_absent("the log", &deployment.portcullis.stop().await.stderr);
 }
 
-fn introspection(request: &Recorded, (status, says): &(u16, Value)) -> Response<Reply> {
+fn introspection(request: &Recorded, (status, response): &(u16, Value)) -> Response<Reply> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
-        "/introspect" => Upstream::answer(*status, &[JSON], says.to_string()),
+        "/introspect" => Upstream::answer(*status, &[JSON], response.to_string()),
         "/.well-known/oauth-authorization-server" => {
             let metadata = json!({ "issuer": origin, "introspection_endpoint": format!("{origin}/introspect") });
             Upstream::answer(200, &[JSON], metadata.to_string())
@@ -184,10 +183,10 @@ fn introspection(request: &Recorded, (status, says): &(u16, Value)) -> Response<
     }
 }
 
-/// J2: the client, from its first request to the answer, at a server that gives out nothing but canaries.
+/// J2: the client, from the first request to the response, at a server whose tokens and codes are canaries.
 #[tokio::test]
 async fn client() {
-    let server = Upstream::scripted(|request| Some(whole_world(request))).await;
+    let server = Upstream::scripted(|request| Some(well_behaved_server(request))).await;
     let endpoint = format!("{}/mcp?key=canary-of-the-query", server.origin());
     for format in ["json", "human"] {
         let arguments = ["call", "--auto-consent", "--log-format", format, &endpoint, "tools/list"];
@@ -214,13 +213,13 @@ async fn client() {
         assert!(["state", "code_verifier"].iter().all(|name| seen.contains(name)), "{seen:?}");
         let authorized = server.last();
         assert_eq!(authorized.header("authorization"), Some("Bearer canary-of-the-access-token"));
-        // A client says little; what it says is searched in any case.
+        // A client logs little. All of it is searched.
         canaries.assert_absent("what the client writes", &format!("{}\n{}", finished.stderr, finished.stdout));
     }
 }
 
 /// A protected server and its authorization server in one.
-fn whole_world(request: &Recorded) -> Response<Reply> {
+fn well_behaved_server(request: &Recorded) -> Response<Reply> {
     let origin = format!("http://{}", request.header("host").unwrap());
     let path = request.target.split('?').next().unwrap();
     let json = |body: Value| Upstream::answer(200, &[JSON], body.to_string());
@@ -273,13 +272,13 @@ fn whole_world(request: &Recorded) -> Response<Reply> {
     }
 }
 
-/// J2: the development authorization server, from registration to a token that is used, refused and given back.
+/// J2: the development authorization server, from registration to a token that is used, rejected and revoked.
 #[tokio::test]
 async fn development_server() {
     let arguments = ["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&arguments).await;
-    let said = demo.logged("authorization server is listening", |line| line["issuer"].is_string()).await;
-    let idp: SocketAddr = said["issuer"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
+    let line = demo.logged("authorization server is listening", |line| line["issuer"].is_string()).await;
+    let idp: SocketAddr = line["issuer"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
     let (redirect, resource) = ("http%3A%2F%2F127.0.0.1%3A4321%2Fcallback", encoded(&demo.address()));
 
     let metadata =
@@ -312,7 +311,7 @@ async fn development_server() {
     let opened = endpoint(&token).await;
     assert_eq!(opened.status, 200, "{opened:?}");
     let session = opened.header("mcp-session-id").unwrap().to_owned();
-    // Wrong ones of each.
+    // A wrong value of each.
     assert_eq!(form("/token", exchange.clone()).await.status, 400, "a code is used once");
     let wrong = exchange.replace(&secret, "canary-of-a-wrong-secret");
     assert!(form("/token", wrong).await.status >= 400);

@@ -1,4 +1,4 @@
-//! Claims beside scopes: wanted of every token, of some messages, and only reported; scopes that stand for others.
+//! Claim rules for all requests and for some messages, report-only rules, and implied scopes.
 
 use portcullis_scenarios::{Deployment, modern_request};
 use serde_json::json;
@@ -22,7 +22,7 @@ name = "billing_*"
 claims = [{ claim = "groups", one_of = ["finance"] }]
 "#;
 
-/// C14, B7: roles of every token, groups for some tools, and a broader scope in place of the one that is asked for.
+/// C14, B7: a role for every token, groups for some tools, and a broader scope instead of the required one.
 #[tokio::test]
 async fn claims_and_implied_scopes() {
     let deployment = Deployment::builder().resource(RULES).start().await;

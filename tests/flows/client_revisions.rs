@@ -1,10 +1,10 @@
-//! The revisions that the commands of a client speak.
+//! The protocol revisions that the client commands support.
 
 use portcullis_scenarios::{Peer, Portcullis, Scratch};
 use serde_json::json;
 
-/// E11: `call`, `doctor` and `connect` work with a server of each revision that has sessions, 2025-03-26 included, which
-/// may send its messages as a batch.
+/// E11: `call`, `doctor` and `connect` work with a server of each revision that has sessions, including 2025-03-26,
+/// which allows batches.
 #[tokio::test]
 async fn every_command_speaks_every_revision_with_sessions() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {

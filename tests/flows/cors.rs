@@ -1,4 +1,4 @@
-//! Pages of other origins.
+//! CORS for web pages of other origins.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
@@ -29,7 +29,7 @@ async fn preflight_needs_no_token() {
     );
     assert_eq!(answer.count("access-control-allow-credentials"), 0);
     assert!(answer.headers.iter().filter(|(name, _)| name == "vary").any(|(_, value)| value.contains("Origin")));
-    // An OPTIONS request that is not a preflight is an ordinary request.
+    // An OPTIONS request that is not a preflight is treated like other requests.
     assert_eq!(
         deployment
             .send(Request::new("OPTIONS", Deployment::ENDPOINT).header("Origin", ORIGIN))
@@ -40,7 +40,8 @@ async fn preflight_needs_no_token() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// B6: a page can read the challenge on the 401 itself, the session on the answer to initialize, and why it is refused.
+/// B6: a page can read the challenge of a 401, the session header of the response to `initialize`, and the reason of a
+/// rejection.
 #[tokio::test]
 async fn what_is_exposed() {
     let deployment = Deployment::start().await;
@@ -63,7 +64,7 @@ async fn what_is_exposed() {
     }
 }
 
-/// F2: the header of another protocol is exposed by its own name.
+/// F2: a session header with another prefix is exposed under its name.
 #[tokio::test]
 async fn another_protocol() {
     let deployment = Deployment::builder().resource("proto = \"Acme\"").start().await;

@@ -1,4 +1,4 @@
-//! `portcullis doctor`: exit codes, and what it says of our own servers and of nothing.
+//! `portcullis doctor`: exit codes and reports.
 
 use std::net::TcpListener;
 
@@ -6,7 +6,7 @@ use portcullis_scenarios::Portcullis;
 use portcullis_testkit::TestIssuer;
 use serde_json::Value;
 
-/// A demonstration on free ports, and the address of its endpoint.
+/// Starts the demo on free ports and returns the URL of its endpoint.
 async fn demo() -> (Portcullis, String) {
     let demo = Portcullis::start(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0"]).await;
     let url = format!("http://{}/mcp", demo.address());
@@ -28,7 +28,7 @@ async fn our_own_chain_has_no_problem() {
 }
 
 #[tokio::test]
-async fn problems_are_told_with_the_fix() {
+async fn problems_are_reported_with_the_fix() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let finished = Portcullis::run(&["doctor", &format!("http://{free}/mcp")]).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -42,7 +42,7 @@ async fn problems_are_told_with_the_fix() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_is_told_apart() {
+async fn other_failures_have_another_exit_code() {
     for arguments in [
         &["doctor", "mcp.example.com"][..],
         &["doctor", "ftp://x/"],
@@ -63,7 +63,7 @@ async fn a_token_is_explained() {
     assert!(opaque.stdout.contains("401 Unauthorized"), "{opaque:?}");
     assert!(opaque.stdout.contains("error=\"invalid_token\""), "{opaque:?}");
 
-    // Signed by somebody else, for somebody else, and long expired.
+    // Another issuer's signature, another audience, and expired.
     let test_issuer = TestIssuer::new("https://issuer.example");
     let token = test_issuer.token().sign();
     for arguments in [&["explain-token", &url][..], &["doctor", "--token", &url]] {

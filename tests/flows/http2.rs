@@ -60,7 +60,7 @@ async fn host_and_authority() {
     }
 }
 
-/// A3, A4: the metadata over HTTP/2, and 404 for everything else.
+/// A3, A4: the metadata over HTTP/2, and 404 for other paths.
 #[tokio::test]
 async fn metadata() {
     let deployment = Deployment::start().await;

@@ -1,10 +1,10 @@
-//! What the upstream learns of a caller, and what it never sees.
+//! The identity headers that the upstream gets, and the credentials that it never gets.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-/// L2, C12: the token and everything that could be taken for one stays here; who calls is told by the guard alone.
+/// L2, C12: the token and all other credentials are removed. Only the gateway's headers identify the caller.
 #[tokio::test]
-async fn what_the_upstream_sees() {
+async fn headers_at_the_upstream() {
     let deployment = Deployment::start().await;
     let token = deployment.token().subject("alice").client_id("editor").scope("mcp:tools other").sign();
     let request = Request::post(&format!("{}?a=1", Deployment::ENDPOINT), INITIALIZE)
@@ -51,9 +51,10 @@ async fn what_the_upstream_sees() {
     assert_eq!(seen.body, INITIALIZE, "the exact bytes that were checked");
 }
 
-/// L2: header names and claims can be chosen; inbound copies under those names are dropped; cookies pass where allowed.
+/// L2: header names and claims are configurable. The client's copies of these headers are removed. Cookies are
+/// forwarded if configured.
 #[tokio::test]
-async fn chosen_headers() {
+async fn configured_headers() {
     let settings = "identity_headers = { Remote-User = \"sub\", X-Tenant = \"tenant\", X-Level = \"level\" }\nforward_cookies = true";
     let deployment = Deployment::builder().resource(settings).start().await;
     let request = |token: &str| {
@@ -83,7 +84,7 @@ async fn chosen_headers() {
 
 /// L2, F7: without authorization no identity headers are sent, and inbound ones are still removed.
 #[tokio::test]
-async fn nobody() {
+async fn without_authorization() {
     let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
     let request =
         Request::post(Deployment::ENDPOINT, INITIALIZE).bearer("some.to.ken").header("X-Portcullis-Subject", "root");

@@ -1,4 +1,4 @@
-//! Tokens that the issuer is asked about.
+//! Introspected tokens.
 
 use std::{
     collections::HashMap,
@@ -13,32 +13,32 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const SECRET: &str = "a secret: 100% hush";
 const TOKEN: &str = "opaque-canary-token";
 
-/// An authorization server that is asked about tokens, and says what a scenario has it say.
-struct Asked {
+/// An introspection endpoint with a configurable response.
+struct IntrospectionEndpoint {
     server: Upstream,
-    says: Arc<Mutex<(u16, Value)>>,
+    response: Arc<Mutex<(u16, Value)>>,
     secret: Scratch,
 }
 
-impl Asked {
+impl IntrospectionEndpoint {
     async fn start() -> Self {
-        let says = Arc::new(Mutex::new((200, active())));
-        let script = Arc::clone(&says);
+        let response = Arc::new(Mutex::new((200, active())));
+        let script = Arc::clone(&response);
         let server = Upstream::scripted(move |request| Some(answer(request, &script.lock().unwrap()))).await;
-        Self { server, says, secret: Scratch::file("secret", &format!("{SECRET}\n")) }
+        Self { server, response, secret: Scratch::file("secret", &format!("{SECRET}\n")) }
     }
 
-    fn says(&self, status: u16, answer: Value) {
-        *self.says.lock().unwrap() = (status, answer);
+    fn set_response(&self, status: u16, answer: Value) {
+        *self.response.lock().unwrap() = (status, answer);
     }
 
-    /// The calls about tokens of clients, as forms.
+    /// Returns the forms of the requests for tokens of clients.
     fn calls(&self) -> Vec<HashMap<String, String>> {
         let calls = self.server.recorded().into_iter().filter(|request| request.target == "/introspect");
-        calls.map(|request| form(&request.body)).filter(|form| !is_test(form)).collect()
+        calls.map(|request| form(&request.body)).filter(|form| !is_probe(form)).collect()
     }
 
-    /// The lines of an issuer that is asked as this service's client.
+    /// Returns the `[[issuer]]` settings for this endpoint.
     fn settings(&self, validate: &str) -> String {
         format!(
             "validate = \"{validate}\"\nclient_id = \"portcullis\"\nclient_secret = {{ file = \"{}\" }}",
@@ -46,19 +46,20 @@ impl Asked {
         )
     }
 
-    /// A deployment that accepts its tokens, found by its metadata, beside those of the issuer with keys.
+    /// Returns a deployment that accepts its tokens in addition to those of an issuer with keys. The endpoint is
+    /// discovered.
     fn deployment(&self, more: &str) -> DeploymentBuilder {
         let (name, settings) = (self.server.origin(), self.settings("introspection"));
         Deployment::builder().tables(format!("[[issuer]]\nissuer = \"{name}\"\n{settings}\n{more}"))
     }
 }
 
-fn answer(request: &Recorded, (status, says): &(u16, Value)) -> Response<Reply> {
+fn answer(request: &Recorded, (status, response): &(u16, Value)) -> Response<Reply> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
         "/introspect" => {
             let elsewhere = format!("{origin}/elsewhere");
-            Upstream::answer(*status, &[JSON, ("location", &elsewhere)], says.to_string())
+            Upstream::answer(*status, &[JSON, ("location", &elsewhere)], response.to_string())
         }
         "/.well-known/oauth-authorization-server" => {
             let metadata = json!({ "issuer": origin, "introspection_endpoint": format!("{origin}/introspect") });
@@ -68,8 +69,8 @@ fn answer(request: &Recorded, (status, says): &(u16, Value)) -> Response<Reply> 
     }
 }
 
-/// Whether a call is a test of the endpoint, with a random token.
-fn is_test(form: &HashMap<String, String>) -> bool {
+/// Returns whether a request is a probe of the endpoint with a random token.
+fn is_probe(form: &HashMap<String, String>) -> bool {
     form["token"].starts_with("portcullis-probe-")
 }
 
@@ -110,7 +111,7 @@ fn form(body: &[u8]) -> HashMap<String, String> {
     pairs.map(|(name, value)| (decode(name), decode(value))).collect()
 }
 
-/// Asserts that nothing of the tokens and the secret has been logged, in any of the forms in which they were sent.
+/// Asserts that the log contains neither the tokens nor the secret, in any of the encodings in which they were sent.
 fn assert_silent(portcullis: &Portcullis) {
     let log = portcullis.log();
     for canary in [TOKEN, SECRET, "100%25", "YSBzZWNyZXQ", "a+secret", "hush"] {
@@ -118,45 +119,45 @@ fn assert_silent(portcullis: &Portcullis) {
     }
 }
 
-/// C1, D1: an opaque token that its issuer calls active is accepted; the issuer is asked by form POST.
+/// C1, D1: an opaque token that its issuer reports as active is accepted. The request is a POST with a form.
 #[tokio::test]
 async fn an_active_token() {
-    let asked = Asked::start().await;
-    let deployment = asked.deployment("").start().await;
+    let endpoint = IntrospectionEndpoint::start().await;
+    let deployment = endpoint.deployment("").start().await;
     deployment.assert_accepted("opaque", TOKEN).await;
     let upstream = deployment.upstream.last();
     assert_eq!(upstream.header("x-portcullis-subject"), Some("alice"));
     assert_eq!(upstream.header("x-portcullis-client"), Some("editor"));
-    assert_eq!(upstream.header("x-portcullis-issuer"), Some(asked.server.origin().as_str()));
+    assert_eq!(upstream.header("x-portcullis-issuer"), Some(endpoint.server.origin().as_str()));
     deployment.assert_accepted("the issuer with keys", &deployment.good_token()).await;
 
     let sent = json!({ "token": TOKEN, "client_id": "portcullis", "client_secret": SECRET });
-    assert_eq!(json!(asked.calls()), json!([sent]));
-    let call = asked.server.last();
+    assert_eq!(json!(endpoint.calls()), json!([sent]));
+    let call = endpoint.server.last();
     assert_eq!(call.method, "POST");
     assert_eq!(call.header("content-type"), Some("application/x-www-form-urlencoded"));
     assert_eq!(call.header("authorization"), None);
     assert_silent(&deployment.portcullis);
 }
 
-/// D1: with basic the secret is in the header, form-encoded, and not in the form.
+/// D1: with `client_secret_basic` the secret is form-encoded in the header, and not in the form.
 #[tokio::test]
 async fn basic_authentication() {
-    let asked = Asked::start().await;
-    let deployment = asked.deployment("introspection_auth = \"basic\"").start().await;
+    let endpoint = IntrospectionEndpoint::start().await;
+    let deployment = endpoint.deployment("introspection_auth = \"basic\"").start().await;
     deployment.assert_accepted("opaque", TOKEN).await;
-    assert_eq!(json!(asked.calls()), json!([{ "token": TOKEN, "client_id": "portcullis" }]));
+    assert_eq!(json!(endpoint.calls()), json!([{ "token": TOKEN, "client_id": "portcullis" }]));
     let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "portcullis:a+secret%3A+100%25+hush");
-    assert_eq!(asked.server.last().header("authorization"), Some(format!("Basic {pair}").as_str()));
+    assert_eq!(endpoint.server.last().header("authorization"), Some(format!("Basic {pair}").as_str()));
     assert_silent(&deployment.portcullis);
     assert!(!deployment.portcullis.log().contains(&pair));
 }
 
 /// D3, B1: an inactive token, or one that is not an access token for this resource: 401 with the challenge and `invalid_token`.
 #[tokio::test]
-async fn tokens_that_do_not_count() {
-    let asked = Asked::start().await;
-    let deployment = asked.deployment("").start().await;
+async fn rejected_tokens() {
+    let endpoint = IntrospectionEndpoint::start().await;
+    let deployment = endpoint.deployment("").start().await;
     let cases = [
         ("inactive", json!({ "active": false }), "token.inactive"),
         ("inactive and talkative", with("active", json!(false)), "token.inactive"),
@@ -169,19 +170,19 @@ async fn tokens_that_do_not_count() {
         ("bound to its sender", with("cnf", json!({ "jkt": "x" })), "token.sender_constrained"),
     ];
     for (number, (case, answer, code)) in cases.into_iter().enumerate() {
-        asked.says(200, answer);
+        endpoint.set_response(200, answer);
         deployment.assert_refused([(case, format!("{TOKEN}-{number}"), code)]).await;
     }
-    assert_eq!(asked.calls().len(), 9);
+    assert_eq!(endpoint.calls().len(), 9);
     assert_silent(&deployment.portcullis);
 }
 
-/// D3, B2, D5: an issuer that does not answer as it should: 401 without `error` and with `Retry-After`, the details in the
-/// log alone, no redirect followed; once it answers, the same token is good.
+/// D3, B2, D5: after an invalid response of the issuer, the client gets 401 without `error` and with `Retry-After`.
+/// Only the log has the details, and redirects are not followed. After a valid response, the same token is accepted.
 #[tokio::test]
-async fn an_issuer_that_does_not_answer() {
-    let asked = Asked::start().await;
-    let deployment = asked.deployment("").start().await;
+async fn invalid_responses_of_the_issuer() {
+    let endpoint = IntrospectionEndpoint::start().await;
+    let deployment = endpoint.deployment("").start().await;
     let large = with("padding", json!("x".repeat(64 * 1024)));
     let cases = [
         (503, json!({})),
@@ -195,8 +196,8 @@ async fn an_issuer_that_does_not_answer() {
         (200, with("active", Value::Null)),
         (200, large),
     ];
-    for (status, says) in cases {
-        asked.says(status, says);
+    for (status, response) in cases {
+        endpoint.set_response(status, response);
         let answer = deployment.try_token(TOKEN).await;
         assert_eq!(answer.assert_unauthorized(), None, "{status}: {answer:?}");
         assert_eq!(answer.header("retry-after"), Some("5"), "{status}: {answer:?}");
@@ -205,16 +206,16 @@ async fn an_issuer_that_does_not_answer() {
     for code in ["introspection.status", "introspection.document", "fetch.too_large"] {
         deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
     }
-    assert!(asked.server.recorded().iter().all(|request| request.target != "/elsewhere"), "a redirect was followed");
+    assert!(endpoint.server.recorded().iter().all(|request| request.target != "/elsewhere"), "a redirect was followed");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     assert_silent(&deployment.portcullis);
 
-    asked.says(200, active());
+    endpoint.set_response(200, active());
     deployment.assert_accepted("the same token", TOKEN).await;
 }
 
-/// D2, B2: an unreachable issuer, and one whose metadata has no endpoint: the token is neither accepted nor called invalid, and readiness says
-/// why.
+/// D2, B2: with an unreachable issuer, or metadata without an endpoint, the token is neither accepted nor reported as
+/// invalid, and readiness has the reason.
 #[tokio::test]
 async fn an_endpoint_that_is_not_found() {
     let bare = Upstream::scripted(|request| {
@@ -245,31 +246,31 @@ async fn an_endpoint_that_is_not_found() {
     }
 }
 
-/// D4: one call for many requests with one token, none of them for another token.
+/// D4: many requests with one token cause one introspection. The response is not used for another token.
 #[tokio::test]
-async fn a_remembered_token() {
-    let asked = Asked::start().await;
-    let deployment = asked.deployment("").start().await;
+async fn a_cached_token() {
+    let endpoint = IntrospectionEndpoint::start().await;
+    let deployment = endpoint.deployment("").start().await;
     for _ in 0..20 {
         deployment.assert_accepted("again", TOKEN).await;
     }
-    assert_eq!(asked.calls().len(), 1);
-    asked.says(200, json!({ "active": false }));
+    assert_eq!(endpoint.calls().len(), 1);
+    endpoint.set_response(200, json!({ "active": false }));
     deployment.assert_accepted("remembered", TOKEN).await;
     deployment.assert_refused([("another one", format!("{TOKEN}-2"), "token.inactive")]).await;
-    assert_eq!(asked.calls().len(), 2);
+    assert_eq!(endpoint.calls().len(), 2);
 }
 
-/// C1, D4: with both ways a token is verified by its signature first, then its issuer is asked; a token that is revoked is
-/// refused at the next request when nothing is remembered.
+/// C1, D4: with `jwt+introspection` the signature is verified first and then the token is introspected. Without
+/// caching, a revoked token is rejected at the next request.
 #[tokio::test]
 async fn signature_and_introspection() {
-    let asked = Asked::start().await;
+    let endpoint = IntrospectionEndpoint::start().await;
     let deployment = Deployment::builder()
         .issuer(format!(
             "{}\nintrospection_endpoint = \"{}/introspect\"\nintrospection_cache = \"0s\"",
-            asked.settings("jwt+introspection"),
-            asked.server.origin()
+            endpoint.settings("jwt+introspection"),
+            endpoint.server.origin()
         ))
         .start()
         .await;
@@ -280,24 +281,24 @@ async fn signature_and_introspection() {
             ("opaque", TOKEN.to_owned(), "token.malformed"),
         ])
         .await;
-    assert!(asked.calls().is_empty());
+    assert!(endpoint.calls().is_empty());
 
     let token = deployment.good_token();
     deployment.assert_accepted("active", &token).await;
     deployment.assert_accepted("active still", &token).await;
-    assert_eq!(asked.calls().len(), 2);
-    asked.says(200, json!({ "active": false }));
+    assert_eq!(endpoint.calls().len(), 2);
+    endpoint.set_response(200, json!({ "active": false }));
     deployment.assert_refused([("revoked", token.clone(), "token.inactive")]).await;
-    asked.says(503, json!({}));
+    endpoint.set_response(503, json!({}));
     let answer = deployment.try_token(&token).await;
     assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
     assert!(!deployment.portcullis.log().contains(&token));
     assert_silent(&deployment.portcullis);
 }
 
-/// D2, J6: what cannot work is refused at start, in one line that names it and shows no secret.
+/// D2, J6: invalid settings are rejected at startup, in one line that names them without a secret.
 #[tokio::test]
-async fn what_cannot_work_is_refused() {
+async fn invalid_settings_are_rejected() {
     const ON: &str = "validate = \"introspection\"\nclient_id = \"portcullis\"";
     let check = async |issuer: &str, environment: &[(&str, &str)]| {
         let text = format!(
@@ -320,7 +321,7 @@ async fn what_cannot_work_is_refused() {
     ] {
         let refused = check(issuer, &[]).await;
         assert_ne!(refused.code, Some(0), "{refused:?}");
-        let said = refused.stderr.trim_end();
-        assert!(said.contains(named) && !said.contains('\n') && !said.contains("hush"), "{refused:?}");
+        let line = refused.stderr.trim_end();
+        assert!(line.contains(named) && !line.contains('\n') && !line.contains("hush"), "{refused:?}");
     }
 }

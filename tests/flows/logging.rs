@@ -1,8 +1,8 @@
-//! What the log says of each request.
+//! The log lines of requests and sessions.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-/// J1, J2: one access line a request, on every path, with the status, the caller and no query.
+/// J1, J2: every request has one access line with the status and the caller, without the query.
 #[tokio::test]
 async fn access_lines() {
     let deployment = Deployment::start().await;
@@ -36,7 +36,7 @@ async fn access_lines() {
     }
 }
 
-/// J1: what is told of a session beside the access line has the id of the request that it happened in.
+/// J1: log lines about sessions have the id of their request.
 #[tokio::test]
 async fn session_lines_have_the_request_id() {
     let deployment = Deployment::start().await;

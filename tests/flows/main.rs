@@ -1,4 +1,4 @@
-//! What clients that mean well do, and exactly what they get.
+//! Flows of well-behaved clients and the exact responses.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;

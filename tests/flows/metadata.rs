@@ -5,7 +5,7 @@ use serde_json::json;
 
 const ROOT: &str = "/.well-known/oauth-protected-resource";
 
-/// A1, A2, A3: the document, without authentication, in the path form and in the root form, with any `Host`.
+/// A1, A2, A3: the document is served without authentication at the path form and at the root form, with any `Host`.
 #[tokio::test]
 async fn the_document() {
     let named = "scopes_supported = [\"mcp:tools\"]\nresource_name = \"Tools\"\nresource_documentation = \"https://docs.example/\"";
@@ -69,9 +69,9 @@ async fn methods_and_caching() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// A4, F2: a page may read the document and its preflight is answered.
+/// A4, F2: pages can read the document, and preflights are answered.
 #[tokio::test]
-async fn pages_may_read_it() {
+async fn pages_can_read_it() {
     let deployment = Deployment::start().await;
     let origin = "http://localhost:6274";
     let answer = deployment.send(Request::new("GET", ROOT).header("Origin", origin)).await;
@@ -118,7 +118,7 @@ async fn several_resources() {
     );
 }
 
-/// A6: what the challenge points to always serves the document; with the endpoint at the root it is the root form.
+/// A6: the URL in the challenge always serves the document. For an endpoint at the root, it is the root form.
 #[tokio::test]
 async fn the_challenge_points_to_it() {
     let deployment = Deployment::builder()

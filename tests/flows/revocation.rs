@@ -1,4 +1,4 @@
-//! Tokens that their client gives up, at the development authorization server.
+//! Tokens that are revoked at the development authorization server.
 
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings};
 use portcullis_metadata::{PkceVerifier, Secret};
@@ -10,7 +10,7 @@ const REDIRECT: &str = "http://127.0.0.1:4321/callback";
 const ENCODED_REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
 const ENCODED_RESOURCE: &str = "http%3A%2F%2F127.0.0.1%3A3000%2Fmcp";
 
-/// The development authorization server, which grants at once.
+/// The development authorization server with automatic consent.
 struct Idp {
     address: SocketAddr,
     issuer: String,
@@ -31,7 +31,7 @@ impl Idp {
         Self { address, issuer }
     }
 
-    /// A new client, and a token that was issued to it.
+    /// Registers a client and returns it with a token that was issued to it.
     async fn issue(&self) -> (String, String) {
         let metadata = format!(r#"{{"redirect_uris":["{REDIRECT}"],"token_endpoint_auth_method":"none"}}"#);
         let registered = Request::post("/register", metadata).send(self.address).await;
@@ -65,7 +65,7 @@ impl Idp {
         request.body(form).send(self.address).await
     }
 
-    /// A deployment whose only issuer this is.
+    /// Returns a deployment with this issuer only.
     async fn deployment(&self, secret: &Scratch, validate: &str, more: &str) -> Deployment {
         let (name, secret) = (&self.issuer, secret.as_str());
         let table = format!(
@@ -80,10 +80,10 @@ impl Idp {
     }
 }
 
-/// C1, D2: everything is found by the issuer's metadata, and a token that its client gives up is refused at once, with
-/// introspection alone and behind the signature.
+/// C1, D2: with discovery only, a revoked token is rejected immediately, both with introspection and with
+/// `jwt+introspection`.
 #[tokio::test]
-async fn a_revoked_token_is_refused_at_once() {
+async fn a_revoked_token_is_rejected_immediately() {
     let (idp, secret) = (Idp::start().await, Scratch::file("secret", SECRET));
     for (validate, more) in [
         ("introspection", "introspection_cache = \"0s\""),
@@ -103,9 +103,9 @@ async fn a_revoked_token_is_refused_at_once() {
     }
 }
 
-/// C1: without introspection a token counts until it expires.
+/// C1: without introspection a revoked token is accepted until it expires.
 #[tokio::test]
-async fn a_signature_outlives_a_revocation() {
+async fn a_revocation_has_no_effect_without_introspection() {
     let idp = Idp::start().await;
     let name = &idp.issuer;
     let deployment = Deployment::builder()
@@ -118,9 +118,9 @@ async fn a_signature_outlives_a_revocation() {
     deployment.assert_accepted("revoked, without introspection", &token).await;
 }
 
-/// D3: a token that was never used before it is revoked is refused with the defaults, too; so is one of another server.
+/// D3: with the defaults, a token that was revoked before its first use is rejected, and so is one of another server.
 #[tokio::test]
-async fn the_defaults_refuse_what_is_inactive() {
+async fn the_defaults_reject_inactive_tokens() {
     let (idp, secret) = (Idp::start().await, Scratch::file("secret", SECRET));
     let deployment = idp.deployment(&secret, "introspection", "").await;
     let (client, token) = idp.issue().await;

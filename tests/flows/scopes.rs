@@ -23,7 +23,7 @@ path = "/mcp"
 scopes = ["mcp:end"]
 "#;
 
-/// B3, B9: one 403 names all that the operation needs, joined with what the token has of the resource's scopes.
+/// B3, B9: one 403 names all scopes that the operation needs, and those of the resource that the token has.
 #[tokio::test]
 async fn too_few_scopes() {
     let deployment = Deployment::builder().resource(RULES).start().await;
@@ -78,7 +78,7 @@ async fn the_token_comes_first() {
     }
 }
 
-/// B9: scopes can be asked for by HTTP method.
+/// B9: scopes can be required by HTTP method.
 #[tokio::test]
 async fn by_route() {
     let deployment = Deployment::builder().resource(RULES).start().await;
@@ -91,7 +91,7 @@ async fn by_route() {
     assert_eq!(deployment.send(delete("mcp:tools mcp:end")).await.status, 200);
 }
 
-/// B9: an initialize request and what follows in its session need the required scopes each.
+/// B9: an `initialize` request and each later request in its session need the required scopes.
 #[tokio::test]
 async fn in_a_session() {
     let deployment = Deployment::builder().resource(RULES).start().await;
@@ -109,7 +109,7 @@ async fn in_a_session() {
     assert_eq!(deployment.send(post("admin_x", "mcp:tools mcp:admin")).await.status, 200);
 }
 
-/// C8: an issuer's `scope_claims` count as scopes; a value that is no scope name is neither split nor counted.
+/// C8: an issuer's `scope_claims` count as scopes. A value that is not a scope name is ignored and not split.
 #[tokio::test]
 async fn scopes_of_other_claims() {
     let deployment =

@@ -1,4 +1,4 @@
-//! The whole flow, from nothing but the endpoint's address, against `portcullis demo`.
+//! The complete flow, starting with only the endpoint's URL, against `portcullis demo`.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"))
 }
 
-/// E2, E4, E9: challenge, metadata, registration, consent, token, initialize, call, stream, DELETE, and 400 after it.
+/// E2, E4, E9: challenge, metadata, registration, consent, token, `initialize`, call, stream, DELETE, and 400
+/// afterwards.
 #[tokio::test]
 async fn the_whole_flow() {
     let demo = demo().await;
@@ -58,7 +59,7 @@ async fn the_whole_flow() {
     let caller = client.call("tools/call", Some(json!({ "name": "whoami", "arguments": {} }))).await.unwrap();
     let caller: Value = serde_json::from_str(text(&caller)).unwrap();
     assert_eq!(caller["subject"], "alice", "{caller}");
-    // The development server offers refresh tokens, so that the client asks for them too.
+    // The development server supports refresh tokens, so the client requests one.
     assert_eq!(caller["scopes"], json!(["mcp:tools", "offline_access"]), "{caller}");
     let token = client.token().unwrap();
     assert_eq!(token.resource().as_str(), resource);
@@ -81,7 +82,7 @@ async fn the_whole_flow() {
     }
 }
 
-/// E4, E9: by hand: the session that a DELETE ended is gone, for every method.
+/// E4, E9: after a DELETE, the session is unknown for every method.
 #[tokio::test]
 async fn after_delete() {
     let demo = demo().await;
@@ -111,7 +112,7 @@ async fn after_delete() {
     }
 }
 
-/// E11: the same tools by 2026-07-28, without a session.
+/// E11: the same tools with revision 2026-07-28, without a session.
 #[tokio::test]
 async fn the_modern_flow() {
     let demo = demo().await;
@@ -121,7 +122,7 @@ async fn the_modern_flow() {
     assert_eq!(text(&product.unwrap()), "42");
 }
 
-/// The demo says where it is, and three lines to try.
+/// The demo prints its address and three commands to try.
 #[tokio::test]
 async fn the_welcome() {
     let demo = demo().await;

@@ -1,4 +1,4 @@
-//! Every refusal that the contract names, with its exact status, headers and body.
+//! Every documented rejection, with its exact status, headers and body.
 
 use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Request, call};
 use serde_json::json;
@@ -7,7 +7,7 @@ const CHALLENGE: &str = "Bearer realm=\"mcp\", resource_metadata=\"http://127.0.
 const INVALID_TOKEN: &str =
     "error=\"invalid_token\", error_description=\"The access token is expired, revoked or otherwise not accepted\"";
 
-/// The names of an answer's headers, but for those that HTTP itself adds.
+/// Returns the names of a response's headers, without those that HTTP adds.
 fn header_names(answer: &Answer) -> Vec<&str> {
     let framing = ["date", "content-length", "connection"];
     let mut names: Vec<&str> =
@@ -16,7 +16,7 @@ fn header_names(answer: &Answer) -> Vec<&str> {
     names
 }
 
-/// B1, B2: no token, and every kind of token that is not accepted: 401 with the challenge and a generic body.
+/// B1, B2: a missing or rejected token of any type gets 401 with the challenge and a generic body.
 #[tokio::test]
 async fn unauthorized() {
     let deployment = Deployment::start().await;
@@ -57,7 +57,8 @@ async fn unauthorized() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// E5: a POST without a usable session that is not an initialize request: 400, -32000, id null, with any body.
+/// E5: a POST without a usable session that is not an `initialize` request gets 400 and -32000 with a null id, for any
+/// body.
 #[tokio::test]
 async fn no_session() {
     let deployment = Deployment::start().await;
@@ -97,7 +98,7 @@ async fn no_session() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// E6: GET and DELETE with a missing or unknown identifier: 400 and a plain text that says so.
+/// E6: GET and DELETE with a missing or unknown identifier get 400 with a plain text.
 #[tokio::test]
 async fn no_stream() {
     let deployment = Deployment::start().await;
@@ -120,7 +121,7 @@ async fn no_stream() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// J1: every refusal has its own correlation id, made here, and the log has its reason under the same.
+/// J1: every rejection has a new request id, and the log has the reason with the same id.
 #[tokio::test]
 async fn correlation() {
     let deployment = Deployment::start().await;

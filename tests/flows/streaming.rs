@@ -1,10 +1,10 @@
-//! Answers that come piece by piece go out piece by piece.
+//! Streaming of response bodies.
 
 use portcullis_scenarios::{Connection, Deployment, Request, Trickle, Upstream, call};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// An upstream whose answer to `tools/call`, and to GET, is written by the scenario.
+/// Returns an upstream script whose responses to `tools/call` and GET have a body that the test sends.
 fn script() -> (
     UnboundedSender<bytes::Bytes>,
     impl Fn(&portcullis_scenarios::Recorded) -> Option<http::Response<portcullis_scenarios::Reply>> + Send + Sync + 'static,
@@ -31,14 +31,14 @@ async fn one_by_one(deployment: Deployment, request: Request, events: UnboundedS
     for number in 0..3 {
         let event = format!("data: {{\"number\":{number}}}\n\n");
         events.send(event.clone().into()).unwrap();
-        // Each event is read before the next one exists.
+        // Each event is read before the next one is sent.
         assert_eq!(connection.chunk().await.as_deref(), Some(event.as_bytes()));
     }
     drop(events);
     assert_eq!(connection.chunk().await, None, "the end is passed on");
 }
 
-/// L1: the answer to a POST, over TCP.
+/// L1: the response to a POST over TCP is streamed.
 #[tokio::test]
 async fn a_post_over_tcp() {
     let (events, script) = script();
@@ -51,7 +51,7 @@ async fn a_post_over_tcp() {
     one_by_one(deployment, request, events).await;
 }
 
-/// L1: a GET stream, over a unix socket.
+/// L1: the response to a GET over a Unix socket is streamed.
 #[tokio::test]
 async fn a_get_over_a_unix_socket() {
     let (events, script) = script();
@@ -66,7 +66,7 @@ async fn a_get_over_a_unix_socket() {
     one_by_one(deployment, request, events).await;
 }
 
-/// L1: an upstream that fails halfway ends the answer, and does not end it as if it were whole.
+/// L1: if an upstream fails within a body, the response ends as incomplete.
 #[tokio::test]
 async fn an_upstream_that_breaks_off() {
     let raw = portcullis_scenarios::RawUpstream::start(
@@ -78,14 +78,14 @@ async fn an_upstream_that_breaks_off() {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
     let list = portcullis_scenarios::modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     connection.write(&list.bearer(&token).to_bytes()).await;
-    // Whether the head still leaves before the failure is known is a matter of luck; a whole answer never comes.
+    // Whether the head is sent before the failure is detected depends on timing. The response is never complete.
     if let Some(head) = connection.head().await {
         assert_eq!((head.status, head.header("content-length")), (200, Some("100")), "{head:?}");
         assert!(connection.rest().await.len() < 100);
     }
 }
 
-/// E2, L1: an `initialize` whose answer breaks off opens nothing, and is answered as a failure of the upstream.
+/// E2, L1: an `initialize` with an incomplete response opens no session and is reported as a failure of the upstream.
 #[tokio::test]
 async fn an_initialize_that_breaks_off() {
     let raw = portcullis_scenarios::RawUpstream::start(

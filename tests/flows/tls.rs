@@ -1,4 +1,4 @@
-//! TLS on either side: to clients, and to upstreams.
+//! TLS to clients and to upstreams.
 
 use std::{
     io,
@@ -24,12 +24,12 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
 
-/// Certificate and key for localhost.
+/// Returns a certificate and key for localhost.
 fn localhost() -> CertifiedKey<rcgen::KeyPair> {
     generate_simple_self_signed(["localhost".to_owned()]).unwrap()
 }
 
-/// A connection of a client that trusts this certificate alone.
+/// Connects as a client that trusts only this certificate.
 async fn connect(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
@@ -48,7 +48,7 @@ async fn connect(
     TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
 }
 
-/// Asks for `/healthz` in the protocol that was agreed on, and gives the status.
+/// Requests `/healthz` with the negotiated protocol and returns the status.
 async fn healthz(stream: TlsStream<TcpStream>) -> u16 {
     let request = http::Request::get("https://localhost/healthz").header("host", "localhost");
     let request = request.body(Empty::<Bytes>::new()).unwrap();
@@ -67,7 +67,7 @@ async fn healthz(stream: TlsStream<TcpStream>) -> u16 {
     head.status.as_u16()
 }
 
-/// The program with TLS on its listener, and the files that its certificate comes from.
+/// The program with TLS on its listener, and its certificate and key files.
 struct Listener {
     portcullis: Portcullis,
     certificates: Scratch,
@@ -107,8 +107,8 @@ impl Listener {
     }
 }
 
-/// F8: clients are served in TLS 1.2 and 1.3, over HTTP/1.1 and over HTTP/2 where they offer it; without TLS they are
-/// not served.
+/// F8: clients are served with TLS 1.2 and 1.3, over HTTP/1.1 and, if they offer it, over HTTP/2. Clients without TLS
+/// are not served.
 #[tokio::test]
 async fn both_versions_and_both_protocols() {
     let certified = localhost();
@@ -127,8 +127,7 @@ async fn both_versions_and_both_protocols() {
     assert!(!answer.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&answer));
 }
 
-/// F8: a certificate that is replaced is served to new connections without a restart; files that do not fit change
-/// nothing.
+/// F8: a replaced certificate is used for new connections without a restart. Mismatched files are ignored.
 #[tokio::test]
 async fn certificates_follow_their_files() {
     let (first, second) = (localhost(), localhost());
@@ -147,13 +146,13 @@ async fn certificates_follow_their_files() {
     assert_eq!(healthz(still).await, 200);
 }
 
-/// The name and the protocol that a connection asked for.
-type Asked = (Option<String>, Option<Vec<u8>>);
+/// The server name and the protocol that a connection requested.
+type Handshake = (Option<String>, Option<Vec<u8>>);
 
-/// Speaks TLS in front of an upstream that does not.
+/// A TLS server in front of an upstream without TLS.
 struct TlsFront {
     port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    handshakes: Arc<Mutex<Vec<Handshake>>>,
 }
 
 impl TlsFront {
@@ -169,17 +168,17 @@ impl TlsFront {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Arc::default();
+        let handshakes = Arc::default();
         let origin = upstream.origin().trim_start_matches("http://").to_owned();
-        let front = Self { port, asked: Arc::clone(&asked) };
+        let front = Self { port, handshakes: Arc::clone(&handshakes) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, asked, origin) = (acceptor.clone(), Arc::clone(&asked), origin.clone());
+                let (acceptor, handshakes, origin) = (acceptor.clone(), Arc::clone(&handshakes), origin.clone());
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let state = stream.get_ref().1;
                     let entry = (state.server_name().map(str::to_owned), state.alpn_protocol().map(<[u8]>::to_vec));
-                    asked.lock().unwrap().push(entry);
+                    handshakes.lock().unwrap().push(entry);
                     let mut behind = TcpStream::connect(origin).await.unwrap();
                     let _ = copy_bidirectional(&mut stream, &mut behind).await;
                 });
@@ -198,7 +197,7 @@ async fn deployment(upstream: &Upstream, setting: String, ca: &Scratch) -> Deplo
     Deployment::builder().upstream(upstream.clone()).upstream_setting(setting).resource(resource).start().await
 }
 
-/// L1: an https upstream is spoken to in TLS, by its name, over connections that are kept.
+/// L1: requests to an https upstream use TLS with its name, over persistent connections.
 #[tokio::test]
 async fn an_upstream_in_tls() {
     let (certified, upstream) = (localhost(), Upstream::start().await);
@@ -209,14 +208,14 @@ async fn an_upstream_in_tls() {
         deployment.assert_accepted(&format!("round {round}"), &deployment.good_token()).await;
     }
     assert_eq!(upstream.last().header("host").unwrap(), format!("localhost:{}", front.port));
-    let asked = front.asked.lock().unwrap().clone();
-    assert!(asked.len() <= 2, "one connection a worker: {asked:?}");
+    let handshakes = front.handshakes.lock().unwrap().clone();
+    assert!(handshakes.len() <= 2, "one connection a worker: {handshakes:?}");
     let expected = (Some("localhost".to_owned()), Some(b"http/1.1".to_vec()));
-    assert!(asked.iter().all(|entry| *entry == expected), "{asked:?}");
+    assert!(handshakes.iter().all(|entry| *entry == expected), "{handshakes:?}");
 }
 
-/// L1: an upstream whose certificate is not trusted, or is another's, gets no request; the client gets a 502, and one
-/// line of the log says why.
+/// L1: an upstream with an untrusted certificate, or one for another name, gets no request. The client gets 502, and
+/// one log line has the reason.
 #[tokio::test]
 async fn an_upstream_with_a_wrong_certificate() {
     let (certified, other, upstream) = (localhost(), localhost(), Upstream::start().await);
@@ -227,19 +226,19 @@ async fn an_upstream_with_a_wrong_certificate() {
         let answer = deployment.try_token(&deployment.good_token()).await;
         answer.assert_rpc_error(502, -32603);
         deployment.portcullis.assert_denied(&answer, "upstream.tls").await;
-        let said = deployment.portcullis.logged("certificate", |line| line["deny.code"] == "upstream.tls").await;
-        assert_eq!(said["level"], "WARN", "{said}");
+        let line = deployment.portcullis.logged("certificate", |line| line["deny.code"] == "upstream.tls").await;
+        assert_eq!(line["level"], "WARN", "{line}");
     }
     assert_eq!(upstream.count(), 0);
 }
 
-/// L1: a CA file that is missing, empty, or of no use is named at the start.
+/// L1: a missing, empty or unusable CA file is named at startup.
 #[tokio::test]
 async fn ca_files_that_cannot_be_used() {
     let missing = Scratch::path_for("missing.pem");
     let empty = Scratch::file("empty.pem", "");
     let broken = Scratch::file("ca.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    for (url, file, said) in [
+    for (url, file, reason) in [
         ("https://localhost/mcp", &missing, "cannot be read"),
         ("https://localhost/mcp", &empty, "it contains no certificate"),
         ("https://localhost/mcp", &broken, "contains an unusable certificate"),
@@ -260,6 +259,6 @@ async fn ca_files_that_cannot_be_used() {
         let configuration = Scratch::file("portcullis.toml", &configuration);
         let finished = Portcullis::run(&["serve", "--config", configuration.as_str()]).await;
         assert_ne!(finished.code, Some(0), "{finished:?}");
-        assert!(finished.stderr.contains(file.as_str()) && finished.stderr.contains(said), "{}", finished.stderr);
+        assert!(finished.stderr.contains(file.as_str()) && finished.stderr.contains(reason), "{}", finished.stderr);
     }
 }

@@ -1,4 +1,4 @@
-//! How sessions end.
+//! The end of sessions: by DELETE, by the upstream and by a restart.
 
 use portcullis_scenarios::{Deployment, Recorded, Request, Upstream, call};
 use serde_json::json;
@@ -7,7 +7,7 @@ fn post(token: &str, session: &str) -> Request {
     Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
 }
 
-/// E9: DELETE is passed on with the backend's identifier and ends the session; the next DELETE knows nothing of it.
+/// E9: DELETE is forwarded with the upstream's identifier and ends the session. For the next DELETE it is unknown.
 #[tokio::test]
 async fn by_delete() {
     let deployment = Deployment::start().await;
@@ -32,7 +32,7 @@ async fn by_delete() {
     assert_eq!(deployment.send(post(&token, &other)).await.status, 200, "other sessions go on");
 }
 
-/// E9: a backend that lets no client end sessions does not keep ours from ending.
+/// E9: the session ends even if the upstream does not support DELETE.
 #[tokio::test]
 async fn by_delete_at_a_backend_without_it() {
     for theirs in [405, 404] {
@@ -49,7 +49,7 @@ async fn by_delete_at_a_backend_without_it() {
     }
 }
 
-/// E9: a DELETE ends the session even if it fails behind the gateway; the DELETE to a failed backend is repeated.
+/// E9: a DELETE ends the session even if the upstream fails. The DELETE to the upstream is then repeated.
 #[tokio::test]
 async fn by_delete_at_a_backend_that_fails() {
     for theirs in [500, 503, 403] {
@@ -71,7 +71,7 @@ async fn by_delete_at_a_backend_that_fails() {
     }
 }
 
-/// E9: the backend's 404 to the identifier ends the session; the end of a GET stream does not, and no other status.
+/// E9: the upstream's 404 for the identifier ends the session. The end of a GET stream and other statuses do not.
 #[tokio::test]
 async fn by_the_backend() {
     let script = |request: &Recorded| match request.message_method().as_deref() {
@@ -99,7 +99,7 @@ async fn by_the_backend() {
     assert_eq!(deployment.send(get()).await.status, 400);
 }
 
-/// E5: identifiers of before a restart are unknown ones.
+/// E5: identifiers from before a restart are unknown.
 #[tokio::test]
 async fn by_a_restart() {
     let deployment = Deployment::start().await;

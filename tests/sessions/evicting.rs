@@ -1,4 +1,4 @@
-//! New sessions at an owner's limit.
+//! Eviction of sessions at an owner's limit.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ fn assert_full(answer: &Answer) {
     assert_eq!((answer.header("retry-after"), answer.count("mcp-session-id")), (Some("30"), 0), "{answer:?}");
 }
 
-/// A deployment whose upstream leaves each GET stream open until its sender is dropped.
+/// Starts a deployment whose upstream keeps each GET stream open until its sender is dropped.
 async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Deployment) {
     let streams = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&streams);
@@ -51,7 +51,7 @@ async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedS
     (streams, Deployment::builder().upstream(upstream).tables(limited(max_per_owner)).start().await)
 }
 
-/// A stream of a session. It lasts as long as the connection.
+/// Opens a stream of a session. It lasts as long as the connection.
 async fn stream(deployment: &Deployment, token: &str, session: &str) -> Connection {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
     let get =
@@ -61,8 +61,8 @@ async fn stream(deployment: &Deployment, token: &str, session: &str) -> Connecti
     connection
 }
 
-/// E9, J4: a client that opens a session for each task and deletes none is never locked out; each time the session that was unused
-/// for longest ends, which is audited, and of which the upstream is told.
+/// E9, J4: a client that opens a session for each task and deletes none is never rejected. Each time, the least
+/// recently used session ends, which is audited, and it is ended at the upstream.
 #[tokio::test]
 async fn a_session_for_each_task() {
     const TASKS: usize = 200;
@@ -84,7 +84,7 @@ async fn a_session_for_each_task() {
         answer.assert_no_session();
         deployment.portcullis.assert_denied(&answer, "session.ended").await;
     }
-    // Each initialize, the five uses, and a DELETE for each evicted session.
+    // Each `initialize`, the five uses, and a DELETE for each evicted session.
     deployment.upstream.reached(TASKS + MAX + evicted.len()).await;
     let deleted = deployment.upstream.recorded().iter().filter(|seen| seen.method == Method::DELETE).count();
     assert_eq!(deleted, evicted.len());
@@ -94,8 +94,8 @@ async fn a_session_for_each_task() {
     assert_eq!((ended("evicted"), ended("shutdown")), (evicted.len(), MAX));
 }
 
-/// E9: sessions with a stream open or a request under way survive; when all are in use, new ones are 503 with `Retry-After`,
-/// before the upstream is asked; other owners are not concerned.
+/// E9: sessions with an open stream or a request in progress are not evicted. When all are in use, new ones get 503
+/// with `Retry-After` before anything is sent to the upstream. Other owners are not affected.
 #[tokio::test]
 async fn sessions_in_use() {
     let (streams, deployment) = streaming_deployment(2).await;
@@ -120,7 +120,7 @@ async fn sessions_in_use() {
         assert_eq!(deployment.send(post(&alice, session)).await.status, 200);
     }
 
-    // The end of a stream makes its session the one that ends next.
+    // After the end of its stream, the session is the next one to be evicted.
     drop(streams.lock().unwrap().remove(0));
     let mut answer = deployment.try_token(&alice).await;
     for _ in 0..200 {
@@ -165,15 +165,15 @@ async fn a_failed_initialize() {
     assert!(!deployment.portcullis.log().contains("session ended"));
 }
 
-/// E2, E9: `initialize` requests at once at the limit: each needs an unused session of its own. One for which none is left when
-/// the upstream answers is refused with 503, and the upstream's session is ended.
+/// E2, E9: of concurrent `initialize` requests at the limit, each needs an unused session. If none is left when the
+/// upstream responds, the request gets 503 and the upstream's session is ended.
 #[tokio::test]
 async fn at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
     let (opening, mut openings) = mpsc::channel::<TcpStream>(8);
     let (deleted, mut deletions) = mpsc::channel::<String>(8);
-    // A backend that leaves openings to the scenario, and streams open.
+    // An upstream whose `initialize` responses the test sends, and whose streams stay open.
     tokio::spawn(async move {
         let mut streams = Vec::new();
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -229,12 +229,12 @@ async fn at_once() {
     }
 }
 
-/// What the backend tells next.
-async fn next<T>(told: &mut mpsc::Receiver<T>) -> T {
-    timeout(Duration::from_secs(20), told.recv()).await.unwrap().unwrap()
+/// Receives the next event of the upstream.
+async fn next<T>(events: &mut mpsc::Receiver<T>) -> T {
+    timeout(Duration::from_secs(20), events.recv()).await.unwrap().unwrap()
 }
 
-/// Answers an `initialize`.
+/// Responds to an `initialize`.
 async fn open(mut stream: TcpStream, session: &str) {
     let answer = format!(
         "HTTP/1.1 200 OK\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
@@ -242,6 +242,6 @@ async fn open(mut stream: TcpStream, session: &str) {
     );
     stream.write_all(answer.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
-    // What was left unread must not reset the connection before the answer was read.
+    // Unread bytes must not reset the connection before the response is read.
     tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });
 }

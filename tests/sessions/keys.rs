@@ -1,4 +1,4 @@
-//! Keys that outlive the process, and what the owner of an ended session hears.
+//! Configured session keys, and the response to the owner of an ended session.
 
 use portcullis_scenarios::{Answer, Deployment, Portcullis, Request, Scratch, Signal, call};
 use serde_json::json;
@@ -18,8 +18,8 @@ async fn with_keys(file: &Scratch) -> Deployment {
     Deployment::builder().tables(tables).start().await
 }
 
-/// E10: with shared keys the owner hears 404 for a session that a restart ended, in the form of each method; anybody else,
-/// and whoever made an identifier up, hears 400.
+/// E10: with configured keys, the owner gets 404 for a session that a restart ended, in the format of each method.
+/// Other owners and requests with forged identifiers get 400.
 #[tokio::test]
 async fn a_restart_with_the_same_keys() {
     let keys = Scratch::file("session-keys", OLD);
@@ -50,7 +50,7 @@ async fn a_restart_with_the_same_keys() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// E10: keys follow their file, without a restart and without the loss of a session; a bad file changes nothing.
+/// E10: keys are reloaded from their file without a restart, and no session is lost. An invalid file is ignored.
 #[tokio::test]
 async fn a_rotation() {
     let keys = Scratch::file("session-keys", &format!("{OLD}\n"));
@@ -61,10 +61,10 @@ async fn a_rotation() {
     );
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&ended);
     assert_eq!(deployment.send(delete).await.status, 200);
-    let rewrite = async |text: &str, told: &str| {
+    let rewrite = async |text: &str, message: &str| {
         std::fs::write(keys.path(), text).unwrap();
         deployment.portcullis.signal(Signal::HUP);
-        deployment.portcullis.logged(told, |_| true).await;
+        deployment.portcullis.logged(message, |_| true).await;
     };
 
     rewrite(&format!("{NEW}\n{OLD}\n"), "the session keys were replaced").await;
@@ -85,7 +85,8 @@ async fn a_rotation() {
     echo(&deployment, &session).await.assert_no_session();
 }
 
-/// E10, J6: keys come from environment or file; literal, short, repeated and missing ones are refused at start.
+/// E10, J6: keys come from the environment or a file. Literal, short, repeated and missing keys are rejected at
+/// startup.
 #[tokio::test]
 async fn unusable_keys() {
     for (setting, named) in [
@@ -103,9 +104,9 @@ async fn unusable_keys() {
         let file = Scratch::file("portcullis.toml", &configuration);
         let environment = [("A_SHORT_KEY", "hunter2"), ("A_KEY", OLD)];
         let ended = Portcullis::run_with(&["check", "--config", file.as_str()], &environment).await;
-        let told = format!("{}{}", ended.stdout, ended.stderr);
-        assert_ne!(ended.code, Some(0), "{setting}: {told}");
-        assert!(told.contains(named), "{setting}: {told}");
-        assert!(!told.contains("hunter2") && !told.contains(OLD), "{setting}: {told}");
+        let output = format!("{}{}", ended.stdout, ended.stderr);
+        assert_ne!(ended.code, Some(0), "{setting}: {output}");
+        assert!(output.contains(named), "{setting}: {output}");
+        assert!(!output.contains("hunter2") && !output.contains(OLD), "{setting}: {output}");
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions that only the gateway can end at the upstream.
+//! Upstream sessions that only the gateway can end.
 
 use std::collections::HashSet;
 
@@ -9,27 +9,28 @@ use tokio::{
     sync::mpsc,
 };
 
-/// E2, E9: a session that a backend opens for a client that has gone is ended there, and its room stays taken until then.
+/// E2, E9: a session that the upstream opens for a disconnected client is ended there. Its capacity is reserved until
+/// then.
 #[tokio::test]
 async fn before_the_answer_has_begun() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
-    let (go_on, mut told) = mpsc::channel::<()>(1);
+    let (respond, mut permission) = mpsc::channel::<()>(1);
     let (saw, mut seen) = mpsc::channel::<String>(8);
-    // A backend that thinks about each opening until it is told to go on.
+    // An upstream that delays each `initialize` until the test permits the response.
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let head = head(&mut stream).await;
             let opens = head.starts_with("post");
             saw.send(head).await.unwrap();
             if opens {
-                told.recv().await.unwrap();
+                permission.recv().await.unwrap();
             }
             let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
                           connection: close\r\n\r\n{}";
             stream.write_all(answer.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
-            // What was left unread must not reset the connection before the answer was read.
+            // Unread bytes must not reset the connection before the response is read.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
@@ -44,20 +45,20 @@ async fn before_the_answer_has_begun() {
     answer.assert_rpc_error(503, -32603);
     deployment.portcullis.assert_denied(&answer, "session.store_full").await;
 
-    go_on.send(()).await.unwrap();
+    respond.send(()).await.unwrap();
     let ended = seen.recv().await.unwrap();
     assert!(ended.starts_with("delete /backend ") && ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
-    go_on.send(()).await.unwrap();
+    respond.send(()).await.unwrap();
     deployment.open_session(&token).await;
 }
 
-/// E9: an upstream that does not answer for one session is told of others meanwhile.
+/// E9: while an upstream does not respond for one session, other sessions are ended there.
 #[tokio::test]
 async fn while_the_upstream_is_slow() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
     let (saw, mut seen) = mpsc::channel::<String>(16);
-    // A backend that fails to end a session for its client, and says nothing when it is asked again.
+    // An upstream that fails the client's DELETE and does not respond to the repeated one.
     tokio::spawn(async move {
         let mut asked = HashSet::new();
         let mut opened = 0;
@@ -97,7 +98,7 @@ async fn while_the_upstream_is_slow() {
     }
 }
 
-/// The head of a request, in lower case. What follows it is left unread.
+/// Reads the head of a request, in lower case. The rest is left unread.
 pub(crate) async fn head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {

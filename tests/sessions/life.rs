@@ -4,8 +4,8 @@ use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
 
-/// E2, E4: initialize opens a session, whose identifier comes back on that answer alone; what follows goes to it, under
-/// the identifier that the backend knows.
+/// E2, E4: `initialize` opens a session, and only its response has the identifier. Later requests reach the upstream
+/// with the upstream's own identifier.
 #[tokio::test]
 async fn opened_and_used() {
     let deployment = Deployment::start().await;
@@ -39,7 +39,7 @@ async fn opened_and_used() {
     }
 }
 
-/// E4: sessions do not mix, and the backend tells them apart.
+/// E4: sessions are independent, and each has its own identifier at the upstream.
 #[tokio::test]
 async fn side_by_side() {
     let deployment = Deployment::start().await;
@@ -57,7 +57,7 @@ async fn side_by_side() {
     assert_eq!(sessions.len(), 3);
 }
 
-/// E4, E7: another token of the same owner continues the session, whatever its other claims are.
+/// E4, E7: another token of the same owner continues the session, regardless of its other claims.
 #[tokio::test]
 async fn a_refreshed_token() {
     let deployment = Deployment::start().await;
@@ -100,13 +100,13 @@ async fn tokens_without_a_subject() {
     }
 }
 
-/// E1: the header's first word can be set; `Mcp-Session-Id` is nothing then.
+/// E1: the header's prefix is configurable. `Mcp-Session-Id` then has no effect.
 #[tokio::test]
 async fn another_protocol() {
     let deployment = Deployment::builder().resource("proto = \"Acme\"").start().await;
     let token = deployment.good_token();
     let opened = deployment.try_token(&token).await;
-    // The backend of this scenario names its sessions in `Mcp-Session-Id`, which is not ours to map here.
+    // The upstream of this test uses `Mcp-Session-Id`, which is not translated here.
     let session = opened.header("acme-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
     let post = || Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token);
     let answer = deployment.send(post().header("ACME-SESSION-ID", &session)).await;
@@ -118,7 +118,7 @@ async fn another_protocol() {
     assert_eq!(deployment.upstream.last().header("mcp-session-id"), None, "a stray identifier went on");
 }
 
-/// E2: an initialize request needs an id and a good envelope; notifications open nothing.
+/// E2: an `initialize` request needs an id and a valid envelope. Notifications open no session.
 #[tokio::test]
 async fn what_opens_no_session() {
     let deployment = Deployment::start().await;

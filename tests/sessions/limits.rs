@@ -1,4 +1,4 @@
-//! How many sessions there may be.
+//! The limits of sessions.
 
 use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Request, Upstream};
 
@@ -11,7 +11,8 @@ fn assert_full(answer: &Answer) {
     assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
 }
 
-/// E9: at the total limit new sessions are 503 with `Retry-After`, whoever asks; none ends, not even of the same owner.
+/// E9: at the total limit, new sessions get 503 with `Retry-After` for every owner. No session is evicted, not even one
+/// of the same owner.
 #[tokio::test]
 async fn in_total() {
     let deployment = Deployment::builder().tables("[session]\nmax_total = 3").start().await;
@@ -26,9 +27,9 @@ async fn in_total() {
     assert!(!deployment.portcullis.log().contains("session ended"));
 }
 
-/// E2: room that was reserved for a session that the backend refused is given back.
+/// E2: the capacity that was reserved for a session is released if the upstream rejects it.
 #[tokio::test]
-async fn refused_sessions_take_no_room() {
+async fn rejected_sessions_release_their_capacity() {
     let refusing = std::sync::atomic::AtomicUsize::new(0);
     let upstream = Upstream::scripted(move |_| {
         let number = refusing.fetch_add(1, std::sync::atomic::Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The life of sessions, over sockets.
+//! Sessions over sockets: opening, use, limits, eviction, streams and end.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod ending;
@@ -13,4 +13,6 @@ mod reloading;
 mod reloading_often;
 mod renewing;
 mod revisions;
+mod sealed;
+mod stateless;
 mod streams;

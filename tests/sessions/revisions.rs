@@ -1,10 +1,11 @@
-//! Which revisions a session can follow, and what `initialize` gets when the upstream settles on another one.
+//! The revisions of sessions, and the response to `initialize` when the upstream negotiates a revision that is not
+//! served.
 
 use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Trickle, Upstream, call, modern_request};
 use serde_json::{Value, json};
 
-/// An upstream that negotiates this revision for every request.
-async fn settling_on(revision: &'static str, content_type: &'static str) -> Upstream {
+/// Starts an upstream that negotiates this revision for every request.
+async fn negotiating(revision: &'static str, content_type: &'static str) -> Upstream {
     Upstream::scripted(move |request| {
         (request.message_method().as_deref() == Some("initialize")).then(|| {
             let result =
@@ -17,10 +18,11 @@ async fn settling_on(revision: &'static str, content_type: &'static str) -> Upst
     .await
 }
 
-/// E11: a session of 2025-03-26 works without a version header, which that revision does not have, and with one; batches do not.
+/// E11: a session of 2025-03-26 works with and without a version header, which that revision does not have. Batches are
+/// rejected.
 #[tokio::test]
 async fn the_first_one_with_streamable_http() {
-    let deployment = Deployment::builder().upstream(settling_on("2025-03-26", "application/json").await).start().await;
+    let deployment = Deployment::builder().upstream(negotiating("2025-03-26", "application/json").await).start().await;
     let token = deployment.good_token();
     let answer = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE.replace("2025-11-25", "2025-03-26")).bearer(&token))
@@ -38,7 +40,8 @@ async fn the_first_one_with_streamable_http() {
     deployment.send(post(format!("[{list}]"))).await.assert_rpc_error(400, -32600);
 }
 
-/// E11: an `initialize` that settles on a revision that is not served fails at once, names the served ones, and leaves no session behind.
+/// E11: an `initialize` that negotiates a revision that is not served fails, names the served ones, and leaves no
+/// session.
 #[tokio::test]
 async fn one_that_is_not_served() {
     for (revision, content_type, setting, served) in [
@@ -47,7 +50,7 @@ async fn one_that_is_not_served() {
         ("2025-03-26", "application/json", "revisions = [\"2025-11-25\", \"2026-07-28\"]", json!(["2025-11-25"])),
     ] {
         let deployment = Deployment::builder()
-            .upstream(settling_on(revision, content_type).await)
+            .upstream(negotiating(revision, content_type).await)
             .resource(setting)
             .tables("[session]\nmax_total = 1")
             .start()
@@ -72,7 +75,7 @@ async fn one_that_is_not_served() {
     }
 }
 
-/// E2, E11: a client that goes away while the answer is held back leaves no session behind, here or at the upstream.
+/// E2, E11: a client that disconnects before the response is released leaves no session, here or at the upstream.
 #[tokio::test]
 async fn before_it_is_known() {
     let upstream = Upstream::scripted(|request| {
@@ -96,7 +99,7 @@ async fn before_it_is_known() {
     assert_eq!((last.method.as_str(), last.header("mcp-session-id")), ("DELETE", Some("theirs")));
 }
 
-/// E11, L3: what follows the version in an event stream is passed on as it comes.
+/// E11, L3: events after the version are forwarded as they arrive.
 #[tokio::test]
 async fn with_more_to_come() {
     let (sender, body) = Trickle::new();
@@ -122,7 +125,8 @@ async fn with_more_to_come() {
     assert_eq!(client.chunk().await.unwrap(), b"data: later\n\n");
 }
 
-/// E11, L6: methods that 2026-07-28 does not have are answered by the upstream, and its list of revisions bounds ours.
+/// E11, L6: methods that 2026-07-28 does not have get the upstream's response, and its list of revisions restricts the
+/// gateway's list.
 #[tokio::test]
 async fn without_sessions() {
     let upstream = Upstream::scripted(|request| {
@@ -163,7 +167,7 @@ async fn without_sessions() {
         "io.modelcontextprotocol/protocolVersion": "v999.0.0",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    // On a connection, and so perhaps with a worker, of its own each time.
+    // Each time on a new connection, and so possibly on another worker.
     for _ in 0..4 {
         let request = Request::post(Deployment::ENDPOINT, message.to_string()).bearer(&token);
         let request = request.header("MCP-Protocol-Version", "v999.0.0").header("Mcp-Method", "server/discover");

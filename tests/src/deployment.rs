@@ -5,22 +5,22 @@ use portcullis_testkit::{TestIssuer, TokenBuilder};
 
 use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Upstream};
 
-/// The endpoint's address as clients know it. The port it listens on is another one: nothing may depend on it.
+/// The endpoint's URL as clients know it. The program listens on another port, which no behaviour depends on.
 const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
 
-/// The whole of a protected endpoint: the program with an issuer's keys from a file, and a recording upstream.
+/// A protected endpoint: the program with an issuer's keys from a file, and a recording upstream.
 pub struct Deployment {
     /// The program.
     pub portcullis: Portcullis,
     /// The issuer whose tokens it accepts.
     pub test_issuer: TestIssuer,
-    /// What is behind it.
+    /// The upstream.
     pub upstream: Upstream,
     _keys: Scratch,
 }
 
-/// A [`Deployment`] in the making.
+/// Builds a [`Deployment`].
 #[derive(Default)]
 pub struct DeploymentBuilder {
     upstream: Option<Upstream>,
@@ -34,66 +34,67 @@ pub struct DeploymentBuilder {
 }
 
 impl DeploymentBuilder {
-    /// What stands behind the endpoint; a plain [`Upstream`] by default.
+    /// Sets the upstream. Default: [`Upstream::start`].
     #[must_use]
     pub fn upstream(mut self, upstream: Upstream) -> Self {
         self.upstream = Some(upstream);
         self
     }
 
-    /// The configured value of `upstream`, in place of the address of the recording one.
+    /// Sets the configured value of `upstream`. Default: the address of the recording upstream.
     #[must_use]
     pub fn upstream_setting(mut self, setting: impl Into<String>) -> Self {
         self.upstream_setting = Some(setting.into());
         self
     }
 
-    /// More lines at the top of the configuration.
+    /// Adds lines at the top of the configuration.
     #[must_use]
     pub fn top(mut self, lines: impl Into<String>) -> Self {
         self.top = lines.into();
         self
     }
 
-    /// More lines in the `[[issuer]]`.
+    /// Adds lines to the `[[issuer]]`.
     #[must_use]
     pub fn issuer(mut self, lines: impl Into<String>) -> Self {
         self.issuer = lines.into();
         self
     }
 
-    /// Lines in the `[[resource]]`, in place of those that ask for the scope `mcp:tools`.
+    /// Sets the lines of the `[[resource]]`. Default: those that require the scope `mcp:tools`.
     #[must_use]
     pub fn resource(mut self, lines: impl Into<String>) -> Self {
         self.resource = Some(lines.into());
         self
     }
 
-    /// More tables at the end of the configuration.
+    /// Adds tables at the end of the configuration.
     #[must_use]
     pub fn tables(mut self, tables: impl Into<String>) -> Self {
         self.tables = tables.into();
         self
     }
 
-    /// The form of the program's log; `json` by default, which is what everything that waits for a log line reads.
+    /// Sets the log format. Default: `json`, which the methods that wait for JSON log lines need.
     #[must_use]
     pub fn log_format(mut self, format: &'static str) -> Self {
         self.log_format = Some(format);
         self
     }
 
-    /// The program's limit of open files, in arguments of `ulimit`, such as `-Sn 256`; this process's own by default.
+    /// Sets the program's limit of open files as arguments of `ulimit`, such as `-Sn 256`. Default: that of this
+    /// process.
     #[must_use]
     pub fn files(mut self, limit: &'static str) -> Self {
         self.files = Some(limit);
         self
     }
 
-    /// Starts it.
+    /// Starts the deployment.
     ///
     /// # Panics
-    /// When it does not start.
+    /// Panics if it does not start.
     pub async fn start(self) -> Deployment {
         let upstream = match self.upstream {
             Some(upstream) => upstream,
@@ -134,34 +135,34 @@ impl DeploymentBuilder {
 }
 
 impl Deployment {
-    /// The endpoint's path.
+    /// Returns the endpoint's path.
     pub const ENDPOINT: &'static str = "/mcp";
-    /// The endpoint's address as clients know it.
+    /// Returns the endpoint's URL as clients know it.
     pub const RESOURCE: &'static str = "http://127.0.0.1:3000/mcp";
-    /// Where its metadata is, as clients know it.
+    /// Returns the URL of the metadata as clients know it.
     pub const METADATA_URL: &'static str = "http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp";
-    /// The path of its metadata.
+    /// Returns the path of the metadata.
     pub const METADATA_PATH: &'static str = "/.well-known/oauth-protected-resource/mcp";
-    /// What a resource is configured with unless a scenario says otherwise.
+    /// The default settings of the resource.
     pub const SCOPED: &'static str =
         "required_scopes = [\"mcp:tools\"]\nscopes_supported = [\"mcp:tools\", \"mcp:admin\"]";
 
-    /// Starts one that asks for the scope `mcp:tools`.
+    /// Starts a deployment that requires the scope `mcp:tools`.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// Begins one that is special.
+    /// Returns a builder for other deployments.
     pub fn builder() -> DeploymentBuilder {
         DeploymentBuilder::default()
     }
 
-    /// A token in the making that would be accepted as it is.
+    /// Returns a builder whose token is valid without changes.
     pub fn token(&self) -> TokenBuilder {
         self.test_issuer.token().scope("mcp:tools")
     }
 
-    /// A token that is accepted.
+    /// Returns a valid token.
     pub fn good_token(&self) -> String {
         self.token().sign()
     }
@@ -171,15 +172,15 @@ impl Deployment {
         request.send(self.portcullis.address()).await
     }
 
-    /// Sends an initialize request with a token, as a probe of what the guard thinks of the token.
+    /// Sends an `initialize` request with a token, to test whether the token is accepted.
     pub async fn try_token(&self, token: &str) -> Answer {
         self.send(Request::post(Self::ENDPOINT, INITIALIZE).bearer(token)).await
     }
 
-    /// Opens a session and gives its identifier.
+    /// Opens a session and returns its identifier.
     ///
     /// # Panics
-    /// When it is refused.
+    /// Panics if the request is rejected.
     pub async fn open_session(&self, token: &str) -> String {
         let answer = self.try_token(token).await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -189,7 +190,7 @@ impl Deployment {
     /// Asserts that a token is accepted and its request reaches the upstream.
     ///
     /// # Panics
-    /// When it is not so.
+    /// Panics otherwise.
     pub async fn assert_accepted(&self, case: &str, token: &str) {
         let before = self.upstream.count();
         let answer = self.try_token(token).await;
@@ -197,11 +198,11 @@ impl Deployment {
         assert_eq!(self.upstream.count(), before + 1, "{case}");
     }
 
-    /// Asserts of each token that it is refused with 401 and `error="invalid_token"`, for this reason, which stands in
-    /// the log and not in the answer, and that nothing reached the upstream. Each case is a name, the token, the code.
+    /// Asserts that each token is rejected with 401 and `error="invalid_token"`, that the log has the reason code and
+    /// the answer does not, and that nothing reached the upstream. Each case has a name, the token and the code.
     ///
     /// # Panics
-    /// When it is not so.
+    /// Panics otherwise.
     pub async fn assert_refused<N: AsRef<str>>(&self, cases: impl IntoIterator<Item = (N, String, &str)>) {
         let before = self.upstream.count();
         let mut refused = Vec::new();
@@ -218,7 +219,7 @@ impl Deployment {
         for (case, answer, code) in refused {
             let line = self.portcullis.access_line(&answer).await;
             assert_eq!(line["deny.code"], code, "{case}");
-            assert!(!format!("{answer:?}").contains(code), "{case}: the reason is told to the client: {answer:?}");
+            assert!(!format!("{answer:?}").contains(code), "{case}: the answer contains the reason: {answer:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Tools of the tests that run the real program: the program on a free port, a recording upstream, an authorization server
-//! whose keys the test holds, HTTP clients that send arbitrary bytes, and child processes.
+//! Shared code of the tests that run the real program: the program on a free port, a recording upstream, an
+//! authorization server whose keys the test holds, HTTP clients that send arbitrary bytes, and child processes.
 //!
 //! All functions that do not return a `Result` panic on misuse.
 #![allow(clippy::print_stderr, reason = "progress of an installation")]

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use url::{Url, form_urlencoded};
 
-/// MCP server and authorization server in one, for scenarios about the client. It is well-behaved, and grants by itself,
-/// except where a script answers. Every path that has no other meaning is a protected MCP endpoint, whose metadata names
-/// that path as the resource.
+/// An MCP server and authorization server for tests of the client. It behaves correctly and consents automatically,
+/// unless a script responds. Every path without another meaning is a protected MCP endpoint, whose metadata names that
+/// path as the resource.
 pub struct Peer {
     base: String,
     address: SocketAddr,
@@ -49,18 +49,18 @@ const METADATA: &str = "/.well-known/oauth-authorization-server";
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 impl Peer {
-    /// Starts it on a free port. It answers as `script` says, and where that gives nothing, it is well-behaved.
+    /// Starts it on a free port. If `script` returns `None`, the default response is sent.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// Panics if there is no free port.
     pub async fn start(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static) -> Self {
         Self::serve(None, script).await
     }
 
-    /// As [`start`](Self::start), behind something that makes it reachable at this origin.
+    /// As [`start`](Self::start), for a peer that is reachable at this origin through a proxy.
     ///
     /// # Panics
-    /// When no port can be had.
+    /// Panics if there is no free port.
     pub async fn start_as(
         origin: &str,
         script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static,
@@ -95,20 +95,20 @@ impl Peer {
         peer
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A URL of the peer.
+    /// Returns a URL of the peer.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// What was asked of this path, in order.
+    /// Returns the requests for this path, in order.
     ///
     /// # Panics
-    /// When the peer has panicked.
+    /// Panics if the peer has panicked.
     pub fn requests(&self, path: &str) -> Vec<PeerRequest> {
         self.requests.lock().unwrap().iter().filter(|request| request.path == path).cloned().collect()
     }
@@ -128,17 +128,17 @@ impl PeerRequest {
         }
     }
 
-    /// The fields of a form in the body.
+    /// Returns the fields of a form in the body.
     pub fn form(&self) -> HashMap<String, String> {
         form_urlencoded::parse(&self.body).into_owned().collect()
     }
 
-    /// The body as JSON; null when it is not JSON.
+    /// Returns the body as JSON, or null if it is not JSON.
     pub fn message(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The metadata of the authorization server.
+    /// Returns the metadata of the authorization server.
     pub fn server_metadata(&self) -> Value {
         let base = &self.base;
         json!({
@@ -154,31 +154,31 @@ impl PeerRequest {
         })
     }
 
-    /// The metadata of a resource.
+    /// Returns the metadata of a resource.
     pub fn resource_metadata(&self, resource: &str) -> Value {
         json!({ "resource": resource, "authorization_servers": [self.base] })
     }
 
-    /// Whether it asks for the authorization server's metadata.
+    /// Returns whether this is a request for the authorization server's metadata.
     pub fn is_for_server_metadata(&self) -> bool {
         self.path == METADATA
     }
 
-    /// Whether it asks for the metadata of the resource at this path.
+    /// Returns whether this is a request for the metadata of the resource at this path.
     pub fn is_for_resource_metadata(&self, path: &str) -> bool {
         self.path.strip_prefix(RESOURCE_METADATA) == Some(path.trim_end_matches('/'))
     }
 
-    /// JSON with status 200.
+    /// Returns a response with JSON and status 200.
     ///
     /// # Panics
-    /// Never: the head is well-formed.
+    /// Never panics, because the head is well-formed.
     pub fn json(&self, body: impl ToString) -> PeerAnswer {
         let response = Response::builder().header(header::CONTENT_TYPE, "application/json");
         response.body(body.to_string()).expect("a response")
     }
 
-    /// The result of a JSON-RPC request.
+    /// Returns the response with the result of a JSON-RPC request.
     pub fn result(&self, result: Value) -> PeerAnswer {
         self.json(json!({ "jsonrpc": "2.0", "id": self.message()["id"], "result": result }))
     }

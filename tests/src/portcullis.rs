@@ -152,7 +152,7 @@ impl Portcullis {
         let line = self.access_line(answer).await;
         assert_eq!(line["deny.code"], code, "{answer:?}\n{line}");
         assert_eq!(line["http.status"], answer.status, "{line}");
-        assert!(!format!("{answer:?}").contains(code), "the reason is told to the client: {answer:?}");
+        assert!(!format!("{answer:?}").contains(code), "the answer contains the reason: {answer:?}");
     }
 
     /// Calls [`assert_denied`](Self::assert_denied) for each answer.

@@ -46,7 +46,7 @@ impl RawUpstream {
                 if read_request(&mut stream, &mut Vec::new()).await.is_none() {
                     return;
                 }
-                // Whether the other side still listens is its own affair.
+                // The other side may have closed the connection.
                 let _ = stream.write_all(&answer).await;
                 let _ = stream.shutdown().await;
                 let mut rest = Vec::new();

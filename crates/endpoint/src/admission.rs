@@ -3,27 +3,36 @@
 mod negotiation;
 mod session_use;
 
+use std::time::Duration;
+
 use http::{HeaderMap, Method, request::Parts};
 use portcullis_guard::Caller;
 use portcullis_mcp::{Envelope, Era, EraError, Revision, checks_name_header, header, legacy_version};
 use portcullis_session::Session;
+use tokio::time::Instant;
 
-use self::{negotiation::Opening, session_use::Deletion};
+use self::{
+    negotiation::Opening,
+    session_use::{Deletion, ExistingSession},
+};
 pub(crate) use self::{
     negotiation::{Negotiated, Negotiation},
-    session_use::{SessionUse, record_session},
+    session_use::{Finished, SessionUse, record_session},
 };
 use crate::{
     message::{Message, UnsupportedContentType, check_content_type, operation},
     response::{Reason, Rejection},
     rules::Subject,
-    session,
+    session::{self, SessionMode},
     state::EndpointState,
     stream::StreamPurpose,
 };
 
 /// The request whose response is the stream on which a modern client listens.
 const LISTEN: &str = "subscriptions/listen";
+
+/// The longest time for the head of a response. No deadline overflows with it.
+const MAX_HEAD_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The result of all checks of an admitted request.
 pub(crate) struct Admission {
@@ -53,13 +62,13 @@ impl CheckedHeaders {
     }
 }
 
-/// Checks a GET or DELETE. Both need a session, so they are served with legacy revisions only.
+/// Checks a GET or DELETE. Both need a session, so they are served only where legacy revisions and sessions are.
 pub(crate) fn admit_without_body(
     endpoint: &EndpointState,
     parts: &Parts,
     caller: &Caller,
 ) -> Result<Admission, Reason> {
-    if !endpoint.revisions.has_legacy() {
+    if !endpoint.has_sessions() {
         return Err(Reason::Method { post_only: true });
     }
     let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
@@ -69,7 +78,7 @@ pub(crate) fn admit_without_body(
     let era = Era::Legacy { version: version.or_else(|| negotiated_revision(&session)) };
     let session_use = match parts.method {
         Method::DELETE => SessionUse::Delete(Deletion::new(&endpoint.sessions.store, session)),
-        _ => SessionUse::Existing(session, StreamPurpose::Listen { id: None }),
+        _ => SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Listen { id: None })),
     };
     Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None })
 }
@@ -127,8 +136,9 @@ fn admit_legacy(
 ) -> Result<Admission, Reason> {
     let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
     let sessions = &endpoint.sessions;
+    let has_sessions = sessions.mode == SessionMode::On;
     let opens_session = message.is_initialize() && !parts.headers.contains_key(&sessions.header);
-    let session = if opens_session {
+    let session = if opens_session || !has_sessions {
         None
     } else {
         Some(sessions.resolve(&parts.headers, owner, scopes).map_err(Reason::Session)?)
@@ -140,17 +150,21 @@ fn admit_legacy(
     let (session_use, session_revision) = match session {
         Some(session) => {
             let revision = negotiated_revision(&session);
-            (SessionUse::Existing(session, StreamPurpose::Answer), revision)
+            (SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Answer)), revision)
         }
+        None if !message.is_initialize() => (SessionUse::Stateless, None),
         None => {
-            let owner = owner.ok_or(Reason::NoOwner)?;
-            let reservation =
-                sessions.store.reserve(&sessions.resource, owner, scopes).map_err(Reason::SessionLimit)?;
+            let reserve = || {
+                let owner = owner.ok_or(Reason::NoOwner)?;
+                sessions.store.reserve(&sessions.target, owner, scopes).map_err(Reason::SessionLimit)
+            };
+            let reservation = has_sessions.then(reserve).transpose()?;
             let requested_version = envelope.initialize_version();
             let opening = Opening {
                 reservation,
                 requested_version: requested_version.map(Into::into),
                 id: envelope.id().map(ToOwned::to_owned),
+                deadline: Instant::now() + endpoint.head_timeout.min(MAX_HEAD_TIMEOUT),
             };
             (SessionUse::Open(opening), requested_version.and_then(Revision::parse))
         }

@@ -15,10 +15,11 @@ use http::{
 use http_body::Body;
 use pin_project_lite::pin_project;
 use portcullis_guard::Caller;
+use portcullis_session::EndTicket;
 use tower_service::Service;
 
 use crate::{
-    admission::{Admission, Negotiated, Negotiation, SessionUse, admit_post, record_session},
+    admission::{Admission, Finished, Negotiated, Negotiation, SessionUse, admit_post, record_session},
     admitted::Admitted,
     message::{BodyError, BudgetShare, Collector},
     response::{EndpointBody, Reason, Rejection},
@@ -51,6 +52,8 @@ pin_project! {
         Inner { #[pin] future: F, session_use: Option<SessionUse>, caller: Caller },
         /// The inner service has accepted an `initialize`. The negotiated revision is not known yet.
         Negotiating { negotiation: Option<Box<Negotiation<RB>>>, caller: Caller },
+        /// The session has ended. The end is being recorded.
+        Recording { end: EndTicket, response: Option<Response<EndpointBody<RB>>> },
     }
 }
 
@@ -111,12 +114,14 @@ where
         caller: Caller,
         service: &mut S,
     ) -> Self {
-        let Admission { era, session_use, checked_headers } = admission;
+        let Admission { era, mut session_use, checked_headers } = admission;
         checked_headers.remove_others(&mut parts.headers);
         session_use.extend_streams(&caller);
         session_use.prepare_headers(&endpoint.sessions, &mut parts.headers);
         if let SessionUse::Open(opening) = &session_use {
-            parts.extensions.insert(opening.reservation.capacity_permit());
+            if let Some(reservation) = &opening.reservation {
+                parts.extensions.insert(reservation.capacity_permit());
+            }
             // The endpoint reads the negotiated revision from the response.
             parts.headers.remove(ACCEPT_ENCODING);
         }
@@ -184,13 +189,23 @@ where
                                 Err(accepted) => return Poll::Ready(Ok(record_session(*accepted, endpoint, caller))),
                             }
                         }
-                        Some(session_use) => return Poll::Ready(Ok(session_use.finish(endpoint, caller, response))),
+                        Some(session_use) => match session_use.finish(endpoint, caller, response) {
+                            Finished { response, end: None } => return Poll::Ready(Ok(response)),
+                            Finished { response, end: Some(end) } => State::Recording { end, response: Some(response) },
+                        },
                         None => return Poll::Pending,
                     }
                 }
+                StateProj::Recording { end, response } => match ready!(Pin::new(end).poll(cx)) {
+                    Ok(()) => State::Ready { response: response.take() },
+                    Err(error) => State::rejected(endpoint, &Reason::EndNotRecorded(error).into()),
+                },
                 StateProj::Negotiating { negotiation, caller } => {
                     let Some(mut waiting) = negotiation.take() else { return Poll::Pending };
                     let Poll::Ready(frame) = waiting.body().poll_frame(cx) else {
+                        if waiting.is_late(cx) {
+                            return Poll::Ready(Ok(endpoint.reject(&waiting.late())));
+                        }
                         *negotiation = Some(waiting);
                         return Poll::Pending;
                     };

@@ -23,7 +23,7 @@ pub use plain::Plain;
 pub use response::{AdmittedBody, EndpointBody, EndpointBodyError};
 pub use rules::{MessageRule, NameGlob, NameGlobError};
 pub use service::Endpoint;
-pub use session::{BackendSessionGuard, EndedSessionStatus};
+pub use session::{BackendSessionGuard, EndedSessionStatus, SessionMode};
 pub use settings::{EndpointSettings, EndpointSettingsError};
 pub use stream::{EndedStream, StreamEndReason, StreamObserver, StreamRegistry, StreamRequest, StreamStopped};
 

@@ -69,7 +69,7 @@ where
                 Err(reason) => EndpointFuture::rejected(state, reason.into()),
             },
             _ => {
-                let reason = Reason::Method { post_only: !state.revisions.has_legacy() };
+                let reason = Reason::Method { post_only: !state.has_sessions() };
                 EndpointFuture::rejected(state, reason.into())
             }
         }

@@ -4,18 +4,31 @@ mod backend_guard;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
-use portcullis_metadata::{ResourceUri, Scopes};
-use portcullis_session::{Identifier, InUse, Owner, ResolveError, Session, SessionStore};
+use portcullis_metadata::Scopes;
+use portcullis_session::{Identifier, InUse, Owner, ResolveError, Session, SessionStore, SessionTarget};
 use portcullis_verifier::Principal;
 
 pub use self::backend_guard::BackendSessionGuard;
 
-/// The sessions of one endpoint: a store, a resource and a header.
+/// The sessions of one endpoint: a store, a target and a header.
 pub(crate) struct Sessions {
     pub(crate) store: SessionStore,
-    pub(crate) resource: ResourceUri,
+    pub(crate) target: SessionTarget,
+    pub(crate) mode: SessionMode,
     pub(crate) header: HeaderName,
     pub(crate) ended_status: EndedSessionStatus,
+}
+
+/// Whether a resource has sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SessionMode {
+    /// Messages of legacy revisions need a session, which `initialize` opens.
+    #[default]
+    On,
+    /// No message needs a session, and no identifier is issued, for inner services without sessions. Session headers are
+    /// removed in both directions. GET and DELETE are answered with 405.
+    Off,
 }
 
 /// The status of the response to the owner of an ended session.
@@ -93,7 +106,7 @@ impl Sessions {
         };
         let owner = owner.ok_or(SessionError::NoOwner)?;
         let reveals_ended = self.ended_status == EndedSessionStatus::NotFound;
-        self.store.resolve(&self.resource, owner, scopes, identifier.as_bytes()).map_err(|error| match error {
+        self.store.resolve(&self.target, owner, scopes, identifier.as_bytes()).map_err(|error| match error {
             ResolveError::Ended if reveals_ended => SessionError::Ended,
             error => SessionError::NotResolved(error),
         })
@@ -105,19 +118,18 @@ impl Sessions {
         headers.remove(&self.header)
     }
 
-    /// Replaces the client's identifier by the backend's, if the backend issued one.
-    pub(crate) fn set_backend_identifier(&self, session: &Session, headers: &mut HeaderMap) {
-        if session.backend_id().is_empty() {
-            self.take_header(headers);
-        } else {
-            self.remove_default_header(headers);
-            self.set_header(session.backend_id(), headers);
+    /// Replaces the client's identifier by the backend's, if the backend issued one. Returns the client's.
+    pub(crate) fn set_backend_identifier(&self, session: &Session, headers: &mut HeaderMap) -> Option<HeaderValue> {
+        let client_identifier = self.take_header(headers);
+        if !session.backend_id().is_empty() {
+            self.set_identifier(session.backend_id(), headers);
         }
+        client_identifier
     }
 
     /// Sets the client's identifier.
     pub(crate) fn set_client_identifier(&self, identifier: &Identifier, headers: &mut HeaderMap) {
-        self.set_header(identifier.as_bytes(), headers);
+        self.set_identifier(identifier.as_bytes(), headers);
     }
 
     /// Removes `Mcp-Session-Id` if the endpoint uses another header. The other side could still read it.
@@ -127,14 +139,16 @@ impl Sessions {
         }
     }
 
-    fn set_header(&self, identifier: &[u8], headers: &mut HeaderMap) {
-        match HeaderValue::from_bytes(identifier) {
-            Ok(mut value) => {
-                value.set_sensitive(true);
-                headers.insert(&self.header, value);
-            }
-            // No identifier has such bytes. The other side's identifier must not remain.
-            Err(_) => drop(headers.remove(&self.header)),
+    fn set_identifier(&self, identifier: &[u8], headers: &mut HeaderMap) {
+        // No identifier has other bytes than those of a header.
+        if let Ok(value) = HeaderValue::from_bytes(identifier) {
+            self.set_header(value, headers);
         }
+    }
+
+    /// Sets the session header.
+    pub(crate) fn set_header(&self, mut identifier: HeaderValue, headers: &mut HeaderMap) {
+        identifier.set_sensitive(true);
+        headers.insert(&self.header, identifier);
     }
 }

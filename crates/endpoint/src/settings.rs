@@ -1,6 +1,6 @@
 //! The settings of an endpoint.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, Method};
 use portcullis_guard::{CorsSettings, ProtectedResource};
@@ -8,7 +8,12 @@ use portcullis_mcp::{Revisions, header};
 use portcullis_metadata::{Scopes, SystemClock};
 use portcullis_session::SessionStore;
 
-use crate::{message::BodyBudget, rules::MessageRule, session::EndedSessionStatus, stream::StreamRegistry};
+use crate::{
+    message::BodyBudget,
+    rules::MessageRule,
+    session::{EndedSessionStatus, SessionMode},
+    stream::StreamRegistry,
+};
 
 /// The settings of an [`EndpointLayer`](crate::EndpointLayer).
 ///
@@ -40,6 +45,14 @@ pub struct EndpointSettings {
     pub streams: StreamRegistry,
     /// The session store.
     pub sessions: SessionStore,
+    /// Whether the resource has sessions. Default: it has.
+    pub session_mode: SessionMode,
+    /// The identity of the inner service, such as the URL of an upstream. The sessions of another one do not continue with
+    /// it. Default: an empty text.
+    pub upstream: Box<str>,
+    /// The time for the head of a response to `initialize`, which is held until the response names the negotiated revision.
+    /// After it, the client gets 504. Default: 5 min.
+    pub head_timeout: Duration,
     /// The status of the response to the owner of an ended session. Default: 400.
     pub ended_status: EndedSessionStatus,
 }
@@ -49,6 +62,8 @@ impl EndpointSettings {
     pub const DEFAULT_MAX_BODY: usize = 4 << 20;
     /// The default maximum nesting depth of a message.
     pub const DEFAULT_MAX_DEPTH: usize = 64;
+    /// The default time for the head of a response to `initialize`.
+    pub const DEFAULT_HEAD_TIMEOUT: Duration = Duration::from_secs(300);
     /// The default budget of all held bodies, in bytes: 256 MiB.
     pub const DEFAULT_BODY_BUDGET: usize = 256 << 20;
 
@@ -65,6 +80,9 @@ impl EndpointSettings {
             budget: BodyBudget::new(Self::DEFAULT_BODY_BUDGET),
             streams: StreamRegistry::new(Arc::new(SystemClock::new()), Arc::new(())),
             sessions,
+            session_mode: SessionMode::default(),
+            upstream: Box::default(),
+            head_timeout: Self::DEFAULT_HEAD_TIMEOUT,
             ended_status: EndedSessionStatus::default(),
         }
     }

@@ -1,16 +1,17 @@
 //! The state that all services of one endpoint layer share.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::Response;
 use portcullis_guard::ProtectedResource;
 use portcullis_mcp::{EnvelopeLimits, Revisions};
+use portcullis_session::SessionTarget;
 
 use crate::{
     message::BodyBudget,
     response::{EndpointBody, Rejection, UpstreamRevisions},
     rules::Rules,
-    session::Sessions,
+    session::{SessionMode, Sessions},
     settings::EndpointSettings,
     stream::StreamRegistry,
 };
@@ -22,6 +23,8 @@ pub(crate) struct EndpointState {
     pub(crate) revisions: Revisions,
     pub(crate) upstream_revisions: Arc<UpstreamRevisions>,
     pub(crate) sessions: Sessions,
+    /// The time for the head of a response to `initialize`.
+    pub(crate) head_timeout: Duration,
     pub(crate) limits: EnvelopeLimits,
     pub(crate) max_body: usize,
     pub(crate) budget: Arc<BodyBudget>,
@@ -33,7 +36,8 @@ impl EndpointState {
     pub(crate) fn new(settings: EndpointSettings) -> Self {
         let sessions = Sessions {
             store: settings.sessions,
-            resource: settings.resource.resource().clone(),
+            target: SessionTarget::new(settings.resource.resource().clone(), &settings.upstream),
+            mode: settings.session_mode,
             header: settings.session_header,
             ended_status: settings.ended_status,
         };
@@ -43,11 +47,17 @@ impl EndpointState {
             revisions: settings.revisions,
             upstream_revisions: Arc::default(),
             sessions,
+            head_timeout: settings.head_timeout,
             limits: EnvelopeLimits::default().with_max_depth(settings.max_depth),
             max_body: settings.max_body,
             budget: settings.budget,
             streams: settings.streams,
         }
+    }
+
+    /// Returns whether GET and DELETE are served. They need a session.
+    pub(crate) fn has_sessions(&self) -> bool {
+        self.revisions.has_legacy() && self.sessions.mode == SessionMode::On
     }
 
     /// Returns the response to a rejected request.

@@ -42,26 +42,26 @@ impl DecisionSink for Decided {
     }
 }
 
-struct Bench {
+struct TestStack {
     listener: TcpListener,
-    forge: TestIssuer,
+    test_issuer: TestIssuer,
     decided: Arc<Decided>,
     stack: Stack,
 }
 
-async fn bench() -> Bench {
+async fn test_stack() -> TestStack {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (clock, forge, decided) =
+    let (clock, test_issuer, decided) =
         (Arc::new(ManualClock::new()), TestIssuer::new("https://auth.example.com"), Arc::default());
 
-    let mut issuer = IssuerSettings::new(forge.issuer().clone());
-    issuer.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
+    let mut issuer = IssuerSettings::new(test_issuer.issuer().clone());
+    issuer.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
     let control = tokio::runtime::Handle::current();
     let issuer = TrustedIssuer::new(issuer, Arc::new(ScriptedFetch::new()), clock.clone(), control).unwrap();
     let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
     let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], clock.clone()).unwrap();
 
-    let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
+    let metadata = ProtectedResourceMetadata::new(resource, vec![test_issuer.issuer().clone()]);
     let mut guard = GuardSettings::new(metadata, Authentication::Required(verifier)).unwrap();
     guard.clock = clock.clone();
     guard.sink = Arc::<Decided>::clone(&decided);
@@ -79,12 +79,12 @@ async fn bench() -> Bench {
     let upstream = HttpUpstream::new(settings, clock).unwrap();
 
     let stack = GuardLayer::new(resource).layer(endpoint.layer(upstream));
-    Bench { listener, forge, decided, stack }
+    TestStack { listener, test_issuer, decided, stack }
 }
 
-impl Bench {
+impl TestStack {
     fn request(&self, body: &'static str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
-        let token = self.forge.token().claim("email", "alice@example.com").scope("mcp:tools").sign();
+        let token = self.test_issuer.token().claim("email", "alice@example.com").scope("mcp:tools").sign();
         let mut request = Request::post("/mcp")
             .header("host", "mcp.example.com")
             .header("authorization", format!("Bearer {token}"))
@@ -107,7 +107,7 @@ impl Bench {
     }
 }
 
-/// Reads one request with this body and answers it.
+/// Reads one request with this body and responds.
 async fn serve(socket: &mut TcpStream, body: &str, answer: &str) -> String {
     let mut request = Vec::new();
     while !request.ends_with(body.as_bytes()) {
@@ -117,10 +117,10 @@ async fn serve(socket: &mut TcpStream, body: &str, answer: &str) -> String {
     String::from_utf8(request).unwrap()
 }
 
-/// C12, L2: the upstream learns who calls and nothing that it could call others with.
+/// C12, L2: the upstream gets the caller's identity, but no credential.
 #[tokio::test]
-async fn the_upstream_learns_who_calls() {
-    let bench = bench().await;
+async fn the_upstream_gets_the_identity() {
+    let bench = test_stack().await;
     let upstream = async {
         let (mut socket, _) = bench.listener.accept().await.unwrap();
         let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
@@ -155,8 +155,8 @@ async fn the_upstream_learns_who_calls() {
         let headers: Vec<&str> = request.split("\r\n").collect();
         for line in expected {
             let name = line.split(':').next().unwrap();
-            let said: Vec<_> = headers.iter().filter(|header| header.split(':').next() == Some(name)).collect();
-            assert_eq!(said, [&line], "{request}");
+            let values: Vec<_> = headers.iter().filter(|header| header.split(':').next() == Some(name)).collect();
+            assert_eq!(values, [&line], "{request}");
         }
         for absent in ["authorization", "Bearer", "cookie", "root"] {
             assert!(!request.contains(absent), "{absent} in {request}");
@@ -167,15 +167,15 @@ async fn the_upstream_learns_who_calls() {
     assert_eq!(*bench.decided.0.lock().unwrap(), [None, None]);
 }
 
-/// E9, F5: no request can name away what it was judged by: then it counts as not there.
+/// E9, F5: headers that `Connection` names are ignored in all checks, because they are not forwarded.
 #[tokio::test]
-async fn connection_options_count_before_anything_is_judged() {
-    let bench = bench().await;
+async fn connection_options_are_removed_before_all_checks() {
+    let bench = test_stack().await;
     let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
     let upstream = async {
         let (mut socket, _) = bench.listener.accept().await.unwrap();
         serve(&mut socket, INITIALIZE, answer).await;
-        // Anything more that comes was let through.
+        // Any further data was forwarded.
         let mut more = Vec::new();
         while socket.read_buf(&mut more).await.unwrap() > 0 && !more.ends_with(b"}") {}
         String::from_utf8(more).unwrap()
@@ -206,10 +206,10 @@ async fn connection_options_count_before_anything_is_judged() {
     }
 }
 
-/// J1, L1: what went wrong with the upstream goes to the log; the client gets a generic 502.
+/// J1, L1: the log has the reason of an upstream failure, and the client gets a generic 502.
 #[tokio::test]
-async fn failures_are_told_apart_in_the_log_only() {
-    let bench = bench().await;
+async fn only_the_log_has_the_reason_of_a_failure() {
+    let bench = test_stack().await;
     let upstream = async {
         let (mut socket, _) = bench.listener.accept().await.unwrap();
         let answer = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n";

@@ -1,3 +1,5 @@
+//! Tests of the guard, one file per subject.
+
 mod allocations;
 mod authentication;
 mod authorization;

@@ -144,7 +144,13 @@ pub(crate) async fn serve(
         let _ = timeout(FINAL_FLUSH_TIMEOUT, workers_done.recv()).await;
     }
     table_sweep.abort();
-    let ended = end_all(&process.sessions, audit.as_ref(), deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT)).await;
+    let ended = end_all(
+        &process.sessions,
+        plan.session.key_sources.is_some(),
+        audit.as_ref(),
+        deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT),
+    )
+    .await;
     let left = deadline.saturating_duration_since(Instant::now()).max(FINAL_FLUSH_TIMEOUT);
     tokio::join!(upstream_ends.finish(ended, left), async {
         if let Some(audit) = audit {

@@ -1,4 +1,4 @@
-//! What a session takes, and what finding it costs, as sessions grow from a thousand to a million:
+//! What a session takes, and what finding it, opening its identifier and adopting it cost, as sessions grow from a thousand to a million:
 //! `cargo bench --package portcullis-session`, a line of JSON each, or as part of `cargo xtask bench`.
 //!
 //! Each session has an owner of its own, with names as long as those of real issuers. *Allocated* is what was asked of the
@@ -15,7 +15,7 @@ use std::{
 
 use allocation_counter::measure;
 use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
-use portcullis_session::{Identifier, Owner, SessionKey, SessionSettings, SessionStore};
+use portcullis_session::{Identifier, Owner, SessionKey, SessionSettings, SessionStore, SessionTarget};
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const SIZE: &str = "--size";
@@ -33,6 +33,8 @@ struct Row {
     lookup: f64,
     cold_lookup: f64,
     allocations: u64,
+    unseal: f64,
+    adopt: f64,
 }
 
 fn main() {
@@ -60,36 +62,38 @@ fn measured_alone(sessions: usize) -> String {
 fn grow(sessions: usize) -> Row {
     let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
     settings.max_total = sessions;
-    let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(()));
+    let clock = Arc::new(SystemClock::new());
+    let store = SessionStore::new(settings.clone(), clock.clone(), Arc::new(()));
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").expect("a resource");
+    let target = SessionTarget::new(resource.clone(), "http://127.0.0.1:8000/mcp");
     let scopes = Scopes::parse("mcp:tools").expect("scopes");
     let mut identifiers: Vec<Option<Identifier>> = vec![None; sessions];
     // So that the table of identifiers is resident already.
-    identifiers.fill(Some(open(&store, &resource, &scopes, sessions)));
+    identifiers.fill(Some(open(&store, &target, &scopes, sessions)));
     let before = resident();
     let counted = measure(|| {
         for (number, identifier) in identifiers.iter_mut().enumerate().skip(1) {
-            *identifier = Some(open(&store, &resource, &scopes, number));
+            *identifier = Some(open(&store, &target, &scopes, number));
         }
     });
     let resident = resident().saturating_sub(before) / sessions;
     let find = |number: usize| {
         let subject = subject(number);
-        let identifier = identifiers[number].expect("it was opened");
+        let identifier = identifiers[number].as_ref().expect("it was opened");
         let started = Instant::now();
-        let session = store.resolve(&resource, owner(&subject), &scopes, identifier.as_bytes());
+        let session = store.resolve(&target, owner(&subject), &scopes, identifier.as_bytes());
         drop(black_box(session.expect("a live session")));
         started.elapsed().as_nanos() as f64
     };
     let step = sessions / CALLERS;
     let callers: Vec<_> = (0..CALLERS)
         .map(|turn| 1 + turn * step)
-        .map(|number| (subject(number), identifiers[number].expect("it was opened")))
+        .map(|number| (subject(number), identifiers[number].clone().expect("it was opened")))
         .collect();
     let lookups = || {
         for turn in 0..LOOKUPS {
             let (subject, identifier) = &callers[turn % CALLERS];
-            let session = store.resolve(&resource, owner(subject), &scopes, identifier.as_bytes());
+            let session = store.resolve(&target, owner(subject), &scopes, identifier.as_bytes());
             drop(black_box(session.expect("a live session")));
         }
     };
@@ -99,6 +103,21 @@ fn grow(sessions: usize) -> Row {
         started.elapsed().as_nanos() as f64 / LOOKUPS as f64
     });
     let lookup = median(rounds.collect());
+    // Another process with the key: an upstream of its own is noticed once the identifier is open.
+    let (replica, moved) =
+        (SessionStore::new(settings, clock, Arc::new(())), SessionTarget::new(resource, "http://127.0.0.1:9000/mcp"));
+    let first_use = |target: &SessionTarget, number: usize| {
+        let subject = subject(number);
+        let identifier = identifiers[number].as_ref().expect("it was opened");
+        let started = Instant::now();
+        let session = replica.resolve(target, owner(&subject), &scopes, identifier.as_bytes());
+        let taken = started.elapsed().as_nanos() as f64;
+        drop(black_box(session));
+        taken
+    };
+    let first_uses =
+        |target: &SessionTarget| median((1..sessions.min(20_000)).map(|number| first_use(target, number)).collect());
+    let (unseal, adopt) = (first_uses(&moved), first_uses(&target));
     // A stride without a common divisor: each session once, and hardly one in a cache.
     let cold = (0..sessions.min(20_000)).map(|turn| find(1 + turn * 7_919 % (sessions - 1)));
     Row {
@@ -108,12 +127,14 @@ fn grow(sessions: usize) -> Row {
         lookup,
         cold_lookup: median(cold.collect()),
         allocations: measure(lookups).count_total,
+        unseal,
+        adopt,
     }
 }
 
-fn open(store: &SessionStore, resource: &ResourceUri, scopes: &Scopes, number: usize) -> Identifier {
+fn open(store: &SessionStore, target: &SessionTarget, scopes: &Scopes, number: usize) -> Identifier {
     let subject = subject(number);
-    let reservation = store.reserve(resource, owner(&subject), scopes).expect("capacity");
+    let reservation = store.reserve(target, owner(&subject), scopes).expect("capacity");
     let session = reservation.open(Box::from(*b"11111111-2222-3333-4444-555555555555"), Some("2025-11-25"));
     session.expect("capacity").identifier()
 }
@@ -141,8 +162,15 @@ fn median(mut figures: Vec<f64>) -> f64 {
 impl Row {
     fn json(&self) -> String {
         format!(
-            r#"{{"sessions":{},"allocated_bytes":{},"resident_bytes":{},"lookup_ns":{:.1},"any_lookup_ns":{:.1},"allocations":{}}}"#,
-            self.sessions, self.allocated, self.resident, self.lookup, self.cold_lookup, self.allocations
+            r#"{{"sessions":{},"allocated_bytes":{},"resident_bytes":{},"lookup_ns":{:.1},"any_lookup_ns":{:.1},"unseal_ns":{:.1},"adopt_ns":{:.1},"allocations":{}}}"#,
+            self.sessions,
+            self.allocated,
+            self.resident,
+            self.lookup,
+            self.cold_lookup,
+            self.unseal,
+            self.adopt,
+            self.allocations
         )
     }
 }

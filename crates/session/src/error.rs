@@ -34,9 +34,16 @@ pub enum ResolveError {
     /// The identifier was never issued to this owner for this resource.
     #[error("the session identifier is unknown")]
     Unknown,
-    /// The identifier was issued to this owner for this resource, but the session has ended or was lost in a restart.
+    /// The identifier was issued to this owner for this resource, but the session has ended.
     #[error("the session has ended")]
     Ended,
+    /// The identifier is that of a session of another process, which this one does not continue before it knows all ends
+    /// that were recorded ([`SessionJournal::is_complete`](crate::SessionJournal::is_complete)). Try again.
+    #[error("the ends of sessions are not known yet")]
+    NotReady,
+    /// The identifier is that of a session of another process, and a limit is reached here.
+    #[error(transparent)]
+    Capacity(#[from] ReservationError),
 }
 
 impl ResolveError {
@@ -45,6 +52,8 @@ impl ResolveError {
         match self {
             Self::Unknown => "session.unknown",
             Self::Ended => "session.ended",
+            Self::NotReady => "session.not_ready",
+            Self::Capacity(error) => error.code(),
         }
     }
 }
@@ -96,6 +105,8 @@ mod tests {
             ReservationError::NoRandomness.code(),
             ResolveError::Unknown.code(),
             ResolveError::Ended.code(),
+            ResolveError::NotReady.code(),
+            ResolveError::Capacity(ReservationError::TotalLimit).code(),
             KeyError::NoRandomness.code(),
             KeyError::TooShort.code(),
             KeyError::None.code(),
@@ -108,6 +119,8 @@ mod tests {
             "session.no_randomness",
             "session.unknown",
             "session.ended",
+            "session.not_ready",
+            "session.store_full",
             "session.no_randomness",
             "session.key_too_short",
             "session.no_key",

@@ -1,17 +1,24 @@
 #![doc = include_str!("../README.md")]
 
+mod ends;
 mod error;
 mod identifier;
+mod journal;
+mod last_uses;
 mod observer;
 mod owner;
+mod planted;
+mod scope;
 mod session;
 mod settings;
 mod store;
 
 pub use error::{KeyError, ReservationError, ResolveError};
 pub use identifier::{Identifier, SessionKey, SessionKeys};
+pub use journal::{EndConfirmation, EndTicket, LastUse, NotRecorded, SessionEnd, SessionJournal};
 pub use observer::{EndReason, SessionObserver};
 pub use owner::Owner;
+pub use scope::{EndScope, ScopeId, SessionTarget};
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
 pub use store::{CapacityPermit, InUse, Reservation, SessionStore};

@@ -4,9 +4,27 @@ use crate::session::Session;
 
 /// Observes the sessions of a store.
 pub trait SessionObserver: Send + Sync + 'static {
-    /// Called once for each opened session, on the thread that opened it. The session already resolves, and no lock of the
-    /// store is held. It must not block. The default does nothing.
+    /// Called once for each new session, on the thread that opened it. The session already resolves, and no lock of the store
+    /// is held. It must not block. The default does nothing.
     fn opened(&self, session: &Session) {
+        let _ = session;
+    }
+
+    /// Called when a session that another process opened, or this one before a restart, is used here for the first time. It
+    /// must not block. The default does nothing.
+    fn adopted(&self, session: &Session) {
+        let _ = session;
+    }
+
+    /// Called when a session leaves this process and does not end, because only other processes have used it for the idle
+    /// timeout. It must not block. The default does nothing.
+    fn released(&self, session: &Session) {
+        let _ = session;
+    }
+
+    /// Called for the first session whose backend identifier does not fit in an identifier: such sessions end with the
+    /// process. It must not block. The default does nothing.
+    fn not_sealed(&self, session: &Session) {
         let _ = session;
     }
 
@@ -45,6 +63,13 @@ pub enum EndReason {
     BackendRemoved,
     /// The session's resource no longer accepts tokens of the owner's issuer.
     IssuerRemoved,
+    /// Another process has ended the session.
+    EndedElsewhere,
+    /// So many sessions have ended that older ones end with them: the owner's, or all if there are too many owners. See
+    /// [`SessionStore`](crate::SessionStore).
+    Overflow,
+    /// An administrator has ended the session.
+    Administrator,
 }
 
 impl EndReason {
@@ -61,6 +86,9 @@ impl EndReason {
             Self::ResourceRemoved => "resource_removed",
             Self::BackendRemoved => "backend_removed",
             Self::IssuerRemoved => "issuer_removed",
+            Self::EndedElsewhere => "ended_elsewhere",
+            Self::Overflow => "overflow",
+            Self::Administrator => "administrator",
         }
     }
 }
@@ -83,6 +111,9 @@ mod tests {
             (EndReason::ResourceRemoved, "resource_removed"),
             (EndReason::BackendRemoved, "backend_removed"),
             (EndReason::IssuerRemoved, "issuer_removed"),
+            (EndReason::EndedElsewhere, "ended_elsewhere"),
+            (EndReason::Overflow, "overflow"),
+            (EndReason::Administrator, "administrator"),
         ];
         for (reason, word) in reasons {
             assert_eq!(reason.as_str(), word);

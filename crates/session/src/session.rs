@@ -13,77 +13,111 @@ use std::{
     time::Duration,
 };
 
-use portcullis_metadata::ResourceUri;
+use portcullis_metadata::{ResourceUri, UnixTime};
 
 pub(crate) use self::lifecycle::{Eviction, Status, Timeouts, millis};
 use self::use_state::UseState;
 use crate::{
-    identifier::{Identifier, RandomPart, Rotation, Rotations, TaggedId},
+    identifier::{
+        AssociatedData, Generation, Generations, Identifier, MAX_BACKEND_ID, RandomPart, Record, SessionId, SessionKey,
+        Version, seal, successor_random,
+    },
     owner::Owner,
+    planted::{Fault, is_planted},
+    scope::{ScopeId, SessionTarget},
 };
 
 /// A session. `Debug` prints only the hash for logs.
 pub struct Session {
-    /// The identifier with which the session was opened.
-    first_id: TaggedId,
-    /// The later identifiers. Most sessions have none.
-    rotations: OnceLock<Box<Rotations>>,
-    /// The hash of the scopes with which the session was opened.
-    scopes_hash: u64,
-    log_hash: u64,
-    resource: ResourceUri,
+    id: SessionId,
+    /// The identifier with which this process opened the session or first saw it.
+    first: Generation,
+    /// The other identifiers. Most sessions have none.
+    others: OnceLock<Box<Generations>>,
+    /// The lowest generation whose identifiers resolve.
+    lowest_generation: AtomicU32,
+    /// The key of all identifiers.
+    key: SessionKey,
+    created: UnixTime,
+    target: SessionTarget,
     /// The encoding of the owner; `None` for [`Owner::Anonymous`].
     encoded_owner: Option<Arc<[u8]>>,
     backend_id: Box<[u8]>,
-    protocol_version: OnceLock<&'static str>,
-    /// The opening time, in milliseconds of the store's monotonic clock.
+    /// The identifiers contain `backend_id`.
+    is_sealed: bool,
+    version: Version,
+    /// The time at which this process opened the session or first saw it, in milliseconds of the store's monotonic clock.
     opened: u64,
+    /// The age at that time, in milliseconds.
+    age_when_opened: u64,
     use_state: UseState,
     /// The position in the heap of the owner's sessions. Accessed under the owner's lock.
     heap_position: AtomicU32,
-    /// The generation of the key list that last verified the first identifier.
-    verified_generation: AtomicU16,
+    /// The generation of the key list that last contained the key.
+    listed_generation: AtomicU16,
     attachment: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// The generation of a key list for which tags are computed each time. Generations are not counted beyond it.
+/// The generation of a key list for which keys are searched each time. Generations are not counted beyond it.
 pub(crate) const UNCACHED_GENERATION: u16 = u16::MAX;
 
-/// The data of a new session.
-pub(crate) struct Record {
-    pub(crate) id: TaggedId,
-    pub(crate) scopes_hash: u64,
-    pub(crate) log_hash: u64,
-    pub(crate) resource: ResourceUri,
+/// The data of a session that this process opens or first sees.
+pub(crate) struct NewSession {
+    /// The identifier.
+    pub(crate) first: Generation,
+    /// The record in the identifier.
+    pub(crate) record: Record,
+    pub(crate) key: SessionKey,
+    pub(crate) target: SessionTarget,
     pub(crate) encoded_owner: Option<Arc<[u8]>>,
+    /// The backend's identifier, even if the record does not have it.
     pub(crate) backend_id: Box<[u8]>,
-    pub(crate) protocol_version: Option<&'static str>,
+}
+
+/// The time by both clocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) unix: UnixTime,
+    pub(crate) monotonic: Duration,
 }
 
 impl Session {
     /// Returns a session with one use in progress.
-    pub(crate) fn new(record: Record, now: Duration) -> Self {
-        let Record { id, scopes_hash, log_hash, resource, encoded_owner, backend_id, protocol_version } = record;
+    pub(crate) fn new(new: NewSession, now: Now) -> Self {
+        let NewSession { first, record, key, target, encoded_owner, backend_id } = new;
+        let opened = millis(now.monotonic);
         Self {
-            first_id: id,
-            rotations: OnceLock::new(),
-            scopes_hash,
-            log_hash,
-            resource,
+            id: record.session,
+            first,
+            others: OnceLock::new(),
+            lowest_generation: AtomicU32::new(0),
+            key,
+            created: record.created,
+            target,
             encoded_owner,
             backend_id,
-            protocol_version: protocol_version.map(OnceLock::from).unwrap_or_default(),
-            opened: millis(now),
+            is_sealed: record.backend_id.is_some(),
+            version: record.version,
+            opened,
+            age_when_opened: if is_planted(Fault::LifetimeFromFirstSight) {
+                0
+            } else {
+                millis(now.unix.saturating_duration_since(record.created))
+            },
             use_state: UseState::opened(),
             heap_position: AtomicU32::new(0),
-            verified_generation: AtomicU16::new(0),
+            listed_generation: AtomicU16::new(0),
             attachment: OnceLock::new(),
         }
     }
 
-    /// Returns the newest identifier of the session.
+    /// The longest backend identifier that fits in an identifier, in bytes. A session with a longer one is not
+    /// [sealed](Self::is_sealed).
+    pub const MAX_BACKEND_ID: usize = MAX_BACKEND_ID;
+
+    /// Returns the newest identifier of the session. It is sealed for each call.
     pub fn identifier(&self) -> Identifier {
-        self.newest_rotation().map_or(self.first_id, |newest| newest.id).identifier()
+        self.newest_generation().map_or_else(|| self.sealed(&self.first), |newest| self.sealed(&newest))
     }
 
     /// Returns the backend's identifier for the session, as passed to [`Reservation::open`](crate::Reservation::open).
@@ -91,19 +125,30 @@ impl Session {
         &self.backend_id
     }
 
-    /// Returns the negotiated protocol version, if it is known.
-    pub fn protocol_version(&self) -> Option<&'static str> {
-        self.protocol_version.get().copied()
+    /// Returns whether the session's identifiers contain the backend's identifier, so that other processes with the key can
+    /// continue the session. Otherwise it ends with this process.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
     }
 
-    /// Sets the negotiated protocol version, if it was not known when the session was opened. Later calls have no effect.
-    pub fn set_protocol_version(&self, version: &'static str) {
-        self.protocol_version.get_or_init(|| version);
+    /// Returns the time at which the session was created, by the clock of the process that created it.
+    pub fn created(&self) -> UnixTime {
+        self.created
+    }
+
+    /// Returns the negotiated protocol version, if it is known.
+    pub fn protocol_version(&self) -> Option<&str> {
+        Some(self.version.as_str()).filter(|version| !version.is_empty())
+    }
+
+    /// Returns the resource and the upstream of the session.
+    pub fn target(&self) -> &SessionTarget {
+        &self.target
     }
 
     /// Returns the resource of the session.
     pub fn resource(&self) -> &ResourceUri {
-        &self.resource
+        self.target.resource()
     }
 
     /// Returns the owner of the session, for logs and audit records.
@@ -111,9 +156,10 @@ impl Session {
         self.encoded_owner.as_deref().map_or(Owner::Anonymous, Owner::decode)
     }
 
-    /// Returns the session's name in logs: a short keyed hash. The identifier cannot be computed from it.
+    /// Returns the session's name in logs: a short keyed hash, equal in all processes with the key. The identifier cannot be
+    /// computed from it.
     pub fn log_hash(&self) -> LogHash {
-        LogHash(self.log_hash)
+        LogHash(self.key.log_hash(&self.id))
     }
 
     /// Returns the value that another layer has attached. `None` if there is none, or it has another type.
@@ -127,38 +173,93 @@ impl Session {
         self.attachment.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
-    /// Returns the session's key in the table. It does not change, even when the first identifier no longer resolves.
-    pub(crate) fn table_key(&self) -> RandomPart {
-        self.first_id.random()
+    /// Returns the stable session id, which is the session's key in the table.
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
     }
 
-    pub(crate) fn scopes_hash(&self) -> u64 {
-        self.scopes_hash
+    pub(crate) fn key(&self) -> &SessionKey {
+        &self.key
     }
 
-    /// Returns the newest identifier, if it is not the first.
-    pub(crate) fn newest_rotation(&self) -> Option<Rotation> {
-        self.rotations.get()?.newest()
+    /// Returns the identifier with which this process opened the session or first saw it.
+    pub(crate) fn first(&self) -> &Generation {
+        &self.first
     }
 
-    /// Returns the later identifiers, to add one.
-    pub(crate) fn rotations(&self) -> &Rotations {
-        self.rotations.get_or_init(|| Box::new(Rotations::empty()))
+    /// Returns the newest identifier, if it is not [`first`](Self::first).
+    pub(crate) fn newest_generation(&self) -> Option<Arc<Generation>> {
+        self.others.get()?.newest().filter(|newest| newest.number > self.first.number)
     }
 
-    /// Removes the later identifiers.
-    pub(crate) fn take_rotations(&self) -> Vec<RandomPart> {
-        self.rotations.get().map(|rotations| rotations.take()).unwrap_or_default()
+    /// Returns the other identifiers, to add one.
+    pub(crate) fn others(&self) -> &Generations {
+        self.others.get_or_init(Box::default)
     }
 
-    /// Marks the identifier with this number as used. Returns whether it still resolves.
-    pub(crate) fn mark_used(&self, number: u32, now: Duration) -> bool {
-        self.rotations.get().is_none_or(|rotations| rotations.mark_used(number, millis(now)))
+    /// Removes all identifiers but the first.
+    pub(crate) fn take_others(&self) -> Vec<RandomPart> {
+        self.others.get().map(|others| others.take()).unwrap_or_default()
     }
 
-    /// Returns whether the identifier with this number no longer resolves.
-    pub(crate) fn is_retired(&self, number: u32, now: Duration) -> bool {
-        self.rotations.get().is_some_and(|rotations| rotations.is_retired(number, millis(now)))
+    /// Returns the identifier that follows `current`, for a token with other scopes.
+    pub(crate) fn successor(&self, current: &Generation, fingerprint: u64, now: Duration) -> Option<Generation> {
+        let record = self.record(current.number.checked_add(1)?, fingerprint);
+        let bound_to = AssociatedData::new(self.resource(), self.owner());
+        let random = successor_random(&self.key, &bound_to, &current.random, &record);
+        let identifier = seal(&self.key, &bound_to, &random, &record)?;
+        let text_hash = self.key.text_hash(identifier.as_bytes());
+        Some(Generation::new(random, text_hash, record.generation, fingerprint, millis(now)))
+    }
+
+    /// Returns the text of one of the session's identifiers.
+    fn sealed(&self, generation: &Generation) -> Identifier {
+        let record = self.record(generation.number, generation.fingerprint);
+        let bound_to = AssociatedData::new(self.resource(), self.owner());
+        // It was sealed before, so its record fits.
+        seal(&self.key, &bound_to, &generation.random, &record).unwrap_or_else(Identifier::empty)
+    }
+
+    fn record(&self, generation: u32, fingerprint: u64) -> Record {
+        Record {
+            session: self.id,
+            generation,
+            created: self.created,
+            upstream: self.key.upstream_hash(self.target.upstream()),
+            fingerprint,
+            version: self.version,
+            backend_id: self.is_sealed.then(|| self.backend_id.clone()),
+        }
+    }
+
+    /// Returns the lowest generation whose identifiers resolve.
+    pub(crate) fn lowest_generation(&self) -> u32 {
+        self.lowest_generation.load(Ordering::Acquire)
+    }
+
+    /// Ends the generations below `lowest`. Returns whether some of them were still valid, and the identifiers that are no
+    /// longer needed.
+    pub(crate) fn end_generations_below(&self, lowest: u32) -> (bool, Vec<RandomPart>) {
+        let before = self.lowest_generation.fetch_max(lowest, Ordering::AcqRel);
+        let removed = self.others.get().map(|others| others.remove_below(lowest)).unwrap_or_default();
+        (before < lowest, removed)
+    }
+
+    /// Returns the lowest generation that resolves after the uses in this process, if that is a change.
+    pub(crate) fn retirement(&self, now: Duration) -> Option<u32> {
+        let others = self.others.get();
+        if others.is_none() && self.first.number == 0 {
+            return None;
+        }
+        let now = millis(now);
+        let by_first = if self.first.retires_earlier(now) { self.first.number } else { 0 };
+        let lowest = others.map_or(0, |others| others.lowest_valid(now)).max(by_first);
+        (lowest > self.lowest_generation()).then_some(lowest)
+    }
+
+    /// Returns the id of the owner.
+    pub(crate) fn owner_id(&self) -> ScopeId {
+        ScopeId::of_encoded_owner(self.encoded_owner.as_deref())
     }
 
     pub(crate) fn encoded_owner(&self) -> Option<&Arc<[u8]>> {
@@ -166,26 +267,21 @@ impl Session {
     }
 
     pub(crate) fn belongs_to(&self, resource: &ResourceUri, owner: Owner<'_>) -> bool {
-        self.resource == *resource
+        self.target.resource() == resource
             && match &self.encoded_owner {
                 Some(encoded) => owner.is_encoded_as(encoded),
                 None => owner == Owner::Anonymous,
             }
     }
 
-    /// Returns whether `id` is the first identifier and the key list of this generation has verified it. Its tag is not
-    /// computed again then.
-    pub(crate) fn is_verified(&self, id: &TaggedId, generation: u16) -> bool {
-        generation != UNCACHED_GENERATION
-            && self.verified_generation.load(Ordering::Relaxed) == generation
-            && self.first_id.equals(id)
+    /// Returns whether the key list of this generation contains the key, as far as that is known.
+    pub(crate) fn is_known_as_listed(&self, generation: u16) -> bool {
+        generation != UNCACHED_GENERATION && self.listed_generation.load(Ordering::Relaxed) == generation
     }
 
-    /// Remembers that the key list of this generation has verified an identifier of this session.
-    pub(crate) fn set_verified(&self, id: &TaggedId, generation: u16) {
-        if self.first_id.equals(id) {
-            self.verified_generation.store(generation, Ordering::Relaxed);
-        }
+    /// Remembers that the key list of this generation contains the key.
+    pub(crate) fn set_listed(&self, generation: u16) {
+        self.listed_generation.store(generation, Ordering::Relaxed);
     }
 
     pub(crate) fn heap_position(&self) -> usize {

@@ -19,7 +19,7 @@ pub struct SessionSettings {
     /// [`DEFAULT_MAX_PER_OWNER`](Self::DEFAULT_MAX_PER_OWNER), 100. At the limit, a new session evicts the owner's least
     /// recently used session that is not in use. The limit does not apply to [`Owner::Anonymous`](crate::Owner::Anonymous).
     pub max_per_owner: usize,
-    /// The keys that tag identifiers. Identifiers with the tag of any other key are unknown.
+    /// The keys that seal identifiers. Identifiers of any other key are unknown.
     pub keys: SessionKeys,
 }
 
@@ -53,7 +53,7 @@ mod tests {
     /// E9: the defaults are 30 minutes without use and 24 hours in total.
     #[test]
     fn defaults() {
-        let settings = SessionSettings::new(SessionKey::new(0, [0; 16]));
+        let settings = SessionSettings::new(SessionKey::new(0, &[0; 32]));
         assert_eq!(settings.idle_timeout, Duration::from_secs(1800));
         assert_eq!(settings.lifetime, Duration::from_secs(86_400));
         assert_eq!((settings.max_total, settings.max_per_owner), (100_000, 100));

@@ -1,41 +1,56 @@
 //! The store of the sessions of one process.
 
+mod adoption;
 mod capacity;
+mod ending;
 mod in_use;
 mod last_use_heap;
 mod reservation;
+mod rotation;
 
 use std::{
-    fmt, ptr,
+    fmt,
     sync::{
         Arc,
-        atomic::{AtomicU16, Ordering},
+        atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
-use portcullis_metadata::{Clock, ResourceUri, Scopes};
+use portcullis_metadata::{Clock, Scopes};
 
-use self::{capacity::Capacity, last_use_heap::Evicted};
+use self::capacity::Capacity;
 pub use self::{
     in_use::InUse,
     reservation::{CapacityPermit, Reservation},
 };
 use crate::{
+    ends::{Ends, EndsLimits},
     error::{ReservationError, ResolveError},
-    identifier::{self, Identifier, RandomPart, Rotation, SessionKey, SessionKeys, TaggedId},
+    identifier::{self, Generation, RandomPart, SessionId, SessionKeys},
+    journal::{LastUse, SessionJournal},
+    last_uses::LastUses,
     observer::{EndReason, SessionObserver},
     owner::Owner,
-    session::{Session, Status, Timeouts, millis},
+    scope::SessionTarget,
+    session::{Now, Session, Status, Timeouts, millis},
     settings::SessionSettings,
 };
 
-/// The sessions of one process. Clones share the store.
+/// The sessions of one process, and what it knows of those of others. Clones share the store.
 ///
-/// The store is bounded. At [`SessionSettings::max_total`], new sessions are rejected. At
-/// [`SessionSettings::max_per_owner`], a new session evicts the owner's least recently used session that is not in use.
+/// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At [`SessionSettings::max_per_owner`], a new session
+/// evicts the owner's least recently used session that is not in use.
+///
+/// **Identifiers** are sealed: the store continues a session that another process opened, or this one before a restart, if it
+/// has the key. The session then takes capacity as a new one does.
+///
+/// **Ends** outlive their sessions, so that an ended session does not continue anywhere: an owner has at most 256 of them
+/// (65,536 without authentication), until the lifetime of the ended sessions is over. Beyond that, and at 1,000,000 in total,
+/// the sessions of the owner that ends another one end from the oldest on ([`EndReason::Overflow`]). At 250,000 owners, the
+/// oldest sessions of all owners end. A [`SessionJournal`] keeps ends and last uses beyond this process.
 #[derive(Clone)]
 pub struct SessionStore(Arc<Inner>);
 
@@ -43,23 +58,32 @@ struct Inner {
     keys: ArcSwap<SessionKeys>,
     /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It changes after `keys`.
     key_generation: AtomicU16,
-    /// The key for hashes in logs and comparisons. It is not replaced with `keys`.
-    log_key: SessionKey,
     timeouts: Timeouts,
+    /// The maximum age of a session that no use is known of, in milliseconds.
+    unused_timeout: u64,
+    /// Other processes can use the sessions at the same time.
+    has_peers: bool,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn SessionObserver>,
+    journal: Arc<dyn SessionJournal>,
     capacity: Capacity,
-    /// The sessions by their first identifiers.
-    table: DashMap<RandomPart, Arc<Session>>,
-    /// The sessions by their later identifiers.
+    /// The sessions by their stable ids, which are the random parts of their first identifiers.
+    table: DashMap<SessionId, Arc<Session>>,
+    /// The sessions by the random parts of their later identifiers.
     rotated: DashMap<RandomPart, Found>,
+    ends: Ends,
+    last_uses: LastUses,
+    /// When the last uses were last recorded, in milliseconds of the monotonic clock.
+    last_uses_recorded: AtomicU64,
+    /// The observer knows of a session that is not sealed.
+    has_unsealed: AtomicBool,
 }
 
-/// A session and the number of the identifier by which it was found. The first identifier has number 0.
+/// A session and the identifier by which it was found: [`Session::first`] or this one.
 #[derive(Clone)]
 struct Found {
     session: Arc<Session>,
-    number: u32,
+    generation: Option<Arc<Generation>>,
 }
 
 /// The maximum number of sessions that one sweep ends. The observer may take time for each.
@@ -69,19 +93,47 @@ impl SessionStore {
     /// How often [`sweep`](Self::sweep) should be called: 5 s.
     pub const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-    /// Returns an empty store.
+    /// Returns an empty store that keeps nothing outside the process.
     pub fn new(settings: SessionSettings, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> Self {
+        Self::with_journal(settings, clock, observer, Arc::new(()))
+    }
+
+    /// Returns an empty store with a journal of ends and last uses.
+    pub fn with_journal(
+        settings: SessionSettings,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn SessionObserver>,
+        journal: Arc<dyn SessionJournal>,
+    ) -> Self {
+        Self::with_limits(settings, clock, observer, journal, EndsLimits::DEFAULT)
+    }
+
+    fn with_limits(
+        settings: SessionSettings,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn SessionObserver>,
+        journal: Arc<dyn SessionJournal>,
+        limits: EndsLimits,
+    ) -> Self {
         let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, keys } = settings;
+        let peer_delay = journal.peer_delay();
+        let timeouts = Timeouts::new(idle_timeout.saturating_add(peer_delay), lifetime);
         Self(Arc::new(Inner {
-            log_key: keys.current().log_key(),
             keys: ArcSwap::from_pointee(keys),
             key_generation: AtomicU16::new(1),
-            timeouts: Timeouts::new(idle_timeout, lifetime),
+            timeouts,
+            unused_timeout: millis(idle_timeout),
+            has_peers: !peer_delay.is_zero(),
+            last_uses_recorded: AtomicU64::new(0),
             clock,
             observer,
+            journal,
             capacity: Capacity::new(max_total, max_per_owner),
             table: DashMap::new(),
             rotated: DashMap::new(),
+            ends: Ends::new(limits, timeouts.lifetime),
+            last_uses: LastUses::new(max_total.saturating_mul(2)),
+            has_unsealed: AtomicBool::new(false),
         }))
     }
 
@@ -103,18 +155,20 @@ impl SessionStore {
     /// Fails at a limit, or if the operating system returns no random bytes.
     pub fn reserve(
         &self,
-        resource: &ResourceUri,
+        target: &SessionTarget,
         owner: Owner<'_>,
         scopes: &Scopes,
     ) -> Result<Reservation, ReservationError> {
         let permit = CapacityPermit::reserve(&self.0, owner)?;
-        let id = TaggedId::new(self.0.keys.load().current(), resource, owner).ok_or(ReservationError::NoRandomness)?;
-        let scopes_hash = identifier::scopes_hash(&self.0.log_key, scopes);
-        Ok(Reservation::new(permit, resource.clone(), id, scopes_hash))
+        let mut id = SessionId::default();
+        getrandom::fill(&mut id).map_err(|_| ReservationError::NoRandomness)?;
+        let key = self.0.keys.load().current().clone();
+        let fingerprint = key.scopes_fingerprint(scopes);
+        Ok(Reservation { permit, target: target.clone(), key, id, fingerprint })
     }
 
-    /// Takes the session with this identifier, resource and owner into use, until the returned value is dropped. `scopes`
-    /// are those of the caller's token; see [`InUse::rotated_identifier`]. Allocates nothing.
+    /// Takes the session with this identifier, target and owner into use, until the returned value is dropped. `scopes`
+    /// are those of the caller's token; see [`InUse::rotated_identifier`]. Allocates nothing if the session is in the table.
     ///
     /// The caller must have authenticated the owner. The identifier does not authenticate anything.
     ///
@@ -122,70 +176,67 @@ impl SessionStore {
     /// - [`ResolveError::Unknown`] if the identifier was not issued to this owner for this resource. A session of another
     ///   owner is not affected.
     /// - [`ResolveError::Ended`] if the session has ended, or has 16,777,215 uses in progress.
+    /// - [`ResolveError::NotReady`] or [`ResolveError::Capacity`] if the session is not in the table and cannot be added now.
     pub fn resolve(
         &self,
-        resource: &ResourceUri,
+        target: &SessionTarget,
         owner: Owner<'_>,
         scopes: &Scopes,
         identifier: &[u8],
     ) -> Result<InUse, ResolveError> {
-        let id = TaggedId::parse(identifier).ok_or(ResolveError::Unknown)?;
-        let generation = self.0.key_generation.load(Ordering::Acquire);
-        let found = self.0.find(&id.random());
-        let is_verified = found.as_ref().is_some_and(|found| found.session.is_verified(&id, generation));
-        if !is_verified && !identifier::is_issued(&self.0.keys.load(), resource, owner, &id) {
-            return Err(ResolveError::Unknown);
+        let head = identifier::head(identifier).ok_or(ResolveError::Unknown)?;
+        if let Some(found) = self.0.find(&head.1)
+            && found.session.belongs_to(target.resource(), owner)
+            && found.is_named(identifier)
+            && self.0.is_listed(&found.session)
+            && let Some(in_use) = self.begin_use(found, target, scopes)?
+        {
+            return Ok(in_use);
         }
-        let Found { session, number } = found.ok_or(ResolveError::Ended)?;
-        if !session.belongs_to(resource, owner) {
-            return Err(ResolveError::Unknown);
-        }
-        if !is_verified {
-            session.set_verified(&id, generation);
+        self.open_sealed(head, target, owner, scopes, identifier)
+    }
+
+    /// Begins a use of a session in the table. Returns `None` if the session is about to leave the table.
+    fn begin_use(&self, found: Found, target: &SessionTarget, scopes: &Scopes) -> Result<Option<InUse>, ResolveError> {
+        let Found { session, generation } = found;
+        if session.target() != target {
+            return Err(ResolveError::Ended);
         }
         let now = self.0.clock.monotonic();
-        if session.mark_used(number, now) && self.0.is_active(&session, session.begin_use(now, self.0.timeouts)) {
-            let scopes_hash = identifier::scopes_hash(&self.0.log_key, scopes);
-            Ok(InUse::new(self.clone(), session, number, scopes_hash))
-        } else {
-            Err(ResolveError::Ended)
+        if let Some(lowest) = session.retirement(now) {
+            self.0.end_generations(&session, lowest);
+        }
+        let current = generation.as_deref().unwrap_or_else(|| session.first());
+        if current.number < session.lowest_generation() {
+            return Err(ResolveError::Ended);
+        }
+        if self.0.has_peers && session.expired(now, self.0.timeouts) == Some(EndReason::Idle) {
+            // Another process may have used the session.
+            self.0.expire(&session, now);
+            return Ok(None);
+        }
+        match session.begin_use(now, self.0.timeouts) {
+            Status::Active => {
+                current.mark_used(millis(now));
+                let fingerprint = session.key().scopes_fingerprint(scopes);
+                Ok(Some(InUse::new(self.clone(), session, generation, fingerprint)))
+            }
+            Status::JustEnded(reason) => {
+                self.0.remove(&session, reason);
+                Err(ResolveError::Ended)
+            }
+            Status::Ended => Ok(None),
         }
     }
 
     /// Ends one use of a session.
     fn end_use(&self, session: &Session) {
-        self.0.is_active(session, session.end_use(self.0.clock.monotonic(), self.0.timeouts));
-    }
-
-    /// See [`InUse::rotated_identifier`]. `number` is that of the identifier with which the use began.
-    fn rotated_identifier(&self, session: &Arc<Session>, number: u32, scopes_hash: u64) -> Option<Identifier> {
-        let newest = session.newest_rotation();
-        if newest.map_or(0, |newest| newest.number) == number {
-            let newest_scopes = newest.map_or(session.scopes_hash(), |newest| newest.scopes_hash);
-            if scopes_hash == newest_scopes {
-                return None;
-            }
-            let now = millis(self.0.clock.monotonic());
-            if newest.is_some_and(|newest| !newest.may_be_rotated(now)) {
-                return None;
-            }
-            self.0.rotate(session, number.checked_add(1)?, scopes_hash, now)?;
-        }
-        (!session.has_ended()).then(|| session.identifier())
-    }
-
-    /// Ends a session, even if it is in use. Returns whether this call ended it. Nothing happens if the session has already
-    /// ended or belongs to another store.
-    pub fn end(&self, session: &Session, reason: EndReason) -> bool {
-        let is_stored = self.0.table.get(&session.table_key()).is_some_and(|stored| ptr::eq(&**stored, session));
-        let has_ended = is_stored && session.end();
-        if has_ended {
+        if let Status::JustEnded(reason) = session.end_use(self.0.clock.monotonic(), self.0.timeouts) {
             self.0.remove(session, reason);
         }
-        has_ended
     }
 
-    /// Returns all sessions in any order, for example to end them at a shutdown.
+    /// Returns all sessions of the table in any order, for example to end them at a shutdown.
     pub fn all(&self) -> Vec<Arc<Session>> {
         self.0.table.iter().map(|stored| Arc::clone(&stored)).collect()
     }
@@ -195,105 +246,88 @@ impl SessionStore {
     ///
     /// Call this periodically. [`resolve`](Self::resolve) checks the timeouts itself.
     pub fn sweep(&self) -> usize {
-        let (now, timeouts) = (self.0.clock.monotonic(), self.0.timeouts);
+        let (now, timeouts) = (self.0.now(), self.0.timeouts);
         let expired: Vec<_> = self
             .0
             .table
             .iter()
-            .filter(|stored| stored.is_expired(now, timeouts))
+            .filter(|stored| stored.expired(now.monotonic, timeouts).is_some())
             .take(SWEEP_BATCH)
             .map(|stored| Arc::clone(&stored))
             .collect();
-        let mut ended = 0;
-        for session in expired {
-            // The session may have been used or ended in the meantime.
-            if let Status::JustEnded(reason) = session.expire(now, timeouts) {
-                self.0.remove(&session, reason);
-                ended += 1;
-            }
-        }
-        self.0.remove_retired(now);
+        // A session may have been used or ended in the meantime.
+        let ended = expired.iter().filter(|session| self.0.expire(session, now.monotonic)).count();
+        self.0.end_retired_generations(now.monotonic);
+        self.0.ends.prune(now.unix);
+        self.0.last_uses.prune(now.unix.saturating_sub(Duration::from_millis(timeouts.idle)));
         ended
     }
 
-    /// Returns the number of sessions, without reservations.
+    /// Records the last uses of the sessions that were used since the last call in the journal. Call this at least once a
+    /// minute, and before the process ends.
+    pub fn record_last_uses(&self) {
+        let now = self.0.now();
+        let since = self.0.last_uses_recorded.swap(millis(now.monotonic), Ordering::AcqRel);
+        let mut batch = Vec::new();
+        let used = |session: &Session| {
+            let age = Duration::from_millis(millis(now.monotonic).saturating_sub(session.last_used()?));
+            let last_used = if session.is_in_use() { now.unix } else { now.unix.saturating_sub(age) };
+            Some(LastUse { session: *session.id(), time: last_used })
+        };
+        for stored in &self.0.table {
+            let is_due = stored.is_in_use() || stored.last_used().is_some_and(|last_used| last_used >= since);
+            if is_due && stored.is_sealed() {
+                batch.extend(used(&stored));
+            }
+        }
+        batch.chunks(SWEEP_BATCH).for_each(|uses| self.0.journal.record_last_uses(uses));
+    }
+
+    /// Adds last uses of other processes, or of before a restart.
+    pub fn import_last_uses(&self, uses: &[LastUse]) {
+        self.0.last_uses.import(uses);
+    }
+
+    /// Returns the number of sessions in the table, without reservations.
     pub fn len(&self) -> usize {
         self.0.table.len()
     }
 
-    /// Returns whether there are no sessions.
+    /// Returns whether there are no sessions in the table.
     pub fn is_empty(&self) -> bool {
         self.0.table.is_empty()
     }
 }
 
 impl Inner {
+    fn now(&self) -> Now {
+        Now { unix: self.clock.now(), monotonic: self.clock.monotonic() }
+    }
+
     fn find(&self, random: &RandomPart) -> Option<Found> {
         match self.table.get(random) {
-            Some(stored) => Some(Found { session: Arc::clone(&stored), number: 0 }),
+            Some(stored) => Some(Found { session: Arc::clone(&stored), generation: None }),
             None => self.rotated.get(random).map(|stored| stored.clone()),
         }
     }
 
-    /// Adds an identifier to a session, unless another call has just done so or the session has ended. Returns `None` if the
-    /// operating system returns no random bytes.
-    fn rotate(&self, session: &Arc<Session>, number: u32, scopes_hash: u64, now: u64) -> Option<()> {
-        let id = TaggedId::new(self.keys.load().current(), session.resource(), session.owner())?;
-        // The identifier must resolve before a client learns it, and no lock of the table is taken under the session's.
-        self.rotated.insert(id.random(), Found { session: Arc::clone(session), number });
-        let rotation = Rotation::new(id, number, scopes_hash, now);
-        match session.rotations().add(rotation, now, || !session.has_ended()) {
-            Ok(retired) => retired.iter().for_each(|random| drop(self.rotated.remove(random))),
-            Err(not_added) => drop(self.rotated.remove(&not_added)),
+    /// Returns whether the key of a session is still in the list.
+    fn is_listed(&self, session: &Session) -> bool {
+        let generation = self.key_generation.load(Ordering::Acquire);
+        let is_listed = session.is_known_as_listed(generation) || self.keys.load().contains(session.key());
+        if is_listed {
+            session.set_listed(generation);
         }
-        Some(())
+        is_listed
     }
+}
 
-    /// Removes retired identifiers, a bounded number per call.
-    fn remove_retired(&self, now: Duration) {
-        let retired: Vec<RandomPart> = self
-            .rotated
-            .iter()
-            .filter(|stored| stored.session.is_retired(stored.number, now))
-            .take(SWEEP_BATCH)
-            .map(|stored| *stored.key())
-            .collect();
-        for random in &retired {
-            self.rotated.remove(random);
-        }
-    }
-
-    /// Returns whether a session is active after an attempt to use it. Removes a session that the attempt has ended.
-    fn is_active(&self, session: &Session, status: Status) -> bool {
-        if let Status::JustEnded(reason) = status {
-            self.remove(session, reason);
-        }
-        status == Status::Active
-    }
-
-    /// Records a session that is in use. At the owner's limit another session ends.
-    fn record(&self, session: &Arc<Session>) -> Result<(), ReservationError> {
-        // The new session is in use, so no eviction can select it before it is in the table.
-        let evicted = self.capacity.record(session)?;
-        self.table.insert(session.table_key(), Arc::clone(session));
-        self.observer.opened(session);
-        if let Some(Evicted::JustEnded { session, last_used }) = evicted {
-            let reason = session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
-            self.remove(&session, reason.unwrap_or(EndReason::Evicted));
-        }
-        Ok(())
-    }
-
-    /// Removes a session that has just ended. Only the caller that ended it calls this, so it happens once. The observer is
-    /// called last, without a lock.
-    fn remove(&self, session: &Session, reason: EndReason) {
-        self.table.remove(&session.table_key());
-        // No identifier is added to an ended session.
-        for random in session.take_rotations() {
-            self.rotated.remove(&random);
-        }
-        self.capacity.remove(session);
-        self.observer.ended(session, reason);
+impl Found {
+    /// Returns whether this is the identifier by which the session was found. A hash suffices: only the owner gets here, and
+    /// the identifier authorizes nothing.
+    fn is_named(&self, identifier: &[u8]) -> bool {
+        let generation = self.generation.as_deref().unwrap_or_else(|| self.session.first());
+        generation.text_hash == self.session.key().text_hash(identifier)
     }
 }
 

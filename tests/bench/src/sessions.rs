@@ -8,6 +8,11 @@ use serde::Deserialize;
 /// The maximum memory per session.
 const MAX_BYTES: usize = 500;
 
+/// The maximum time to open the identifier of a session of another process.
+const MAX_UNSEAL_NS: f64 = 1_000.0;
+/// The maximum time to open such an identifier and to add the session to the table.
+const MAX_ADOPT_NS: f64 = 3_000.0;
+
 #[derive(Deserialize)]
 struct Row {
     sessions: usize,
@@ -15,6 +20,8 @@ struct Row {
     resident_bytes: usize,
     lookup_ns: f64,
     any_lookup_ns: f64,
+    unseal_ns: f64,
+    adopt_ns: f64,
     allocations: u64,
 }
 
@@ -26,16 +33,28 @@ pub(super) fn run() -> anyhow::Result<()> {
     ensure!(output.status.success(), "the benchmark of sessions failed");
     let rows: Vec<Row> = serde_json::Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>()?;
     println!(
-        "{:>10} {:>11} {:>11} {:>10} {:>11} {:>12}",
-        "sessions", "allocated", "resident", "lookup", "any lookup", "allocations"
+        "{:>10} {:>11} {:>11} {:>10} {:>11} {:>10} {:>10} {:>12}",
+        "sessions", "allocated", "resident", "lookup", "any lookup", "unseal", "adopt", "allocations"
     );
     for row in &rows {
         println!(
-            "{:>10} {:>9} B {:>9} B {:>7.0} ns {:>8.0} ns {:>12}",
-            row.sessions, row.allocated_bytes, row.resident_bytes, row.lookup_ns, row.any_lookup_ns, row.allocations
+            "{:>10} {:>9} B {:>9} B {:>7.0} ns {:>8.0} ns {:>7.0} ns {:>7.0} ns {:>12}",
+            row.sessions,
+            row.allocated_bytes,
+            row.resident_bytes,
+            row.lookup_ns,
+            row.any_lookup_ns,
+            row.unseal_ns,
+            row.adopt_ns,
+            row.allocations
         );
     }
     let fits = |row: &Row| row.allocated_bytes.max(row.resident_bytes) <= MAX_BYTES && row.allocations == 0;
     ensure!(rows.iter().all(fits), "a session needs more than {MAX_BYTES} B, or a lookup allocates");
+    let is_fast = |row: &Row| row.unseal_ns < MAX_UNSEAL_NS && row.adopt_ns < MAX_ADOPT_NS;
+    ensure!(
+        rows.iter().all(is_fast),
+        "opening an identifier takes more than {MAX_UNSEAL_NS} ns, or adopting its session more than {MAX_ADOPT_NS} ns"
+    );
     Ok(())
 }

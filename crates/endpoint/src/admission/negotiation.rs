@@ -1,6 +1,6 @@
 //! The response to `initialize`, held until it names the negotiated revision.
 
-use std::pin::Pin;
+use std::{pin::Pin, task::Context};
 
 use bytes::Bytes;
 use http::{Response, response::Parts};
@@ -9,6 +9,7 @@ use portcullis_mcp::{EraError, Revision, Revisions};
 use portcullis_session::Reservation;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     message::BudgetShare,
@@ -18,11 +19,14 @@ use crate::{
 
 /// A session that begins when the inner service accepts the request.
 pub(crate) struct Opening {
-    pub(crate) reservation: Reservation,
+    /// `None` if the resource has no sessions.
+    pub(crate) reservation: Option<Reservation>,
     /// The version that the client requests.
     pub(crate) requested_version: Option<Box<str>>,
     /// The id of the `initialize` message.
     pub(crate) id: Option<Box<RawValue>>,
+    /// When the head of the response must have been sent.
+    pub(crate) deadline: Instant,
 }
 
 /// A response whose negotiated version is not known yet.
@@ -32,6 +36,7 @@ pub(crate) struct Negotiation<B> {
     body: Pin<Box<B>>,
     backend_guard: Option<BackendSessionGuard>,
     reader: MessageReader,
+    deadline: Pin<Box<Sleep>>,
 }
 
 /// The result of a negotiation.
@@ -44,7 +49,8 @@ pub(crate) enum Negotiated<B> {
 
 /// A response that opens a session.
 pub(crate) struct Accepted<B> {
-    pub(crate) reservation: Reservation,
+    /// `None` if the resource has no sessions.
+    pub(crate) reservation: Option<Reservation>,
     /// The negotiated revision, if it is known.
     pub(crate) revision: Option<Revision>,
     /// The id of the `initialize` message.
@@ -74,7 +80,10 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         let (mut head, body) = response.into_parts();
         let backend_guard = head.extensions.remove::<BackendSessionGuard>();
         match MessageReader::new(&head.headers, share) {
-            Some(reader) => Ok(Box::new(Self { opening, head, body: Box::pin(body), backend_guard, reader })),
+            Some(reader) => {
+                let (body, deadline) = (Box::pin(body), Box::pin(sleep_until(opening.deadline)));
+                Ok(Box::new(Self { opening, head, body, backend_guard, reader, deadline }))
+            }
             None => {
                 let revision = opening.requested_revision(served);
                 let Opening { reservation, id, .. } = opening;
@@ -87,6 +96,16 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
     /// Returns the body of the response.
     pub(crate) fn body(&mut self) -> Pin<&mut B> {
         self.body.as_mut()
+    }
+
+    /// Returns whether the time for the head is over. Otherwise the task wakes when it is.
+    pub(crate) fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
+        self.deadline.as_mut().poll(cx).is_ready()
+    }
+
+    /// Returns the rejection for a head that is late.
+    pub(crate) fn late(self: Box<Self>) -> Rejection {
+        Rejection { reason: Reason::LateResponse, id: self.opening.id }
     }
 
     /// Reads the next piece of the body. `is_last` means that no piece follows.
@@ -112,7 +131,7 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
     }
 
     fn finish(self: Box<Self>, version: Option<String>, has_ended: bool, served: Revisions) -> Negotiated<B> {
-        let Self { opening, head, body, backend_guard, reader } = *self;
+        let Self { opening, head, body, backend_guard, reader, .. } = *self;
         let revision = match version {
             None => opening.requested_revision(served),
             Some(version) => {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use portcullis_guard::{Caller, RequestId};
 use portcullis_mcp::Revision;
-use portcullis_session::{EndReason, InUse, Session, SessionStore};
+use portcullis_session::{EndReason, EndTicket, InUse, Session, SessionStore};
 
 use super::negotiation::{Accepted, Opening};
 use crate::{
@@ -20,12 +20,28 @@ use crate::{
 pub(crate) enum SessionUse {
     /// A modern request has no session. Session headers are ignored.
     None { is_discover: bool, purpose: StreamPurpose },
-    /// `initialize` holds a reservation. It becomes a session when the inner service accepts the request.
+    /// A legacy request of a resource without sessions. Session headers are removed.
+    Stateless,
+    /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when the inner service accepts the request.
     Open(Opening),
     /// The session is in use until the response has ended.
-    Existing(InUse, StreamPurpose),
+    Existing(ExistingSession),
     /// DELETE ends the session.
     Delete(Deletion),
+}
+
+/// A session in use, and the identifier that the client has sent.
+pub(crate) struct ExistingSession {
+    session: InUse,
+    client_identifier: Option<HeaderValue>,
+    purpose: StreamPurpose,
+}
+
+impl ExistingSession {
+    /// `purpose` is that of the response if it is an event stream.
+    pub(crate) fn new(session: InUse, purpose: StreamPurpose) -> Self {
+        Self { session, client_identifier: None, purpose }
+    }
 }
 
 /// A session that its owner deletes. The session ends on drop even if the inner service does not confirm the deletion.
@@ -38,6 +54,12 @@ impl Deletion {
     pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
         Self { store: store.clone(), session }
     }
+
+    /// Ends the session. Returns a ticket that completes when the end is recorded.
+    fn end(self, is_confirmed: bool) -> EndTicket {
+        let reason = if is_confirmed { EndReason::Deleted } else { EndReason::DeleteFailed };
+        self.store.end(&self.session, reason).unwrap_or_else(EndTicket::done)
+    }
 }
 
 impl Drop for Deletion {
@@ -46,20 +68,34 @@ impl Drop for Deletion {
     }
 }
 
+/// A response, and the end of a session that must be recorded before it is sent.
+pub(crate) struct Finished<B> {
+    pub(crate) response: Response<EndpointBody<B>>,
+    pub(crate) end: Option<EndTicket>,
+}
+
+impl<B> From<Response<EndpointBody<B>>> for Finished<B> {
+    fn from(response: Response<EndpointBody<B>>) -> Self {
+        Self { response, end: None }
+    }
+}
+
 impl SessionUse {
     /// Replaces the client's identifier by the backend's.
-    pub(crate) fn prepare_headers(&self, sessions: &Sessions, headers: &mut HeaderMap) {
+    pub(crate) fn prepare_headers(&mut self, sessions: &Sessions, headers: &mut HeaderMap) {
         match self {
-            Self::None { .. } | Self::Open(_) => drop(sessions.take_header(headers)),
-            Self::Existing(session, _) => sessions.set_backend_identifier(session, headers),
-            Self::Delete(deletion) => sessions.set_backend_identifier(&deletion.session, headers),
+            Self::None { .. } | Self::Stateless | Self::Open(_) => drop(sessions.take_header(headers)),
+            Self::Existing(existing) => {
+                existing.client_identifier = sessions.set_backend_identifier(&existing.session, headers);
+            }
+            Self::Delete(deletion) => drop(sessions.set_backend_identifier(&deletion.session, headers)),
         }
     }
 
     /// Extends the open streams of the session with the token of the admitted request.
     pub(crate) fn extend_streams(&self, caller: &Caller) {
-        if let Self::Existing(session, _) = self {
-            SessionStreams::token_used(session, caller);
+        if let Self::Existing(existing) = self {
+            SessionStreams::token_used(&existing.session, caller);
         }
     }
 
@@ -67,12 +103,7 @@ impl SessionUse {
     /// by the client's. [`record_session`] processes a successful response to `initialize` instead.
     ///
     /// Sessions end in a span with the request's id.
-    pub(crate) fn finish<B>(
-        self,
-        endpoint: &EndpointState,
-        caller: &Caller,
-        mut response: Response<B>,
-    ) -> Response<EndpointBody<B>> {
+    pub(crate) fn finish<B>(self, endpoint: &EndpointState, caller: &Caller, mut response: Response<B>) -> Finished<B> {
         let (sessions, request_id) = (&endpoint.sessions, caller.request_id());
         let status = response.status();
         let backend_identifier = sessions.take_header(response.headers_mut());
@@ -80,22 +111,23 @@ impl SessionUse {
         match self {
             // The inner service has rejected the `initialize`.
             Self::Open(_) => {}
+            Self::Stateless => stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response),
             Self::None { is_discover, purpose } => {
                 let share = || BudgetShare::empty(&endpoint.budget);
                 let revisions = &endpoint.upstream_revisions;
                 let reader = RevisionsReader::new(is_discover, status, response.headers(), revisions, share);
                 let stream = open_stream(endpoint, caller, None, purpose, &response);
-                return response.map(|body| EndpointBody::with_reader(body, reader, stream));
+                return response.map(|body| EndpointBody::with_reader(body, reader, stream)).into();
             }
-            Self::Existing(session, purpose) => {
+            Self::Existing(ExistingSession { session, client_identifier, purpose }) => {
                 let is_same = backend_identifier.is_some_and(|value| value.as_bytes() == session.backend_id());
                 if status == StatusCode::NOT_FOUND && !session.backend_id().is_empty() {
                     let _span = request_span(request_id);
                     sessions.store.end(&session, EndReason::TransportClosed);
                 } else if let Some(newer) = session.rotated_identifier() {
                     sessions.set_client_identifier(&newer, response.headers_mut());
-                } else if is_same {
-                    sessions.set_client_identifier(&session.identifier(), response.headers_mut());
+                } else if let Some(identifier) = client_identifier.filter(|_| is_same) {
+                    sessions.set_header(identifier, response.headers_mut());
                 }
                 stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
                 in_use = Some(session);
@@ -105,21 +137,22 @@ impl SessionUse {
                 let is_confirmed = status.is_success()
                     || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
                     || deletion.session.backend_id().is_empty();
-                if is_confirmed {
-                    sessions.store.end(&deletion.session, EndReason::Deleted);
-                }
-                drop(deletion);
-                if !status.is_success() {
-                    return session_ended();
-                }
-                stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
+                let ticket = deletion.end(is_confirmed);
+                let response = if status.is_success() {
+                    stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
+                    response.map(|body| EndpointBody::inner(body, None, stream))
+                } else {
+                    session_ended()
+                };
+                return Finished { response, end: Some(ticket).filter(|ticket| !ticket.is_done()) };
             }
         }
-        response.map(|body| EndpointBody::inner(body, in_use, stream))
+        response.map(|body| EndpointBody::inner(body, in_use, stream)).into()
     }
 }
 
-/// Records the session that a response opens, and replaces the backend's identifier by the client's.
+/// Records the session that a response opens, and replaces the backend's identifier by the client's. A resource without
+/// sessions has neither.
 pub(crate) fn record_session<B>(
     accepted: Accepted<B>,
     endpoint: &EndpointState,
@@ -128,6 +161,12 @@ pub(crate) fn record_session<B>(
     let Accepted { reservation, revision, id, backend_guard, mut response } = accepted;
     let sessions = &endpoint.sessions;
     let backend_identifier = sessions.take_header(response.headers_mut());
+    let Some(reservation) = reservation else {
+        // Without a session, the dropped guard ends the inner service's.
+        let stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
+        response.body_mut().attach(None, stream);
+        return response;
+    };
     let backend_id = backend_identifier.map(|value| value.as_bytes().into()).unwrap_or_default();
     let _span = request_span(caller.request_id());
     let session = match reservation.open(backend_id, revision.map(Revision::as_str)) {
@@ -142,7 +181,7 @@ pub(crate) fn record_session<B>(
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
     let stream = open_stream(endpoint, caller, Some(session.session()), StreamPurpose::Answer, &response);
-    response.body_mut().attach(session, stream);
+    response.body_mut().attach(Some(session), stream);
     response
 }
 

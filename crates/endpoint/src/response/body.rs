@@ -110,10 +110,10 @@ impl<B> EndpointBody<B> {
     }
 
     /// Adds the session and the stream of the response.
-    pub(crate) fn attach(&mut self, session: InUse, guard: Option<StreamGuard>) {
+    pub(crate) fn attach(&mut self, session: Option<InUse>, guard: Option<StreamGuard>) {
         match &mut self.source {
             Source::Inner { in_use, stream, .. } | Source::Initialize { in_use, stream, .. } => {
-                (*in_use, *stream) = (Some(session), guard);
+                (*in_use, *stream) = (session, guard);
             }
             Source::Own { .. } => {}
         }

@@ -1,7 +1,7 @@
 //! The reasons why the endpoint rejects a request.
 
 use portcullis_mcp::{EnvelopeError, EraError};
-use portcullis_session::ReservationError;
+use portcullis_session::{NotRecorded, ReservationError};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -49,6 +49,10 @@ pub(crate) enum Reason {
     SessionLimit(ReservationError),
     /// The inner service's response to `initialize` ended before the negotiated version.
     IncompleteResponse,
+    /// The inner service's response to `initialize` did not name the negotiated version in time.
+    LateResponse,
+    /// The session has ended, and the end could not be recorded for restarts and other processes.
+    EndNotRecorded(NotRecorded),
 }
 
 impl From<Reason> for Rejection {
@@ -75,6 +79,8 @@ impl Reason {
             Self::NoOwner => "session.no_owner",
             Self::SessionLimit(error) => error.code(),
             Self::IncompleteResponse => "upstream.body_broken",
+            Self::LateResponse => "upstream.head_timeout",
+            Self::EndNotRecorded(error) => error.code(),
         }
     }
 }

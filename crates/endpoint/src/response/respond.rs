@@ -7,6 +7,7 @@ use http::{
 };
 use portcullis_guard::{Challenges, RejectionCode};
 use portcullis_mcp::{EraError, ErrorCode, error_body};
+use portcullis_session::ResolveError;
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -24,8 +25,8 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const ALL_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const POST_ONLY: HeaderValue = HeaderValue::from_static("POST");
-/// Held bodies are usually dropped within a second.
-const BUDGET_RETRY: HeaderValue = HeaderValue::from_static("1");
+/// Held bodies are usually dropped within a second, and a store is usually back within one.
+const SOON_RETRY: HeaderValue = HeaderValue::from_static("1");
 /// Sessions end more slowly than bodies.
 const SESSION_RETRY: HeaderValue = HeaderValue::from_static("30");
 
@@ -52,7 +53,16 @@ impl Rejection {
             Reason::Body(BodyError::TooLarge) => {
                 rpc(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, "The message is too large", None)
             }
-            Reason::Body(BodyError::BudgetExhausted) => retry_later(BUDGET_RETRY, None),
+            Reason::Body(BodyError::BudgetExhausted) => retry_later(SOON_RETRY, None),
+            Reason::Session(SessionError::NotResolved(
+                error @ (ResolveError::NotReady | ResolveError::Capacity(_)),
+            ))
+            | Reason::StreamSession(SessionError::NotResolved(
+                error @ (ResolveError::NotReady | ResolveError::Capacity(_)),
+            )) => {
+                let after = if matches!(error, ResolveError::NotReady) { SOON_RETRY } else { SESSION_RETRY };
+                retry_later(after, id)
+            }
             Reason::Session(SessionError::Ended) => {
                 rpc(StatusCode::NOT_FOUND, ErrorCode::ServerError, "Session not found", None)
             }
@@ -97,6 +107,10 @@ impl Rejection {
             Reason::IncompleteResponse => {
                 rpc(StatusCode::BAD_GATEWAY, ErrorCode::InternalError, "The server's answer broke off", id)
             }
+            Reason::LateResponse => {
+                rpc(StatusCode::GATEWAY_TIMEOUT, ErrorCode::InternalError, "The server did not answer in time", id)
+            }
+            Reason::EndNotRecorded(_) => retry_later(SOON_RETRY, None),
         }
     }
 }

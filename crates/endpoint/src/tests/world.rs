@@ -119,7 +119,7 @@ impl World {
         guard.clock = Arc::new(clock.clone());
         guard.sink = Arc::new(Sink(Arc::clone(&log)));
         change_guard(&mut guard);
-        let mut session_settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        let mut session_settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         session_settings.max_per_owner = 2;
         let sessions =
             SessionStore::new(session_settings, Arc::new(clock.clone()), Arc::clone(&log) as Arc<dyn SessionObserver>);

@@ -61,7 +61,7 @@ fn rules() -> ForwardingRules {
     ForwardingRules::new(IdentityHeader::defaults(), Vec::new(), None, false).unwrap()
 }
 
-/// What goes over of these headers, what is always added apart.
+/// Returns which of these headers are forwarded, without those that are always added.
 fn passed(rules: &ForwardingRules, pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     let request = parsed(rules, inbound(headers(pairs)));
     let is_added = |name: &str| ["host", "x-request-id", "via", "content-length", "content-type"].contains(&name);
@@ -75,9 +75,9 @@ fn passed(rules: &ForwardingRules, pairs: &[(&str, &str)]) -> Vec<(String, Strin
     passed
 }
 
-/// L1: headers of one connection, those that `Connection` names, and `Expect` are not passed on.
+/// L1: hop-by-hop headers, those that `Connection` names, and `Expect` are not forwarded.
 #[test]
-fn hop_by_hop_headers_stay_behind() {
+fn hop_by_hop_headers_are_removed() {
     let left = passed(
         &rules(),
         &[
@@ -102,10 +102,10 @@ fn hop_by_hop_headers_stay_behind() {
     assert_eq!(left, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
-/// L2, C12: nothing that proves the caller's identity is passed on, and no header that a CGI-style server would
-/// take for one of ours.
+/// L2, C12: no credential of the caller is forwarded, and no header that a CGI-style server reads as an identity
+/// header.
 #[test]
-fn credentials_and_forged_identity_stay_behind() {
+fn credentials_and_forged_identity_are_removed() {
     let own = IdentityHeader::new(HeaderName::from_static("remote-user"), IdentitySource::Subject);
     let rules = ForwardingRules::new(vec![own], Vec::new(), None, false).unwrap();
     let forged = [
@@ -134,9 +134,9 @@ fn credentials_and_forged_identity_stay_behind() {
     assert_eq!(passed(&rules, &forged), []);
 }
 
-/// F1: no header names another path or method than the one that was judged.
+/// F1: headers that name another path or method than the authorized one are removed.
 #[test]
-fn overrides_stay_behind() {
+fn overrides_are_removed() {
     let overrides = [
         ("x-original-url", "/admin"),
         ("x-rewrite-url", "/admin"),
@@ -148,10 +148,10 @@ fn overrides_stay_behind() {
     assert_eq!(passed(&rules(), &overrides), []);
 }
 
-/// L8: a header that speaks for the client goes over only where `forward_headers` lists it, and an identity header of
-/// its name only with what the token says.
+/// L8: a header that asserts the client is forwarded only if `forward_headers` lists it. An identity header with its
+/// name has only the value from the token.
 #[test]
-fn headers_that_speak_for_the_client_stay_behind() {
+fn client_assertions_are_removed() {
     let asserted = [
         ("x-user", "root"),
         ("cf-connecting-ip", "127.0.0.1"),
@@ -168,7 +168,7 @@ fn headers_that_speak_for_the_client_stay_behind() {
     assert_eq!(passed(&rules, &asserted), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
-/// F11: the upstream reads a body as the JSON that was checked, not as the type that the client names.
+/// F11: the upstream gets a fixed content type for the checked JSON, not that of the client.
 #[test]
 fn a_body_is_announced_as_json() {
     let spelled = [("content-type", "application/json; charset*0=utf-7"), ("content-encoding", "gzip")];
@@ -180,17 +180,17 @@ fn a_body_is_announced_as_json() {
     assert!(!parsed(&rules(), get).headers.contains_key("content-type"));
 }
 
-/// L2: cookies are passed on where that is allowed.
+/// L2: cookies are forwarded only if configured.
 #[test]
-fn cookies_only_where_allowed() {
+fn cookies_only_if_configured() {
     let allowing = ForwardingRules::new(Vec::new(), Vec::new(), None, true).unwrap();
     assert_eq!(passed(&allowing, &[("cookie", "a=1")]), [("cookie".to_owned(), "a=1".to_owned())]);
 }
 
-/// L2: who calls, the request's id, and the public address are added, in place of forged ones and whatever
-/// `Connection` names.
+/// L2: identity headers, the request id and the public address are added. They replace forged ones and cannot be
+/// removed by `Connection`.
 #[test]
-fn what_is_added() {
+fn added_headers() {
     let public = Url::parse("https://mcp.example.com/mcp").unwrap();
     let rules = ForwardingRules::new(IdentityHeader::defaults(), Vec::new(), Some(&public), false).unwrap();
     let scopes = Scopes::parse("mcp:tools mcp:admin").unwrap();
@@ -231,7 +231,7 @@ fn what_is_added() {
     assert_eq!(request.headers.len(), expected.len());
 }
 
-/// L2: the trace context goes over when it is valid.
+/// L2: a valid trace context is forwarded.
 #[test]
 fn trace_context() {
     let valid = [("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), ("tracestate", "v=1")];
@@ -239,7 +239,7 @@ fn trace_context() {
     assert_eq!(passed(&rules(), &[("traceparent", "00-xyz"), ("tracestate", "v=1")]), []);
 }
 
-/// F9: a token in the query does not go over; the rest of the query, the method and the body do.
+/// F9: a token in the query is removed. The rest of the query, the method and the body are forwarded.
 #[test]
 fn query_method_and_body() {
     let asked = |query| parsed(&rules(), InboundRequest { query: Some(query), ..inbound(HeaderMap::new()) });
@@ -249,9 +249,9 @@ fn query_method_and_body() {
     assert_eq!(asked("access_token=secret").line, "POST /mcp HTTP/1.1");
 }
 
-/// L2: a header that has a meaning of its own cannot be made one of identity.
+/// L2: a header with another meaning cannot be configured as an identity header.
 #[test]
-fn identity_headers_are_judged() {
+fn identity_headers_are_validated() {
     for name in ["authorization", "host", "connection", "x-forwarded-for", "mcp-session-id", "x_user"] {
         let name = HeaderName::from_static(name);
         let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
@@ -263,7 +263,7 @@ fn identity_headers_are_judged() {
     assert_eq!(refused, Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name)));
 }
 
-/// Names that are told at once, others like them, and others.
+/// Generates names that are decided first, similar ones, and others.
 fn names() -> impl Strategy<Value = String> {
     let told_at_once = prop::sample::select(vec![
         "accept",
@@ -288,9 +288,9 @@ fn names() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// L2: the names that are told at once are told as by the rule, whichever headers carry identity.
+    /// L2: names that are decided first have the same result as by the rule, for any identity headers.
     #[test]
-    fn usual_names_follow_the_rule(name in names(), identity in prop::collection::hash_set(names(), 0..4), cookies: bool) {
+    fn common_names_follow_the_rule(name in names(), identity in prop::collection::hash_set(names(), 0..4), cookies: bool) {
         let identity = identity.iter().filter(|name| may_carry_identity(name));
         let identity = identity.map(|name| IdentityHeader::new(name.parse().unwrap(), IdentitySource::Subject));
         let rules = ForwardingRules::new(identity.collect(), Vec::new(), None, cookies).unwrap();

@@ -1,8 +1,8 @@
 //! Tests of the upstream over real sockets.
 
-mod answers;
 mod connections;
 mod limits;
+mod responses;
 
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -26,11 +26,11 @@ use crate::{
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// The upstream's end of a connection, in plain bytes.
+/// The upstream's end of a connection.
 struct Served<S>(S);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Served<S> {
-    /// The next request, whose body is `{}` or empty; nothing when the other end closes the connection.
+    /// Reads the next request, whose body is `{}` or empty. Returns `None` when the other end closes the connection.
     async fn request(&mut self) -> Option<String> {
         let mut read = Vec::new();
         loop {
@@ -62,13 +62,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<S> {
     }
 }
 
-struct Bench {
+struct TestUpstream {
     listener: TcpListener,
     clock: ManualClock,
     upstream: HttpUpstream,
 }
 
-impl Bench {
+impl TestUpstream {
     async fn new() -> Self {
         Self::with(|_| {}).await
     }
@@ -84,7 +84,7 @@ impl Bench {
         Served(self.listener.accept().await.unwrap().0)
     }
 
-    /// One request, answered with `text` over a new connection.
+    /// Sends a request and responds with `text` over a new connection.
     async fn first(&self, text: &str) -> (Response<UpstreamBody>, Served<TcpStream>) {
         let serve = async {
             let mut served = self.accept().await;
@@ -94,7 +94,7 @@ impl Bench {
         tokio::join!(post(&self.upstream), serve)
     }
 
-    /// Whether the next request comes over `served`, as opposed to a new connection.
+    /// Returns whether the next request uses `served` and not a new connection.
     async fn is_reused(&self, served: &mut Served<TcpStream>) -> bool {
         let serve = async {
             tokio::select! {
@@ -113,7 +113,7 @@ impl Bench {
         reused
     }
 
-    /// Lets the runtime notice everything that has happened on its sockets.
+    /// Lets the runtime process all events of its sockets.
     async fn notice(&self) {
         let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (one, accepted) = tokio::join!(TcpStream::connect(other.local_addr().unwrap()), other.accept());
@@ -163,17 +163,17 @@ async fn event(response: &mut Response<UpstreamBody>) -> Bytes {
     response.body_mut().frame().await.unwrap().unwrap().into_data().unwrap()
 }
 
-/// The answer's status, reason code, content type and body.
-async fn refused(response: Response<UpstreamBody>) -> (u16, &'static str, String, String) {
+/// Returns the response's status, reason code, content type and body.
+async fn failure(response: Response<UpstreamBody>) -> (u16, &'static str, String, String) {
     let code = response.extensions().get::<RejectionCode>().unwrap().0;
     let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
     (response.status().as_u16(), code, content_type, text(response).await)
 }
 
-/// E9: the upstream is told of a session that ended here, and not waited for without end.
+/// E9: a session that ended here is ended at the upstream with a time limit.
 #[tokio::test]
-async fn ended_sessions_are_told() {
-    let bench = Bench::new().await;
+async fn sessions_are_ended_at_the_upstream() {
+    let bench = TestUpstream::new().await;
     let header = HeaderName::from_static("mcp-session-id");
     let serve = async {
         let mut served = bench.accept().await;

@@ -79,12 +79,12 @@ fn a_flood_of_addresses_is_bounded() {
     };
     let early = address("192.0.2.1");
     assert_eq!(passing(&limiter, early, 3), 2);
-    // Each part holds four, and shares two more requests among all who find no room.
+    // Each shard holds four counters, and all other keys share two more requests.
     let most = 64 + 16 * 2;
     assert!((64..=most).contains(&flood(&limiter, 1)));
     assert!(flood(&limiter, 2) <= most);
     assert_eq!(passing(&limiter, early, 3), 0);
-    // Once they have nothing used up any more, they make room.
+    // Idle counters are removed.
     clock.advance(Duration::from_secs(7200));
     assert!((64..=most).contains(&flood(&limiter, 3)));
 }

@@ -50,13 +50,13 @@ async fn challenges_name_the_required_scopes() {
 #[tokio::test]
 async fn rejected_tokens_get_the_same_response() {
     let setup = Setup::new();
-    let forge = &setup.forge;
+    let test_issuer = &setup.test_issuer;
     let mut answers = Vec::new();
     for (token, code) in [
         ("rubbish".to_owned(), "token.malformed"),
-        (forge.token().expires_in(-60).sign(), "token.expired"),
-        (forge.token().audience("https://other.example").sign(), "token.audience_mismatch"),
-        (forge.token().issuer("https://other.example").sign(), "token.issuer_unknown"),
+        (test_issuer.token().expires_in(-60).sign(), "token.expired"),
+        (test_issuer.token().audience("https://other.example").sign(), "token.audience_mismatch"),
+        (test_issuer.token().issuer("https://other.example").sign(), "token.issuer_unknown"),
     ] {
         let answer = setup.send(post().bearer(&token)).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{code}");
@@ -90,12 +90,12 @@ async fn malformed_bearers_are_invalid_requests() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// B2: while the issuer is unreachable, clients are decision to retry with the same token.
+/// B2: while the issuer is unreachable, clients are asked to retry with the same token.
 #[tokio::test]
 async fn an_unreachable_issuer_is_not_a_token_error() {
     let issuer = ScriptedFetch::new();
     let setup = Setup::fetching(&issuer);
-    issuer.fail(setup.forge.metadata_url());
+    issuer.fail(setup.test_issuer.metadata_url());
     let answer = setup.send(post().bearer(&setup.token(""))).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
     assert_eq!(answer.parameters(), pairs(&[("realm", "test"), ("resource_metadata", METADATA_URL)]));

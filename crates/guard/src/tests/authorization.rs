@@ -35,7 +35,9 @@ async fn missing_scopes_are_named() {
 #[tokio::test]
 async fn an_invalid_token_is_rejected_before_missing_scopes() {
     let setup = Setup::new().require("read");
-    for token in [setup.forge.token().expires_in(-60), setup.forge.token().audience("https://other.example")] {
+    for token in
+        [setup.test_issuer.token().expires_in(-60), setup.test_issuer.token().audience("https://other.example")]
+    {
         let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.scope("").sign())).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         assert_eq!(answer.challenge().param("error"), Some("invalid_token"));

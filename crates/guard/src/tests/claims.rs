@@ -24,7 +24,7 @@ fn present(claim: &str) -> ClaimRule {
 async fn check(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'static str>, Option<&'static str>) {
     let mut setup = Setup::new();
     setup.settings.claims = rules.to_vec();
-    let token = claims.iter().fold(setup.forge.token(), |token, (name, value)| token.claim(name, value.clone()));
+    let token = claims.iter().fold(setup.test_issuer.token(), |token, (name, value)| token.claim(name, value.clone()));
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.sign())).await;
     let decision = setup.sink.only();
     assert_eq!(answer.status.as_u16(), decision.status);

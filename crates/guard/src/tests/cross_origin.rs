@@ -80,7 +80,7 @@ async fn headers_are_exposed_on_every_response() {
     }
 }
 
-/// F2, F3: a list of origins restricts which pages may send requests and read responses.
+/// F2, F3: a list of origins restricts which pages can send requests and read responses.
 #[tokio::test]
 async fn a_list_restricts_origins() {
     let mut setup = Setup::new();

@@ -116,8 +116,8 @@ impl Service<Request<()>> for Never {
 async fn a_disconnected_client_is_reported() {
     let issuer = ScriptedFetch::new();
     let waiting = Setup::fetching(&issuer);
-    issuer.publish(&waiting.forge);
-    let gate = issuer.hang(waiting.forge.metadata_url());
+    issuer.publish(&waiting.test_issuer);
+    let gate = issuer.hang(waiting.test_issuer.metadata_url());
     let setup = Setup::new();
     for (setup, subject) in [(&waiting, None), (&setup, Some("alice"))] {
         let mut guard = GuardLayer::new(setup.resource()).layer(Never);

@@ -133,7 +133,7 @@ async fn other_methods_are_rejected() {
     assert_eq!(setup.inner.count(), 0);
 }
 
-/// A4: a page of another origin may read the document, with a preflight too.
+/// A4: a page of another origin can read the document, also with a preflight.
 #[tokio::test]
 async fn preflight_for_the_document() {
     let setup = Setup::new();

@@ -13,10 +13,10 @@ const TOKEN: &str = "opaque-canary";
 async fn an_introspected_token_is_held() {
     let issuer = ScriptedFetch::new();
     let setup = Setup::introspecting(&issuer);
-    issuer.publish(&setup.forge);
+    issuer.publish(&setup.test_issuer);
     let resource = setup.settings.resource.as_str();
     let active = json!({ "active": true, "aud": resource, "sub": "alice", "scope": "read" });
-    issuer.serve(setup.forge.endpoint("introspect"), 200, active.to_string());
+    issuer.serve(setup.test_issuer.endpoint("introspect"), 200, active.to_string());
     for _ in 0..2 {
         assert_eq!(setup.send(request(Method::POST, "/mcp").bearer(TOKEN)).await.status, 200);
         let seen = setup.inner.only();
@@ -24,7 +24,7 @@ async fn an_introspected_token_is_held() {
         assert!(caller.held_token().is_some_and(|held| held.watch().is_some()));
         assert!(!format!("{seen:?} {caller:?}").contains("canary"));
     }
-    assert_eq!(issuer.hits(setup.forge.endpoint("introspect")), 1);
+    assert_eq!(issuer.hits(setup.test_issuer.endpoint("introspect")), 1);
 }
 
 /// L3: a token that is verified by its signature is not kept.

@@ -79,7 +79,7 @@ async fn principals_are_limited() {
     let mut setup = Setup::new().require("read");
     setup.settings.limits.per_principal = Some(limiter(&setup, 2));
     let token = |subject: &str, client: &str, scope: &str| {
-        setup.forge.token().subject(subject).claim("client_id", client).scope(scope).sign()
+        setup.test_issuer.token().subject(subject).claim("client_id", client).scope(scope).sign()
     };
     let (alice, other, bob) = (token("alice", "a", "read"), token("alice", "b", ""), token("bob", "a", "read"));
     for (token, status, code) in [
@@ -104,8 +104,8 @@ async fn requests_in_progress_are_limited() {
     let mut setup = Setup::new().require("read");
     setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(2, 1));
     let (alice, bob) = (
-        setup.forge.token().subject("alice").scope("read").sign(),
-        setup.forge.token().subject("bob").scope("read").sign(),
+        setup.test_issuer.token().subject("alice").scope("read").sign(),
+        setup.test_issuer.token().subject("bob").scope("read").sign(),
     );
     let guard = setup.guard();
     let send = |token: &str| guard.clone().oneshot(post().bearer(token));
@@ -116,7 +116,7 @@ async fn requests_in_progress_are_limited() {
     assert_eq!((decision.code, decision.subject.as_deref()), (Some("limit.in_flight"), Some("alice")));
     assert_eq!(setup.inner.count(), 2);
     assert_eq!(send(&bob).await.unwrap().status(), 200);
-    assert_eq!(send(&setup.forge.token().subject("alice").sign()).await.unwrap().status(), 403);
+    assert_eq!(send(&setup.test_issuer.token().subject("alice").sign()).await.unwrap().status(), 403);
 
     while read.frame().await.is_some() {}
     assert_eq!(send(&alice).await.unwrap().status(), 200);

@@ -40,7 +40,7 @@ async fn the_log_has_the_reason_and_no_secret() {
     let _default = tracing::subscriber::set_default(subscriber);
     let issuer = ScriptedFetch::new();
     let mut setup = Setup::fetching(&issuer).require("read");
-    issuer.publish(&setup.forge);
+    issuer.publish(&setup.test_issuer);
     setup.settings.sink = Arc::new(TracingSink);
     let (good, poor) = (setup.token("read"), setup.token(""));
     let mut ids = Vec::new();

@@ -30,7 +30,7 @@ pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mc
 pub(super) const ROOT_PATH: &str = "/.well-known/oauth-protected-resource";
 
 pub(super) struct Setup {
-    pub(super) forge: TestIssuer,
+    pub(super) test_issuer: TestIssuer,
     pub(super) clock: ManualClock,
     pub(super) sink: Arc<Recorder>,
     pub(super) inner: Inner,
@@ -166,44 +166,44 @@ impl Setup {
     }
 
     pub(super) fn at(resource: &str) -> Self {
-        let forge = TestIssuer::new("https://issuer.example").with_resource(resource);
-        let jwks = JwkSet::parse(forge.jwks_json().as_bytes()).unwrap();
-        Self::with_issuer(resource, forge, ScriptedFetch::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
+        let test_issuer = TestIssuer::new("https://issuer.example").with_resource(resource);
+        let jwks = JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap();
+        Self::with_issuer(resource, test_issuer, ScriptedFetch::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
     }
 
     /// With an issuer whose keys are fetched.
     pub(super) fn fetching(issuer: &ScriptedFetch) -> Self {
-        let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
-        Self::with_issuer(RESOURCE, forge, issuer.clone(), |_| {})
+        let test_issuer = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
+        Self::with_issuer(RESOURCE, test_issuer, issuer.clone(), |_| {})
     }
 
     /// With an issuer that introspects every token.
     pub(super) fn introspecting(issuer: &ScriptedFetch) -> Self {
-        let forge = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
+        let test_issuer = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
         let validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
-        Self::with_issuer(RESOURCE, forge, issuer.clone(), |issuer| issuer.validation = validation)
+        Self::with_issuer(RESOURCE, test_issuer, issuer.clone(), |issuer| issuer.validation = validation)
     }
 
     fn with_issuer(
         resource: &str,
-        forge: TestIssuer,
+        test_issuer: TestIssuer,
         issuer: ScriptedFetch,
         change: impl FnOnce(&mut IssuerSettings),
     ) -> Self {
         let clock = ManualClock::new();
         let shared = Arc::new(clock.clone());
         let resource = ResourceUri::parse(resource).unwrap();
-        let mut trusted = IssuerSettings::new(forge.issuer().clone());
+        let mut trusted = IssuerSettings::new(test_issuer.issuer().clone());
         change(&mut trusted);
         let trusted = TrustedIssuer::new(trusted, Arc::new(issuer), shared.clone(), Handle::current()).unwrap();
         let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted], shared.clone());
-        let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
+        let metadata = ProtectedResourceMetadata::new(resource, vec![test_issuer.issuer().clone()]);
         let sink = Arc::new(Recorder::default());
         let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier.unwrap())).unwrap();
         settings.realm = "test".to_owned();
         settings.clock = shared;
         settings.sink = sink.clone();
-        Self { forge, clock, sink, inner: Inner::default(), settings }
+        Self { test_issuer, clock, sink, inner: Inner::default(), settings }
     }
 
     pub(super) fn require(mut self, scopes: &str) -> Self {
@@ -237,7 +237,7 @@ impl Setup {
 
     /// A valid token for the resource.
     pub(super) fn token(&self, scopes: &str) -> String {
-        self.forge.token().scope(scopes).sign()
+        self.test_issuer.token().scope(scopes).sign()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is read of a message, and what is refused.
+//! Accepted and rejected messages.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn parse(text: &str) -> Result<Envelope<'_>, EnvelopeError> {
     Envelope::parse(text.as_bytes(), EnvelopeLimits::default())
 }
 
-/// J4: the words that audit trails have for a message that cannot be judged.
+/// J4: the codes in audit records are stable.
 #[test]
 fn errors_have_stable_codes() {
     for (error, code) in [
@@ -30,7 +30,7 @@ fn errors_have_stable_codes() {
 }
 
 #[test]
-fn a_request_is_read_without_copying() {
+fn a_request_is_parsed_without_copying() {
     let text = r#" {"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":{"name":"add","arguments":{"name":"x","_meta":[1]}}} "#;
     let envelope = parse(text).unwrap();
     assert_eq!(envelope.message_type(), MessageType::Request);
@@ -43,8 +43,8 @@ fn a_request_is_read_without_copying() {
 }
 
 #[test]
-fn each_kind_is_told_by_its_members() {
-    for (text, kind) in [
+fn message_types_are_distinguished_by_their_members() {
+    for (text, message_type) in [
         (r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#, MessageType::Request),
         (r#"{"jsonrpc":"2.0","id":-7,"method":"ping","params":null}"#, MessageType::Request),
         (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, MessageType::Notification),
@@ -53,12 +53,12 @@ fn each_kind_is_told_by_its_members() {
         (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#, MessageType::Response),
         (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#, MessageType::Response),
     ] {
-        assert_eq!(parse(text).map(|envelope| envelope.message_type()), Ok(kind), "{text}");
+        assert_eq!(parse(text).map(|envelope| envelope.message_type()), Ok(message_type), "{text}");
     }
 }
 
 #[test]
-fn what_is_no_single_message_is_refused() {
+fn other_values_than_one_message_are_rejected() {
     for text in [
         r#"{}"#,
         r#""ping""#,
@@ -88,9 +88,9 @@ fn what_is_no_single_message_is_refused() {
     }
 }
 
-/// F4: what is not UTF-8 or not one JSON value is a parse error, whatever else it is.
+/// F4: bytes that are not UTF-8 or not one JSON value are a parse error.
 #[test]
-fn what_is_not_json_is_a_parse_error() {
+fn other_bytes_than_json_are_a_parse_error() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for text in ["", " ", "{", "[1,", "{\"a\"}", "\u{FEFF}{}", "nul", "{'a':1}", "[01]", "\"\u{1}\""] {
         assert_eq!(parse(text).err(), Some(EnvelopeError::NotJson), "{text}");
@@ -104,18 +104,18 @@ fn what_is_not_json_is_a_parse_error() {
     assert_eq!(EnvelopeError::NotJson.rpc_code().value(), -32700);
 }
 
-/// F4: a batch is told from rubbish and answered as an invalid request.
+/// F4: a batch is distinguished from invalid JSON and is an invalid request.
 #[test]
-fn a_batch_is_refused_as_one() {
+fn a_batch_is_rejected() {
     for text in ["[]", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "[1, 2]"] {
         let error = parse(text).unwrap_err();
         assert_eq!((error, error.rpc_code().value()), (EnvelopeError::Batch, -32600), "{text}");
     }
 }
 
-/// F4: nesting is bounded wherever it is, and the bound itself is allowed.
+/// F4: the nesting depth is limited in every member. The limit itself is allowed.
 #[test]
-fn depth_is_bounded_everywhere() {
+fn depth_is_limited_in_every_member() {
     let limits = EnvelopeLimits::default().with_max_depth(8);
     let deep = |arrays: usize| format!("{}{}", "[".repeat(arrays), "]".repeat(arrays));
     for (prefix, suffix, depth) in [
@@ -141,7 +141,7 @@ fn depth_is_bounded_everywhere() {
 }
 
 #[test]
-fn a_repeated_member_is_refused_under_any_spelling() {
+fn a_repeated_member_is_rejected_in_any_spelling() {
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call"}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","meth\u006fd":"tools/list"}"#,
@@ -161,7 +161,7 @@ fn a_repeated_member_is_refused_under_any_spelling() {
 }
 
 #[test]
-fn a_member_that_only_differs_in_letter_case_is_refused() {
+fn a_member_that_differs_only_in_letter_case_is_rejected() {
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","Method":"tools/call"}"#,
         r#"{"jsonrpc":"2.0","ID":1,"method":"ping"}"#,
@@ -180,9 +180,9 @@ fn a_member_that_only_differs_in_letter_case_is_refused() {
     assert!(parse(unrelated).is_ok());
 }
 
-/// Parsers that keep texts as C strings end them at a NUL, in names of members too.
+/// A NUL is rejected in names and in member names, because parsers with C strings end them at a NUL.
 #[test]
-fn nothing_that_decides_is_cut_by_a_nul() {
+fn a_nul_is_rejected() {
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"method\u0000x":"tools/call","method":"tools/list"}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name\u0000":"b","name":"a"}}"#,
@@ -196,15 +196,15 @@ fn nothing_that_decides_is_cut_by_a_nul() {
     assert_eq!(parse(name).err(), Some(EnvelopeError::InvalidParams));
 }
 
-/// B9: rules for names count for a method in any letter case, as those for methods do.
+/// B9: names are read for a method in any letter case, because rules ignore it.
 #[test]
-fn names_are_read_in_any_case_of_the_method() {
+fn names_are_read_for_any_letter_case_of_the_method() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"Tools/Call","params":{"name":"admin"}}"#;
     assert_eq!(parse(text).unwrap().name(), Some("admin"));
 }
 
 #[test]
-fn names_are_read_where_the_method_has_one() {
+fn names_are_read_if_the_method_has_one() {
     for (method, params, name) in [
         ("tools/call", r#"{"uri":7,"name":"a\"b\u00e9"}"#, Some("a\"bé")),
         ("prompts/get", r#"{"name":""}"#, Some("")),
@@ -219,7 +219,7 @@ fn names_are_read_where_the_method_has_one() {
 }
 
 #[test]
-fn a_method_that_acts_on_something_must_say_on_what() {
+fn required_names_are_required() {
     for params in [
         r#"{"arguments":{}}"#,
         r#"{"name":["admin"]}"#,
@@ -241,9 +241,9 @@ fn a_method_that_acts_on_something_must_say_on_what() {
     );
 }
 
-/// E2, F5: `initialize` is a request with its own version; `_meta` carries the modern one.
+/// E2, F5: `initialize` has its own version, and modern requests have it in `_meta`.
 #[test]
-fn versions_are_read_from_where_each_era_has_them() {
+fn versions_of_each_era_are_read() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
     let envelope = parse(initialize).unwrap();
     assert!(envelope.is_initialize());
@@ -262,7 +262,7 @@ fn versions_are_read_from_where_each_era_has_them() {
 }
 
 #[test]
-fn members_that_are_not_read_pass_whatever_they_are() {
+fn unread_members_are_not_checked() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"acme/x","extra":1e999,"extra":2,"params":{"arguments":{"half":"\ud83d","a":1,"a":2}}}"#;
     assert_eq!(parse(text).unwrap().method(), Some("acme/x"));
 }
@@ -292,7 +292,7 @@ fn depth(value: &Value) -> usize {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read(method in ".{0,12}", name in any::<String>(), id in any::<i64>(), arguments in value()) {
+    fn messages_round_trip(method in ".{0,12}", name in any::<String>(), id in any::<i64>(), arguments in value()) {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"arguments": arguments}}).to_string();
         if let Ok(envelope) = parse(&message) {
             prop_assert_eq!(envelope.method(), Some(&*method));
@@ -308,7 +308,7 @@ proptest! {
     }
 
     #[test]
-    fn depth_is_counted_as_the_tree_has_it(value in value()) {
+    fn depth_equals_that_of_the_tree(value in value()) {
         let message = json!({"jsonrpc": "2.0", "id": 1, "result": value}).to_string();
         let needed = 1 + depth(&value);
         let fits = EnvelopeLimits::default().with_max_depth(needed);
@@ -325,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn no_cut_or_changed_message_panics_or_reads_as_another(at in 0_usize..120, byte in any::<u8>()) {
+    fn no_truncated_or_changed_message_panics_or_has_another_meaning(at in 0_usize..120, byte in any::<u8>()) {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","_meta":{"progressToken":"t"}}}"#;
         let at = at % message.len();
         prop_assert!(Envelope::parse(&message[..at], EnvelopeLimits::default()).is_err());

@@ -17,7 +17,7 @@ mod issuer;
 mod resource;
 
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
-pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Upstream};
+pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
 
 /// The configuration file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ pub(crate) struct Session {
     pub(crate) max_per_owner: usize,
     /// The status of a request for an ended session by its owner: 400 or 404.
     pub(crate) ended_status: u16,
-    /// The keys that authenticate session identifiers, that of new identifiers first. Default: a random key at each
+    /// The keys that seal session identifiers, that of new identifiers first. Default: a random key at each
     /// start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<Vec<SecretSource>>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail, ensure};
 use http::{HeaderName, Method};
-use portcullis_endpoint::{MessageRule, NameGlob};
+use portcullis_endpoint::{MessageRule, NameGlob, SessionMode};
 use portcullis_guard::{ClaimRule, ClaimTest, OriginPolicy, PathGlob, Rate, RouteRule, ScopeImplications};
 use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
@@ -34,6 +34,7 @@ pub(crate) struct ResourcePlan {
     pub(crate) origins: OriginPolicy,
     pub(crate) revisions: Revisions,
     pub(crate) session_header: HeaderName,
+    pub(crate) session_mode: SessionMode,
     pub(crate) upstream: UpstreamPlan,
     /// The fingerprint of the resource without its issuers.
     pub(crate) fingerprint: Fingerprint,
@@ -141,6 +142,10 @@ pub(super) fn resource_plan(
         origins: origins(&[resource], base_url)?,
         revisions: revisions(resource.revisions.as_deref())?,
         session_header: session_header(&resource.proto)?,
+        session_mode: match resource.sessions {
+            config::Sessions::On => SessionMode::On,
+            config::Sessions::Off => SessionMode::Off,
+        },
         upstream: upstream::plan(resource, base_url, limits)?,
         fingerprint,
         upstream_fingerprint,

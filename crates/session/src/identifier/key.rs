@@ -1,9 +1,13 @@
-//! The key that tags identifiers.
+//! The key that seals identifiers.
 
-use std::{fmt, hash::Hasher};
+use std::{fmt, hash::Hasher, sync::Arc};
 
-use sha2::{Digest, Sha256};
-use siphasher::sip128::{Hasher128, SipHasher24};
+use hmac::{
+    Hmac, KeyInit as _, Mac as _,
+    digest::{Key, Output},
+};
+use sha2::Sha256;
+use siphasher::sip::{SipHasher13, SipHasher24};
 use zeroize::Zeroizing;
 
 use crate::error::KeyError;
@@ -11,13 +15,26 @@ use crate::error::KeyError;
 /// The minimum length of a secret that a key is derived from, in bytes.
 const MIN_SECRET: usize = 32;
 
-/// A secret key that tags identifiers. Replicas and restarts with the same key can distinguish each other's ended
-/// identifiers from unknown ones. `Debug` does not print the secret. It is wiped from memory on drop.
+/// The salt of all derivations.
+const SALT: &[u8; 32] = b"portcullis session keys, form 1.";
+
+/// A secret key that seals identifiers. Every process with this key can continue the sessions of the others. Clones share
+/// the secret. `Debug` does not print it. It is wiped from memory when the last clone is dropped.
+///
+/// Four subkeys are derived from the secret with HKDF-SHA256 (RFC 5869): one seals identifiers, one derives the identifiers
+/// that follow them, one distinguishes sets of scopes, and one makes the hashes in logs.
 #[derive(Clone)]
-pub struct SessionKey {
+pub struct SessionKey(Arc<Subkeys>);
+
+struct Subkeys {
     epoch: u8,
-    secret: Zeroizing<[u8; 16]>,
+    sealing: Subkey,
+    derivation: Subkey,
+    fingerprint: Subkey,
+    log: Subkey,
 }
+
+pub(super) type Subkey = Zeroizing<[u8; 32]>;
 
 impl SessionKey {
     /// Returns a random key with epoch 0.
@@ -25,17 +42,17 @@ impl SessionKey {
     /// # Errors
     /// Fails if the operating system returns no random bytes.
     pub fn random() -> Result<Self, KeyError> {
-        let mut secret = Zeroizing::new([0; 16]);
+        let mut secret = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *secret).map_err(|_| KeyError::NoRandomness)?;
-        Ok(Self { epoch: 0, secret })
+        Ok(Self::new(0, &secret))
     }
 
     /// Returns a key with this secret. `epoch` identifies the key and is readable in every identifier. Use a new epoch for
     /// each new key.
     ///
     /// The caller must ensure that the secret is random.
-    pub fn new(epoch: u8, secret: [u8; 16]) -> Self {
-        Self { epoch, secret: Zeroizing::new(secret) }
+    pub fn new(epoch: u8, secret: &[u8; 32]) -> Self {
+        Self::with_extracted(Some(epoch), &hmac(SALT, [secret.as_slice()]))
     }
 
     /// Derives a key from a secret of any form, such as the output of `openssl rand -base64 32`. Key and epoch depend only
@@ -49,53 +66,93 @@ impl SessionKey {
         if secret.len() < MIN_SECRET {
             return Err(KeyError::TooShort);
         }
-        let hash: Zeroizing<[u8; 32]> = Zeroizing::new(
-            Sha256::new().chain_update(b"portcullis session key").chain_update(secret).finalize().into(),
-        );
-        let mut key = Self { epoch: hash[16], secret: Zeroizing::new([0; 16]) };
-        key.secret.copy_from_slice(&hash[..16]);
-        Ok(key)
+        Ok(Self::with_extracted(None, &hmac(SALT, [secret])))
     }
 
     /// Returns the number that identifies this key in identifiers.
     pub fn epoch(&self) -> u8 {
-        self.epoch
+        self.0.epoch
     }
 
-    /// Returns a key for the hashes in logs and comparisons. Its derivation input is shorter than any tagged input, so that
-    /// both are distinct.
-    pub(crate) fn log_key(&self) -> Self {
-        Self { epoch: 0, secret: Zeroizing::new(self.prf([b"marks".as_slice()]).to_le_bytes()) }
+    /// Returns the key with this pseudorandom key of HKDF. The default epoch is derived.
+    fn with_extracted(epoch: Option<u8>, extracted: &Subkey) -> Self {
+        let expand = |purpose: &[u8]| hmac(extracted, [purpose, &[1]]);
+        Self(Arc::new(Subkeys {
+            epoch: epoch.unwrap_or_else(|| expand(b"epoch")[0]),
+            sealing: expand(b"sealing"),
+            derivation: expand(b"derivation"),
+            fingerprint: expand(b"fingerprint"),
+            log: expand(b"log hash"),
+        }))
+    }
+
+    /// Returns the key that encrypts and authenticates.
+    pub(super) fn sealing(&self) -> &[u8; 32] {
+        &self.0.sealing
+    }
+
+    /// Computes the PRF that derives the random part of the next identifier, over the concatenated parts.
+    pub(super) fn derive_bytes<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Subkey {
+        hmac(&self.0.derivation, parts)
+    }
+
+    /// Returns the PRF for comparisons that grant nothing: sets of scopes, and upstreams.
+    pub(super) fn fingerprint_hasher(&self) -> SipHasher24 {
+        hasher(&self.0.fingerprint)
+    }
+
+    /// Returns the faster PRF for comparisons of identifiers that were opened before.
+    pub(super) fn text_hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_key(&half(&self.0.fingerprint))
+    }
+
+    /// Returns the PRF for the names of sessions in logs.
+    pub(super) fn log_hasher(&self) -> SipHasher24 {
+        hasher(&self.0.log)
     }
 
     /// Returns whether both keys have the same secret. The comparison does not take constant time.
     pub(crate) fn same_secret(&self, other: &Self) -> bool {
-        *self.secret == *other.secret
-    }
-
-    /// Computes the keyed PRF over the concatenated parts.
-    ///
-    /// SipHash-2-4 with 128 bits of output is a MAC for short inputs. No attack better than guessing is known. This suffices
-    /// because a forged tag only changes the result from "unknown" to "ended": access depends on the table and the exact
-    /// comparison of the owner. A tag that authorizes access would have to be HMAC-SHA256.
-    pub(crate) fn prf<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
-        let mut hasher = self.hasher();
-        for part in parts {
-            hasher.write(part);
-        }
-        hasher.finish128().into()
-    }
-
-    /// Returns the PRF as a hasher.
-    pub(crate) fn hasher(&self) -> SipHasher24 {
-        SipHasher24::new_with_key(&self.secret)
+        Arc::ptr_eq(&self.0, &other.0) || *self.0.sealing == *other.0.sealing
     }
 }
 
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionKey").field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("SessionKey").field("epoch", &self.0.epoch).finish_non_exhaustive()
     }
+}
+
+/// Computes HMAC-SHA256 over the concatenated parts. It is HKDF-Extract with the salt as key, and HKDF-Expand of up to 32
+/// bytes with the pseudorandom key as key and the last part `[1]` (RFC 5869 section 2).
+fn hmac<'a>(key: &[u8; 32], parts: impl IntoIterator<Item = &'a [u8]>) -> Subkey {
+    let mut block = Zeroizing::new(Key::<Hmac<Sha256>>::default().0);
+    block[..32].copy_from_slice(key);
+    let mut mac = Hmac::<Sha256>::new(&(*block).into());
+    for part in parts {
+        mac.update(part);
+    }
+    let output: Output<Hmac<Sha256>> = mac.finalize().into_bytes();
+    Zeroizing::new(output.0)
+}
+
+fn hasher(subkey: &Subkey) -> SipHasher24 {
+    SipHasher24::new_with_key(&half(subkey))
+}
+
+/// SipHash takes 16 bytes of the subkey: its hashes are short, and guessing one grants nothing.
+fn half(subkey: &Subkey) -> Zeroizing<[u8; 16]> {
+    let mut half = Zeroizing::new([0; 16]);
+    half.copy_from_slice(&subkey[..16]);
+    half
+}
+
+/// Returns the hash over the concatenated parts.
+pub(super) fn finish<'a>(mut hasher: impl Hasher, parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    for part in parts {
+        hasher.write(part);
+    }
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -105,33 +162,57 @@ mod tests {
     /// E3: `Debug` does not print the key.
     #[test]
     fn debug_is_redacted() {
-        let shown = format!("{:?}", SessionKey::new(7, [0xAB; 16]));
+        let shown = format!("{:?}", SessionKey::new(7, &[0xAB; 32]));
         assert_eq!(shown, "SessionKey { epoch: 7, .. }");
     }
 
+    /// RFC 4231 section 4.3, with a key that is shorter than 32 bytes and therefore padded.
     #[test]
-    fn prf_depends_on_key_and_bytes_only() {
-        let key = SessionKey::new(0, [1; 16]);
-        let whole = key.prf([b"resource and owner".as_slice()]);
-        assert_eq!(whole, key.prf([b"resource".as_slice(), b"", b" and owner"]));
-        assert_ne!(whole, key.prf([b"resource and owneR".as_slice()]));
-        assert_ne!(whole, SessionKey::new(0, [2; 16]).prf([b"resource and owner".as_slice()]));
-        assert_ne!(whole, key.log_key().prf([b"resource and owner".as_slice()]));
+    fn hmac_is_that_of_the_rfc() {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(b"Jefe");
+        let expected = [0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e];
+        assert_eq!(hmac(&key, [b"what do ya want ".as_slice(), b"for nothing?"])[..8], expected);
+    }
+
+    /// E12: subkeys are those of HKDF-SHA256 (RFC 5869 appendix A.1), of which one block is used.
+    #[test]
+    fn subkeys_are_those_of_hkdf() {
+        let mut salt = [0; 32];
+        salt[..13].copy_from_slice(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        let extracted = hmac(&salt, [[0x0b_u8; 22].as_slice()]);
+        assert_eq!(extracted[..8], [0x07, 0x77, 0x09, 0x36, 0x2c, 0x2e, 0x32, 0xdf]);
+        let info: Vec<u8> = (0xf0..=0xf9).collect();
+        let expanded = hmac(&extracted, [info.as_slice(), &[1]]);
+        assert_eq!(expanded[..8], [0x3c, 0xb2, 0x5f, 0x25, 0xfa, 0xac, 0xd5, 0x7a]);
+    }
+
+    /// E12: each purpose has a subkey of its own.
+    #[test]
+    fn subkeys_differ() {
+        let key = SessionKey::new(0, &[1; 32]);
+        let Subkeys { sealing, derivation, fingerprint, log, .. } = &*key.0;
+        let subkeys = [sealing, derivation, fingerprint, log];
+        for (position, one) in subkeys.iter().enumerate() {
+            assert!(subkeys[..position].iter().all(|other| other[..16] != one[..16]));
+        }
     }
 
     #[test]
     fn random_keys_differ() {
         assert!(!SessionKey::random().unwrap().same_secret(&SessionKey::random().unwrap()));
+        assert!(!SessionKey::new(1, &[1; 32]).same_secret(&SessionKey::new(1, &[2; 32])));
+        assert!(SessionKey::new(1, &[1; 32]).same_secret(&SessionKey::new(2, &[1; 32])));
     }
 
-    /// E10: the same secret gives the same key and epoch. A short secret is rejected.
+    /// E10, E12: the same secret gives the same key and epoch. A short secret is rejected.
     #[test]
     fn derived_keys_follow_from_their_secret() {
         let secret = b"0123456789abcdef0123456789abcdef";
         let (one, other) = (SessionKey::derive(secret).unwrap(), SessionKey::derive(secret).unwrap());
         assert!(one.same_secret(&other) && one.epoch() == other.epoch());
         // The identifiers of other versions and replicas must remain valid.
-        assert_eq!((one.epoch(), one.secret[..4].to_vec()), (136, vec![208, 61, 130, 163]));
+        assert_eq!((one.epoch(), one.sealing()[..4].to_vec()), (239, vec![37, 1, 113, 223]));
         let longer = SessionKey::derive(b"0123456789abcdef0123456789abcdef0").unwrap();
         assert!(!one.same_secret(&longer));
         assert_eq!(SessionKey::derive(&secret[1..]).unwrap_err(), KeyError::TooShort);

@@ -8,7 +8,7 @@ use crate::error::KeyError;
 /// The maximum number of keys.
 const MAX_KEYS: usize = 16;
 
-/// The keys of a deployment. The first key tags new identifiers; every key verifies. Clones share the list.
+/// The keys of a deployment. The first key seals new identifiers; every key opens. Clones share the list.
 ///
 /// To rotate keys without losing sessions, add the new key after the current one in all replicas, then put it first, and
 /// remove the old key when its sessions have ended. Identifiers of other keys are unknown.
@@ -19,7 +19,7 @@ pub struct SessionKeys {
 }
 
 impl SessionKeys {
-    /// Returns a list of keys. The first key tags new identifiers. Several keys may have the same epoch.
+    /// Returns a list of keys. The first key seals new identifiers. Several keys may have the same epoch.
     ///
     /// # Errors
     /// Fails if the list is empty, has a key twice, or has more than 16 keys.
@@ -39,9 +39,14 @@ impl SessionKeys {
         Ok(Self { current, former: former.into() })
     }
 
-    /// Returns the key that tags new identifiers.
+    /// Returns the key that seals new identifiers.
     pub(crate) fn current(&self) -> &SessionKey {
         &self.current
+    }
+
+    /// Returns whether the list has this key with this epoch.
+    pub(crate) fn contains(&self, key: &SessionKey) -> bool {
+        self.of_epoch(key.epoch()).any(|listed| listed.same_secret(key))
     }
 
     /// Returns the keys with this epoch.
@@ -61,7 +66,7 @@ mod tests {
     use super::*;
 
     fn key(number: u8) -> SessionKey {
-        SessionKey::new(number, [number; 16])
+        SessionKey::new(number, &[number; 32])
     }
 
     /// E10: a list of keys is not empty, is bounded, and has each key once, with any epoch.
@@ -70,7 +75,7 @@ mod tests {
         assert_eq!(SessionKeys::new([]).unwrap_err(), KeyError::None);
         assert_eq!(SessionKeys::new([key(1), key(1)]).unwrap_err(), KeyError::Repeated);
         assert_eq!(SessionKeys::new([key(1), key(2), key(2)]).unwrap_err(), KeyError::Repeated);
-        assert_eq!(SessionKeys::new([key(1), SessionKey::new(2, [1; 16])]).unwrap_err(), KeyError::Repeated);
+        assert_eq!(SessionKeys::new([key(1), SessionKey::new(2, &[1; 32])]).unwrap_err(), KeyError::Repeated);
         assert!(SessionKeys::new((0..16).map(key)).is_ok());
         assert_eq!(SessionKeys::new((0..17).map(key)).unwrap_err(), KeyError::TooMany);
         assert_eq!(SessionKeys::new((0..255).map(key)).unwrap_err(), KeyError::TooMany);
@@ -78,7 +83,7 @@ mod tests {
 
     #[test]
     fn keys_are_found_by_epoch() {
-        let keys = SessionKeys::new([key(3), SessionKey::new(4, [9; 16]), SessionKey::new(3, [8; 16])]).unwrap();
+        let keys = SessionKeys::new([key(3), SessionKey::new(4, &[9; 32]), SessionKey::new(3, &[8; 32])]).unwrap();
         assert_eq!(keys.current().epoch(), 3);
         assert_eq!((keys.of_epoch(3).count(), keys.of_epoch(4).count(), keys.of_epoch(5).count()), (2, 1, 0));
     }

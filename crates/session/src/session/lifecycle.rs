@@ -11,8 +11,8 @@ use crate::observer::EndReason;
 /// The idle timeout and the lifetime, in milliseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
-    idle: u64,
-    lifetime: u64,
+    pub(crate) idle: u64,
+    pub(crate) lifetime: u64,
 }
 
 impl Timeouts {
@@ -63,7 +63,7 @@ impl Session {
     /// Begins a use, or ends the session if it has expired. [`end_use`](Self::end_use) ends the use.
     pub(crate) fn begin_use(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        let begun = self.use_state.change(|usage| match (expiry_reason(usage, age, timeouts), usage.begun(age)) {
+        let begun = self.use_state.change(|usage| match (self.expiry_reason(usage, age, timeouts), usage.begun(age)) {
             (Some(reason), _) => (State::Ended, Status::JustEnded(reason)),
             (None, Some(begun)) => (State::Active(begun), Status::Active),
             (None, None) => (State::Active(usage), Status::Ended),
@@ -75,7 +75,7 @@ impl Session {
     pub(crate) fn end_use(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
         let ended = self.use_state.change(|usage| {
-            if age >= timeouts.lifetime {
+            if self.is_over(age, timeouts) {
                 (State::Ended, Status::JustEnded(EndReason::Lifetime))
             } else {
                 (State::Active(usage.finished(age)), Status::Active)
@@ -87,17 +87,19 @@ impl Session {
     /// Ends the session if it has expired.
     pub(crate) fn expire(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        let expired = self.use_state.change(|usage| match expiry_reason(usage, age, timeouts) {
+        let expired = self.use_state.change(|usage| match self.expiry_reason(usage, age, timeouts) {
             Some(reason) => (State::Ended, Status::JustEnded(reason)),
             None => (State::Active(usage), Status::Active),
         });
         expired.unwrap_or(Status::Ended)
     }
 
-    /// Returns whether the session has expired and not ended yet.
-    pub(crate) fn is_expired(&self, now: Duration, timeouts: Timeouts) -> bool {
-        let age = self.age(now);
-        matches!(self.use_state.load(), State::Active(usage) if expiry_reason(usage, age, timeouts).is_some())
+    /// Returns why the session has expired, if it has not ended yet.
+    pub(crate) fn expired(&self, now: Duration, timeouts: Timeouts) -> Option<EndReason> {
+        match self.use_state.load() {
+            State::Active(usage) => self.expiry_reason(usage, self.age(now), timeouts),
+            State::Ended => None,
+        }
     }
 
     /// Ends the session, even if it is in use. Returns whether this call ended it. If so, the caller must remove it from the
@@ -127,22 +129,27 @@ impl Session {
         timeouts: Timeouts,
     ) -> Option<EndReason> {
         let usage = Usage { last_used: last_used.saturating_sub(self.opened), uses: 0 };
-        expiry_reason(usage, self.age(now), timeouts)
+        self.expiry_reason(usage, self.age(now), timeouts)
     }
 
+    /// Returns why a session has expired that was opened `age` milliseconds ago in this process.
+    fn expiry_reason(&self, usage: Usage, age: u64, timeouts: Timeouts) -> Option<EndReason> {
+        if self.is_over(age, timeouts) {
+            Some(EndReason::Lifetime)
+        } else if usage.uses == 0 && age.saturating_sub(usage.last_used) >= timeouts.idle {
+            Some(EndReason::Idle)
+        } else {
+            None
+        }
+    }
+
+    fn is_over(&self, age: u64, timeouts: Timeouts) -> bool {
+        self.age_when_opened.saturating_add(age) >= timeouts.lifetime
+    }
+
+    /// Returns the milliseconds since the session was opened in this process.
     fn age(&self, now: Duration) -> u64 {
         millis(now).saturating_sub(self.opened)
-    }
-}
-
-/// Returns why a session of this age (in milliseconds) has expired.
-fn expiry_reason(usage: Usage, age: u64, timeouts: Timeouts) -> Option<EndReason> {
-    if age >= timeouts.lifetime {
-        Some(EndReason::Lifetime)
-    } else if usage.uses == 0 && age.saturating_sub(usage.last_used) >= timeouts.idle {
-        Some(EndReason::Idle)
-    } else {
-        None
     }
 }
 
@@ -153,30 +160,49 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_metadata::ResourceUri;
+    use portcullis_metadata::{ResourceUri, UnixTime};
 
     use super::*;
     use crate::{
-        identifier::{SessionKey, TaggedId},
-        owner::Owner,
-        session::Record,
+        identifier::{Generation, Record, SessionKey, Version},
+        session::{NewSession, Now},
     };
 
     const TIMEOUTS: Timeouts = Timeouts { idle: 60_000, lifetime: 600_000 };
 
-    fn opened_at(now: Duration) -> Session {
+    fn opened_at(monotonic: Duration) -> Session {
+        created_before(monotonic, Duration::ZERO)
+    }
+
+    /// A session that this process first sees at this age.
+    fn created_before(monotonic: Duration, age: Duration) -> Session {
         let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
-        let id = TaggedId::build(&SessionKey::new(1, [5; 16]), &resource, Owner::Anonymous, &[7; 16]);
+        let key = SessionKey::new(1, &[5; 32]);
+        let unix = UnixTime::from_secs(1_800_000_000);
         let record = Record {
-            id,
-            scopes_hash: 0,
-            log_hash: 0,
-            resource,
-            encoded_owner: None,
-            backend_id: Box::default(),
-            protocol_version: None,
+            session: [7; 16],
+            generation: 0,
+            created: unix.saturating_sub(age),
+            upstream: 0,
+            fingerprint: 0,
+            version: Version::default(),
+            backend_id: Some(Box::default()),
         };
-        Session::new(record, now)
+        let first = Generation::new(record.session, 0, 0, 0, 0);
+        let (target, backend_id) = (resource.into(), Box::default());
+        let new = NewSession { first, record, key, target, encoded_owner: None, backend_id };
+        Session::new(new, Now { unix, monotonic })
+    }
+
+    /// E9, E12: the lifetime counts from the creation, even in a process that has just started.
+    #[test]
+    fn the_age_before_counts() {
+        let session = created_before(Duration::ZERO, Duration::from_secs(590));
+        assert_eq!(session.end_use(Duration::from_secs(9), TIMEOUTS), Status::Active);
+        assert_eq!(session.expired(Duration::from_secs(9), TIMEOUTS), None);
+        assert_eq!(session.expired(Duration::from_secs(10), TIMEOUTS), Some(EndReason::Lifetime));
+        let from_the_future = created_before(Duration::ZERO, Duration::ZERO);
+        assert_eq!(from_the_future.expired(Duration::from_secs(599), TIMEOUTS), None);
     }
 
     #[test]
@@ -206,9 +232,9 @@ mod tests {
         let session = opened_at(Duration::ZERO);
         assert_eq!(session.end_use(Duration::ZERO, TIMEOUTS), Status::Active);
         assert_eq!(session.expire(Duration::from_secs(59), TIMEOUTS), Status::Active);
-        assert!(session.is_expired(Duration::from_secs(60), TIMEOUTS));
+        assert!(session.expired(Duration::from_secs(60), TIMEOUTS).is_some());
         assert_eq!(session.begin_use(Duration::from_secs(59), TIMEOUTS), Status::Active);
-        assert!(!session.is_expired(Duration::from_secs(60), TIMEOUTS));
+        assert_eq!(session.expired(Duration::from_secs(60), TIMEOUTS), None);
     }
 
     /// E9: an eviction ends only a session that is not in use and was not used since it was selected.

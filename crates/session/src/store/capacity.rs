@@ -8,10 +8,10 @@ use std::{
     },
 };
 
-use dashmap::{DashMap, Entry};
+use dashmap::DashMap;
 
 use super::last_use_heap::{Evicted, LastUseHeap};
-use crate::{error::ReservationError, owner::Owner, session::Session};
+use crate::{error::ReservationError, owner::Owner, scope::ScopeId, session::Session};
 
 /// Counts sessions and reservations, in total and per owner, and selects the session that a new one evicts.
 ///
@@ -24,7 +24,7 @@ pub(super) struct Capacity {
     max_total: usize,
     max_per_owner: usize,
     total: AtomicUsize,
-    owners: DashMap<Arc<[u8]>, OwnerEntry>,
+    owners: DashMap<ScopeId, OwnerEntry>,
 }
 
 /// The sessions and reservations of one owner. Most owners have one session, which needs no memory here.
@@ -35,6 +35,8 @@ enum OwnerEntry {
 
 #[derive(Default)]
 struct OwnerSessions {
+    /// The owner's encoding, which all its sessions share.
+    encoded: Option<Arc<[u8]>>,
     reserved: usize,
     sessions: LastUseHeap,
 }
@@ -53,16 +55,16 @@ impl Capacity {
             .total
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < self.max_total).then_some(taken + 1));
         if reserved.is_err() {
-            self.cancel_of_owner(owner.as_ref());
+            self.cancel_of_owner(owner.as_deref());
             return Err(ReservationError::TotalLimit);
         }
         Ok(owner)
     }
 
     /// Releases a reservation without a recorded session.
-    pub(super) fn cancel(&self, owner: Option<&Arc<[u8]>>) {
+    pub(super) fn cancel(&self, encoded_owner: Option<&[u8]>) {
         self.total.fetch_sub(1, Ordering::AcqRel);
-        self.cancel_of_owner(owner);
+        self.cancel_of_owner(encoded_owner);
     }
 
     /// Turns a reservation into a session, which must be in use. At the owner's limit, the owner's least recently used
@@ -72,8 +74,10 @@ impl Capacity {
     /// Returns [`ReservationError::OwnerLimit`] if all sessions of the owner have been taken into use since the reservation.
     /// The reservation remains.
     pub(super) fn record(&self, session: &Arc<Session>) -> Result<Option<Evicted>, ReservationError> {
-        let Some(owner) = session.encoded_owner() else { return Ok(None) };
-        let mut entry = self.owners.entry(Arc::clone(owner)).or_default();
+        if session.encoded_owner().is_none() {
+            return Ok(None);
+        }
+        let mut entry = self.owners.entry(session.owner_id()).or_default();
         entry.change(|owned| {
             let evicted = if owned.sessions.len() >= self.max_per_owner {
                 Some(owned.sessions.evict().ok_or(ReservationError::OwnerLimit)?)
@@ -89,8 +93,8 @@ impl Capacity {
     /// Releases the capacity of an ended session.
     pub(super) fn remove(&self, session: &Session) {
         self.total.fetch_sub(1, Ordering::AcqRel);
-        if let Some(owner) = session.encoded_owner() {
-            self.change_or_remove(owner, |owned| owned.sessions.remove(session));
+        if session.encoded_owner().is_some() {
+            self.change_or_remove(session.owner_id(), |owned| owned.sessions.remove(session));
         }
     }
 
@@ -98,29 +102,33 @@ impl Capacity {
         if owner == Owner::Anonymous {
             return Ok(None);
         }
-        match self.owners.entry(owner.encode().parts().concat().into()) {
-            Entry::Occupied(mut entry) => {
-                entry.get_mut().change(|owned| owned.reserve(self.max_per_owner))?;
-                Ok(Some(Arc::clone(entry.key())))
-            }
-            Entry::Vacant(entry) => {
-                let shared = Arc::clone(entry.key());
-                let mut owned = OwnerSessions::default();
-                owned.reserve(self.max_per_owner)?;
-                entry.insert(OwnerEntry::Many(Box::new(owned)));
-                Ok(Some(shared))
-            }
+        let mut entry = self.owners.entry(ScopeId::of_owner(owner)).or_default();
+        let reserved = entry.change(|owned| {
+            owned.reserve(self.max_per_owner)?;
+            Ok(Arc::clone(owned.encoded.get_or_insert_with(|| owner.encode().parts().concat().into())))
+        });
+        drop(entry);
+        if reserved.is_err() {
+            // The entry may be new.
+            self.change_or_remove(ScopeId::of_owner(owner), |_| {});
         }
+        reserved.map(Some)
     }
 
-    fn cancel_of_owner(&self, owner: Option<&Arc<[u8]>>) {
-        if let Some(owner) = owner {
+    /// Returns the sessions of an owner. [`Owner::Anonymous`] has none here.
+    pub(super) fn sessions_of(&self, owner: ScopeId) -> Vec<Arc<Session>> {
+        self.owners.get(&owner).map(|entry| entry.sessions()).unwrap_or_default()
+    }
+
+    fn cancel_of_owner(&self, encoded_owner: Option<&[u8]>) {
+        if let Some(encoded) = encoded_owner {
+            let owner = ScopeId::of_encoded_owner(Some(encoded));
             self.change_or_remove(owner, |owned| owned.reserved = owned.reserved.saturating_sub(1));
         }
     }
 
-    fn change_or_remove(&self, owner: &Arc<[u8]>, change: impl FnOnce(&mut OwnerSessions)) {
-        self.owners.remove_if_mut(owner, |_, entry| {
+    fn change_or_remove(&self, owner: ScopeId, change: impl FnOnce(&mut OwnerSessions)) {
+        self.owners.remove_if_mut(&owner, |_, entry| {
             entry.change(change);
             matches!(entry, OwnerEntry::Many(owned) if owned.reserved == 0 && owned.sessions.len() == 0)
         });
@@ -145,11 +153,19 @@ impl OwnerSessions {
 }
 
 impl OwnerEntry {
+    fn sessions(&self) -> Vec<Arc<Session>> {
+        match self {
+            Self::Single(session) => vec![Arc::clone(session)],
+            Self::Many(owned) => owned.sessions.all(),
+        }
+    }
+
     fn change<T>(&mut self, change: impl FnOnce(&mut OwnerSessions) -> T) -> T {
         let mut owned = match mem::take(self) {
             Self::Many(owned) => owned,
             Self::Single(session) => {
                 let mut owned = Box::<OwnerSessions>::default();
+                owned.encoded = session.encoded_owner().cloned();
                 owned.sessions.insert(session);
                 owned
             }

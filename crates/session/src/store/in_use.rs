@@ -3,7 +3,10 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
 use super::SessionStore;
-use crate::{identifier::Identifier, session::Session};
+use crate::{
+    identifier::{Generation, Identifier},
+    session::Session,
+};
 
 /// A session in use by a request or a stream. Created by [`SessionStore::resolve`] and
 /// [`Reservation::open`](crate::Reservation::open).
@@ -14,15 +17,21 @@ use crate::{identifier::Identifier, session::Session};
 pub struct InUse {
     store: SessionStore,
     session: Arc<Session>,
-    /// The number of the identifier with which the use began. The first identifier has number 0.
-    number: u32,
-    scopes_hash: u64,
+    /// The identifier with which the use began; `None` if it is the session's [`first`](Session::first).
+    generation: Option<Arc<Generation>>,
+    /// The hash of the scopes of this use.
+    fingerprint: u64,
 }
 
 impl InUse {
     /// `session` must have a use in progress for this value.
-    pub(super) fn new(store: SessionStore, session: Arc<Session>, number: u32, scopes_hash: u64) -> Self {
-        Self { store, session, number, scopes_hash }
+    pub(super) fn new(
+        store: SessionStore,
+        session: Arc<Session>,
+        generation: Option<Arc<Generation>>,
+        fingerprint: u64,
+    ) -> Self {
+        Self { store, session, generation, fingerprint }
     }
 
     /// Returns the session. It may end as soon as the use is dropped.
@@ -36,7 +45,8 @@ impl InUse {
     /// a minute, and only after the newest identifier has been used. The previous identifier resolves until 5 min after
     /// the first use of the new one, so that a client that misses the response does not lose its session.
     pub fn rotated_identifier(&self) -> Option<Identifier> {
-        self.store.rotated_identifier(&self.session, self.number, self.scopes_hash)
+        let generation = self.generation.as_deref().unwrap_or_else(|| self.session.first());
+        self.store.rotated_identifier(&self.session, generation, self.fingerprint)
     }
 }
 

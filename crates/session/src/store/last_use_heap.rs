@@ -24,6 +24,10 @@ impl LastUseHeap {
         self.0.len()
     }
 
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        self.0.iter().map(|entry| Arc::clone(&entry.session)).collect()
+    }
+
     /// Returns whether at least `count` sessions are not in use now.
     pub(super) fn has_unused(&self, count: usize) -> bool {
         self.0.iter().filter(|entry| !entry.session.is_in_use()).take(count).count() == count

@@ -8,30 +8,28 @@ use std::{
     },
 };
 
-use portcullis_metadata::ResourceUri;
-
 use super::{Inner, SessionStore, in_use::InUse};
 use crate::{
     error::ReservationError,
-    identifier::{self, TaggedId},
+    identifier::{
+        AssociatedData, Generation, Identifier, MAX_BACKEND_ID, Record, SessionId, SessionKey, Version, seal,
+    },
     owner::Owner,
-    session::{Record, Session},
+    scope::SessionTarget,
+    session::{NewSession, Session, millis},
 };
 
 /// The capacity for one session. It is released on drop. Created by [`SessionStore::reserve`].
 #[must_use = "dropping a reservation releases its capacity"]
 pub struct Reservation {
-    permit: CapacityPermit,
-    resource: ResourceUri,
-    id: TaggedId,
-    scopes_hash: u64,
+    pub(super) permit: CapacityPermit,
+    pub(super) target: SessionTarget,
+    pub(super) key: SessionKey,
+    pub(super) id: SessionId,
+    pub(super) fingerprint: u64,
 }
 
 impl Reservation {
-    pub(super) fn new(permit: CapacityPermit, resource: ResourceUri, id: TaggedId, scopes_hash: u64) -> Self {
-        Self { permit, resource, id, scopes_hash }
-    }
-
     /// Returns a permit that keeps the capacity reserved beyond the reservation, for a task that continues to open the
     /// backend's session after the client has disconnected.
     pub fn capacity_permit(&self) -> CapacityPermit {
@@ -39,7 +37,10 @@ impl Reservation {
     }
 
     /// Records the session and takes it into use. `backend_id` is the backend's opaque identifier for the session.
-    /// `protocol_version` is the negotiated version, if it is known ([`Session::set_protocol_version`]).
+    /// `protocol_version` is the negotiated version, if it is known. A version of more than 15 bytes is not kept.
+    ///
+    /// A `backend_id` of more than [`Session::MAX_BACKEND_ID`] bytes does not fit in an identifier. Its session ends with this
+    /// process.
     ///
     /// At the owner's limit, the owner's least recently used session that is not in use ends with
     /// [`EndReason::Evicted`](crate::EndReason::Evicted).
@@ -47,20 +48,29 @@ impl Reservation {
     /// # Errors
     /// Returns [`ReservationError::OwnerLimit`] if the owner is at the limit and has taken all sessions into use since the
     /// reservation. The caller must end the backend's session then.
-    pub fn open(
-        self,
-        backend_id: Box<[u8]>,
-        protocol_version: Option<&'static str>,
-    ) -> Result<InUse, ReservationError> {
-        let Self { permit: CapacityPermit(permit), resource, id, scopes_hash } = self;
-        let store = &permit.store;
-        let log_hash = identifier::log_hash(&store.log_key, &id.random());
-        let encoded_owner = permit.encoded_owner.clone();
-        let record = Record { id, scopes_hash, log_hash, resource, encoded_owner, backend_id, protocol_version };
-        let session = Arc::new(Session::new(record, store.clock.monotonic()));
+    pub fn open(self, backend_id: Box<[u8]>, protocol_version: Option<&str>) -> Result<InUse, ReservationError> {
+        let Self { permit: CapacityPermit(permit), target, key, id, fingerprint } = self;
+        let (store, encoded_owner) = (&permit.store, permit.encoded_owner.clone());
+        let owner = encoded_owner.as_deref().map_or(Owner::Anonymous, Owner::decode);
+        let now = store.now();
+        let record = Record {
+            session: id,
+            generation: 0,
+            created: store.ends.next_creation(owner, &target, now.unix),
+            upstream: key.upstream_hash(target.upstream()),
+            fingerprint,
+            version: protocol_version.map(Version::new).unwrap_or_default(),
+            backend_id: (backend_id.len() <= MAX_BACKEND_ID).then(|| backend_id.clone()),
+        };
+        // A record of this length fits.
+        let identifier = seal(&key, &AssociatedData::new(target.resource(), owner), &id, &record);
+        let text_hash = key.text_hash(identifier.unwrap_or_else(Identifier::empty).as_bytes());
+        let first = Generation::new(id, text_hash, 0, fingerprint, millis(now.monotonic));
+        let new = NewSession { first, record, key, target, encoded_owner, backend_id };
+        let session = Arc::new(Session::new(new, now));
         store.record(&session)?;
-        permit.is_recorded.store(true, Ordering::Release);
-        Ok(InUse::new(SessionStore(Arc::clone(store)), session, 0, scopes_hash))
+        permit.set_recorded();
+        Ok(InUse::new(SessionStore(Arc::clone(store)), session, None, fingerprint))
     }
 }
 
@@ -73,11 +83,11 @@ impl fmt::Debug for Reservation {
 /// Keeps the capacity of a reservation until its last clone is dropped, unless a session was opened with it. Created by
 /// [`Reservation::capacity_permit`].
 #[derive(Clone)]
-pub struct CapacityPermit(Arc<PermitInner>);
+pub struct CapacityPermit(pub(super) Arc<PermitInner>);
 
-struct PermitInner {
+pub(super) struct PermitInner {
     store: Arc<Inner>,
-    encoded_owner: Option<Arc<[u8]>>,
+    pub(super) encoded_owner: Option<Arc<[u8]>>,
     /// The capacity belongs to a session.
     is_recorded: AtomicBool,
 }
@@ -90,10 +100,17 @@ impl CapacityPermit {
     }
 }
 
+impl PermitInner {
+    /// Passes the capacity to a session, which has been recorded.
+    pub(super) fn set_recorded(&self) {
+        self.is_recorded.store(true, Ordering::Release);
+    }
+}
+
 impl Drop for PermitInner {
     fn drop(&mut self) {
         if !*self.is_recorded.get_mut() {
-            self.store.capacity.cancel(self.encoded_owner.as_ref());
+            self.store.capacity.cancel(self.encoded_owner.as_deref());
         }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
 
 use super::*;
+use crate::identifier::{Identifier, SessionKey};
 
 mod ending;
 mod evicting;
@@ -18,8 +19,10 @@ mod limits;
 mod memory;
 mod model;
 mod observing;
+mod replicas;
 mod resolving;
 mod rotation;
+mod sealed;
 
 const ISSUER: &str = "https://auth.example.com/realms/prod";
 const ALICE: Owner<'_> = Owner::Subject {
@@ -67,15 +70,19 @@ struct Bench {
     store: SessionStore,
     clock: Arc<HandClock>,
     heard: Arc<Heard>,
-    resource: ResourceUri,
+    target: SessionTarget,
+}
+
+fn target() -> SessionTarget {
+    ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into()
 }
 
 fn bench_with(change: impl FnOnce(&mut SessionSettings)) -> Bench {
-    let mut settings = SessionSettings::new(SessionKey::new(1, [5; 16]));
+    let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
     change(&mut settings);
     let (clock, heard) = (Arc::new(HandClock::default()), Arc::new(Heard::default()));
     let store = SessionStore::new(settings, clock.clone(), heard.clone());
-    Bench { store, clock, heard, resource: ResourceUri::parse("https://mcp.example.com/mcp").unwrap() }
+    Bench { store, clock, heard, target: target() }
 }
 
 fn bench() -> Bench {
@@ -84,7 +91,7 @@ fn bench() -> Bench {
 
 impl Bench {
     fn reserve(&self, owner: Owner<'_>) -> Result<Reservation, ReservationError> {
-        self.store.reserve(&self.resource, owner, &Scopes::empty())
+        self.store.reserve(&self.target, owner, &Scopes::empty())
     }
 
     fn open(&self, owner: Owner<'_>) -> Arc<Session> {
@@ -104,6 +111,6 @@ impl Bench {
     }
 
     fn find(&self, owner: Owner<'_>, identifier: &[u8]) -> Result<InUse, ResolveError> {
-        self.store.resolve(&self.resource, owner, &Scopes::empty(), identifier)
+        self.store.resolve(&self.target, owner, &Scopes::empty(), identifier)
     }
 }

@@ -22,7 +22,7 @@ use portcullis_guard::{
     Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
-use portcullis_session::{InUse, Owner, Session, SessionKey, SessionSettings, SessionStore};
+use portcullis_session::{Identifier, InUse, Owner, SessionKey, SessionSettings, SessionStore, SessionTarget};
 use portcullis_testkit::{ScriptedFetch, TestIssuer, TokenBuilder};
 use portcullis_verifier::{IssuerSettings, KeySource, Principal, TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
@@ -38,6 +38,7 @@ const MESSAGE: &str =
 pub(crate) struct Fixture {
     test_issuer: TestIssuer,
     resource: ResourceUri,
+    target: SessionTarget,
     store: SessionStore,
     required: Scopes,
     rule: MessageRule,
@@ -49,7 +50,7 @@ pub(crate) struct Fixture {
 pub(crate) struct Caller {
     pub(crate) token: AccessToken,
     authorization: String,
-    session: Arc<Session>,
+    identifier: Identifier,
 }
 
 impl Fixture {
@@ -61,13 +62,15 @@ impl Fixture {
         let resource = ResourceUri::parse(RESOURCE).expect("a resource");
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         let store = SessionStore::new(settings, clock, Arc::new(()));
-        let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &resource)).collect();
+        let target = SessionTarget::from(resource.clone());
+        let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &target)).collect();
         let mut rule = MessageRule::for_method(NameGlob::parse("tools/call").expect("a pattern"));
         rule.name = Some(NameGlob::parse("admin_*").expect("a pattern"));
         rule.scopes = Scopes::parse("mcp:admin").expect("scopes");
         Self {
             test_issuer,
             resource,
+            target,
             store,
             required: Scopes::parse("mcp:tools").expect("scopes"),
             rule,
@@ -104,8 +107,8 @@ impl Fixture {
             subject: principal.subject().expect("a subject"),
             client: principal.client(),
         };
-        let identifier = self.callers[number % self.callers.len()].session.identifier();
-        self.store.resolve(&self.resource, owner, principal.scopes(), identifier.as_bytes()).expect("a live session")
+        let identifier = &self.callers[number % self.callers.len()].identifier;
+        self.store.resolve(&self.target, owner, principal.scopes(), identifier.as_bytes()).expect("a live session")
     }
 
     /// Returns the guard and the endpoint around [`Echo`].
@@ -160,15 +163,15 @@ fn keycloak_token(test_issuer: &TestIssuer, number: usize) -> TokenBuilder {
 }
 
 impl Caller {
-    fn new(number: usize, test_issuer: &TestIssuer, store: &SessionStore, resource: &ResourceUri) -> Self {
+    fn new(number: usize, test_issuer: &TestIssuer, store: &SessionStore, target: &SessionTarget) -> Self {
         let token = keycloak_token(test_issuer, number).sign();
         let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
         let owner =
             Owner::Subject { issuer: test_issuer.issuer().as_str(), subject: &subject, client: Some("test-client") };
         let scopes = Scopes::parse(SCOPES).expect("scopes");
-        let reservation = store.reserve(resource, owner, &scopes).expect("capacity");
-        let session = Arc::clone(reservation.open(Box::from(*b"backend"), None).expect("capacity").session());
-        Self { authorization: format!("Bearer {token}"), token: AccessToken::new(token), session }
+        let reservation = store.reserve(target, owner, &scopes).expect("capacity");
+        let identifier = reservation.open(Box::from(*b"backend"), None).expect("capacity").identifier();
+        Self { authorization: format!("Bearer {token}"), token: AccessToken::new(token), identifier }
     }
 }
 
@@ -183,7 +186,7 @@ impl Stack {
             .header(AUTHORIZATION, &caller.authorization)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
-            .header("mcp-session-id", &*caller.session.identifier())
+            .header("mcp-session-id", &*caller.identifier)
             .body(Full::new(Bytes::from_static(MESSAGE.as_bytes())))
             .expect("a request");
         let response = ready(self.0.clone().call(request)).expect("a response");

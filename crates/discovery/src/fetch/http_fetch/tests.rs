@@ -29,7 +29,7 @@ async fn server(answer: &'static [u8], more: &'static [u8]) -> Url {
                 while !more.is_empty() {
                     socket.write_all(more).await?;
                 }
-                // Stays open until the other side goes.
+                // Stays open until the other side closes the connection.
                 socket.read_u8().await
             });
         }
@@ -99,7 +99,7 @@ async fn an_open_response_is_read_in_chunks() {
     let url = server(b"HTTP/1.1 200 OK\r\n\r\nfirst", b"").await;
     let mut answer = fetcher().open(FetchRequest::get(url, LOOPBACK_PEER)).await.unwrap();
     assert_eq!(answer.status, StatusCode::OK);
-    // The server has not ended the body: the piece arrives all the same.
+    // The piece arrives although the server has not ended the body.
     assert_eq!(&*answer.body.next().await.unwrap().unwrap(), b"first");
 }
 

@@ -1,6 +1,8 @@
+//! The reuse of connections to the upstream.
+
 use super::*;
 
-/// L1: connections are used again, whatever the form of the last answer.
+/// L1: connections are reused after responses of any framing.
 #[tokio::test]
 async fn connections_are_pooled() {
     let answers = [
@@ -12,7 +14,7 @@ async fn connections_are_pooled() {
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ];
     for answer in answers {
-        let bench = Bench::new().await;
+        let bench = TestUpstream::new().await;
         let (response, mut served) = bench.first(answer).await;
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
@@ -23,19 +25,19 @@ async fn connections_are_pooled() {
     }
 }
 
-/// L1: a connection is free again once the whole answer has arrived, read or not.
+/// L1: a connection can be reused as soon as the complete response has arrived, even if it is not read.
 #[tokio::test]
 async fn a_complete_answer_frees_its_connection_at_once() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (unread, mut served) = bench.first(OK).await;
     assert!(bench.is_reused(&mut served).await);
     assert_eq!(text(unread).await, "{}");
 }
 
-/// L1: requests at the same time go over connections of their own.
+/// L1: concurrent requests use different connections.
 #[tokio::test]
 async fn concurrent_requests_do_not_share() {
-    let bench = Bench::with(|settings| settings.max_idle_connections = 1).await;
+    let bench = TestUpstream::with(|settings| settings.max_idle_connections = 1).await;
     let serve = async {
         let (mut one, mut two) = (bench.accept().await, bench.accept().await);
         one.answer(OK).await;
@@ -44,22 +46,22 @@ async fn concurrent_requests_do_not_share() {
     };
     let (first, second, (mut one, mut two)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
     assert_eq!((text(first).await, text(second).await), ("{}".into(), "{}".into()));
-    // Only one is kept: the last that became free.
+    // Only one is kept: the last one that became idle.
     one.closed().await;
     assert!(bench.is_reused(&mut two).await);
 }
 
-/// L1: a connection that the upstream does not keep, or that waited too long, is not used again.
+/// L1: a connection that the upstream closes, or that was idle for too long, is not reused.
 #[tokio::test]
 async fn stale_connections_are_not_used() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let closing = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
     let (response, mut served) = bench.first(closing).await;
     assert!(!response.headers().contains_key("connection"));
     assert_eq!(text(response).await, "{}");
     assert!(!bench.is_reused(&mut served).await);
 
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, mut served) = bench.first(OK).await;
     drop(response);
     bench.clock.advance(Duration::from_millis(3999));
@@ -67,16 +69,16 @@ async fn stale_connections_are_not_used() {
     bench.clock.advance(Duration::from_secs(4));
     assert!(!bench.is_reused(&mut served).await);
 
-    let bench = Bench::with(|settings| settings.max_idle_connections = 0).await;
+    let bench = TestUpstream::with(|settings| settings.max_idle_connections = 0).await;
     let (response, mut served) = bench.first(OK).await;
     drop(response);
     assert!(!bench.is_reused(&mut served).await);
 }
 
-/// L1: connections that nobody needs any more are closed when another is put beside them.
+/// L1: expired idle connections are closed when another one is returned to the pool.
 #[tokio::test]
-async fn unneeded_connections_are_closed() {
-    let bench = Bench::new().await;
+async fn expired_connections_are_closed() {
+    let bench = TestUpstream::new().await;
     let serve = async {
         let (mut one, mut two) = (bench.accept().await, bench.accept().await);
         one.answer(OK).await;
@@ -92,10 +94,10 @@ async fn unneeded_connections_are_closed() {
     unneeded.closed().await;
 }
 
-/// L1: a kept connection that was closed meanwhile is noticed, and the request goes over a new one.
+/// L1: a closed idle connection is detected, and the request uses a new one.
 #[tokio::test]
-async fn a_dead_kept_connection_is_replaced() {
-    let bench = Bench::new().await;
+async fn a_closed_idle_connection_is_replaced() {
+    let bench = TestUpstream::new().await;
     let (_, served) = bench.first(OK).await;
     drop(served);
     bench.notice().await;
@@ -103,20 +105,20 @@ async fn a_dead_kept_connection_is_replaced() {
     assert_eq!(text(response).await, "{}");
 }
 
-/// L1: bytes that nobody asked for are never taken for the next answer.
+/// L1: unsolicited bytes are never used as the next response.
 #[tokio::test]
-async fn unasked_answers_are_not_handed_on() {
-    let bench = Bench::new().await;
+async fn unsolicited_responses_are_not_forwarded() {
+    let bench = TestUpstream::new().await;
     let (_, mut served) = bench.first(OK).await;
     served.send("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged").await;
     bench.notice().await;
     assert!(!bench.is_reused(&mut served).await);
 }
 
-/// L1: a request of which nothing was written comes back for another try.
+/// L1: a request of which nothing was written is returned for another attempt.
 #[tokio::test]
-async fn an_unsent_request_is_given_back() {
-    let bench = Bench::new().await;
+async fn an_unsent_request_is_returned() {
+    let bench = TestUpstream::new().await;
     let (connection, served) = tokio::join!(bench.upstream.0.connect(), bench.accept());
     let connection = connection.unwrap();
     drop(served);
@@ -127,10 +129,10 @@ async fn an_unsent_request_is_given_back() {
     assert!(request.to_vec().ends_with(b"again"));
 }
 
-/// L1: a request that was sent is not sent again, whatever became of it.
+/// L1: a request that was sent is never sent again.
 #[tokio::test]
 async fn a_sent_request_is_not_repeated() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (_, mut served) = bench.first(OK).await;
     let serve = async {
         served.request().await.unwrap();
@@ -142,13 +144,13 @@ async fn a_sent_request_is_not_repeated() {
         () = serve => unreachable!(),
         _ = bench.accept() => panic!("it was sent twice"),
     };
-    assert_eq!(refused(response).await.1, "upstream.no_answer");
+    assert_eq!(failure(response).await.1, "upstream.no_answer");
 }
 
-/// L1: dropping an answer closes the connection that it comes over; so does giving up before its head.
+/// L1: dropping a response, or its future, closes the connection.
 #[tokio::test]
 async fn dropping_closes_the_connection() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (mut response, mut served) = bench.first(STREAM_HEAD).await;
     served.send("3\r\n:1\n\r\n").await;
     event(&mut response).await;
@@ -168,7 +170,7 @@ async fn dropping_closes_the_connection() {
     served.closed().await;
 }
 
-/// L1: a unix socket serves like a TCP port.
+/// L1: a Unix socket works like a TCP port.
 #[tokio::test]
 async fn unix_sockets() {
     let path = std::env::temp_dir().join(format!("portcullis-gateway-{}.sock", std::process::id()));
@@ -189,32 +191,32 @@ async fn unix_sockets() {
     assert!(request.starts_with("POST /mcp HTTP/1.1\r\n") && request.contains("host: tools.internal\r\n"));
     drop(listener);
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(refused(post(&upstream).await).await.1, "upstream.unreachable");
+    assert_eq!(failure(post(&upstream).await).await.1, "upstream.unreachable");
 }
 
-/// L1: bytes behind the end of an answer are not the beginning of the next.
+/// L1: bytes after the end of a response are not the start of the next one.
 #[tokio::test]
-async fn answers_with_something_behind_them_end_their_connection() {
-    let bench = Bench::new().await;
+async fn bytes_after_a_response_end_its_connection() {
+    let bench = TestUpstream::new().await;
     let (response, mut served) = bench.first(&format!("{OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")).await;
     assert_eq!(text(response).await, "{}");
     assert!(!bench.is_reused(&mut served).await);
 
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, mut served) = bench.first(&format!("{STREAM_HEAD}2\r\n{{}}\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")).await;
     assert_eq!(text(response).await, "{}");
     assert!(!bench.is_reused(&mut served).await);
 }
 
-/// L1: a connection on which two framings were said, or another protocol, is not used again.
+/// L1: a connection with contradictory framing, or with another protocol, is not reused.
 #[tokio::test]
-async fn connections_that_cannot_be_trusted_are_not_kept() {
+async fn ambiguous_connections_are_not_reused() {
     for answer in [
         "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
         "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ] {
-        let bench = Bench::new().await;
+        let bench = TestUpstream::new().await;
         let (response, mut served) = bench.first(answer).await;
         text(response).await;
         assert!(!bench.is_reused(&mut served).await, "{answer}");

@@ -1,4 +1,4 @@
-//! The number of connections, the time to a head, and connections that cannot be trusted any further.
+//! The connection limit, the head timeout, late bytes and redirects.
 
 use super::*;
 use crate::ConnectionLimit;
@@ -7,31 +7,31 @@ fn limited(max: usize) -> impl FnOnce(&mut HttpUpstreamSettings) {
     move |settings| settings.connection_limit = ConnectionLimit::new(max)
 }
 
-/// L9: a request that needs one connection too many is answered 503 at once, and nothing reaches the upstream.
+/// L9: a request above the connection limit gets 503 immediately, and nothing reaches the upstream.
 #[tokio::test]
 async fn connections_are_limited() {
-    let bench = Bench::with(limited(1)).await;
+    let bench = TestUpstream::with(limited(1)).await;
     let (held, mut served) = bench.first(STREAM_HEAD).await;
     let response = post(&bench.upstream).await;
     assert_eq!(response.headers()["retry-after"], "1");
-    let (status, code, content_type, body) = refused(response).await;
+    let (status, code, content_type, body) = failure(response).await;
     assert_eq!((status, code, content_type.as_str()), (503, "upstream.too_many_connections", "application/json"));
     assert!(body.contains("-32603"), "{body}");
-    let (status, _, content_type, _) = refused(call(&bench.upstream, Method::GET, "").await).await;
+    let (status, _, content_type, _) = failure(call(&bench.upstream, Method::GET, "").await).await;
     assert_eq!((status, content_type.as_str()), (503, "text/plain"));
 
-    // When it ends, another one can be opened.
+    // When one ends, another one can be opened.
     drop(held);
     served.closed().await;
     let (response, mut served) = bench.first(OK).await;
     assert_eq!(text(response).await, "{}");
-    // A connection that waits unused is taken, not added to.
+    // An idle connection is reused.
     assert!(bench.is_reused(&mut served).await);
 }
 
-/// L9: the connections that another worker keeps unused do not keep this one from connecting.
+/// L9: idle connections of another worker do not prevent a new connection.
 #[tokio::test]
-async fn unused_connections_of_other_workers_give_way() {
+async fn idle_connections_of_other_workers_are_closed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (limit, clock) = (ConnectionLimit::new(2), ManualClock::new());
@@ -49,7 +49,7 @@ async fn unused_connections_of_other_workers_give_way() {
     };
     let mut oldest = answered(&one).await;
     let held = {
-        // Both connections of the first worker are in use at once, and then wait unused.
+        // Both connections of the first worker are in use at the same time, and then idle.
         let first = async { oldest.answer(OK).await };
         let (second, served, ..) = tokio::join!(post(&one), answered(&one), first);
         assert_eq!(text(second).await, "{}");
@@ -60,11 +60,11 @@ async fn unused_connections_of_other_workers_give_way() {
     drop(held);
 }
 
-/// L9: an upstream that does not answer in time is 504, over a kept connection as over a new one, and the connection is
-/// closed. A stream whose head has arrived may take longer.
+/// L9: without a head in time the client gets 504, on an idle connection as on a new one, and the connection is closed.
+/// A stream whose head has arrived can take longer.
 #[tokio::test]
 async fn heads_have_a_time_limit() {
-    let bench = Bench::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
+    let bench = TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
     let (response, mut served) = bench.first(OK).await;
     assert_eq!(text(response).await, "{}");
     tokio::time::pause();
@@ -75,7 +75,7 @@ async fn heads_have_a_time_limit() {
     let started = tokio::time::Instant::now();
     let (response, ()) = tokio::join!(post(&bench.upstream), silent);
     let waited = started.elapsed();
-    assert_eq!(refused(response).await.1, "upstream.head_timeout");
+    assert_eq!(failure(response).await.1, "upstream.head_timeout");
     assert!((2000..=2600).contains(&waited.as_millis()), "{waited:?}");
 
     tokio::time::resume();
@@ -87,9 +87,9 @@ async fn heads_have_a_time_limit() {
     assert_eq!(event(&mut response).await, ":1\n");
 }
 
-/// L10: the bytes of a body that its answer could not have are never read as the next answer.
+/// L10: bytes of a body that the response cannot have are never used as the next response.
 #[tokio::test]
-async fn late_bytes_are_not_the_next_answer() {
+async fn late_bytes_are_not_the_next_response() {
     for head in [
         "HTTP/1.1 204 No Content\r\ncontent-length: 44\r\n\r\n",
         "HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n",
@@ -101,7 +101,7 @@ async fn late_bytes_are_not_the_next_answer() {
         "HTTP/1.1 200 OK\r\ncontent-length: 02\r\n\r\n{}",
         "HTTP/1.1 200 OK\ncontent-length: 2\r\n\r\n{}",
     ] {
-        let bench = Bench::new().await;
+        let bench = TestUpstream::new().await;
         let (response, mut served) = bench.first(head).await;
         if response.status() == StatusCode::NO_CONTENT {
             assert!(!response.headers().contains_key("content-length"), "{head}");
@@ -113,21 +113,21 @@ async fn late_bytes_are_not_the_next_answer() {
         "HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 304 Not Modified\r\ncontent-length: 44\r\n\r\n",
     ] {
-        let bench = Bench::new().await;
+        let bench = TestUpstream::new().await;
         let (_, mut served) = bench.first(head).await;
         assert!(bench.is_reused(&mut served).await, "{head}");
     }
 }
 
-/// L10: a redirect is a generic 502, and says nothing of where it leads.
+/// L10: a redirect becomes a generic 502 without its target.
 #[tokio::test]
 async fn redirects() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, _) = bench
         .first("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://10.0.0.1/mcp/\r\ncontent-length: 0\r\n\r\n")
         .await;
     assert!(!response.headers().contains_key("location"));
-    let (status, code, _, body) = refused(response).await;
+    let (status, code, _, body) = failure(response).await;
     assert_eq!((status, code), (502, "upstream.redirect"));
     assert!(!body.contains("10.0.0.1"));
 }

@@ -1,4 +1,4 @@
-//! The names and the id of a message, held against a plain reader of JSON.
+//! The names and the id of a message, compared with a simple JSON parser.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::meta;
 
 type Named = (&'static str, &'static str, &'static [(TargetType, &'static str)]);
 
-/// What the table of names lists, for one message each: method, params, and the names in their order.
+/// One message for each entry of the table of names: method, params, and the names in order.
 const NAMED: &[Named] = &[
     ("tools/call", r#"{"name":"a","uri":"b","ref":{"name":"c"}}"#, &[(TargetType::Tool, "a")]),
     ("prompts/get", r#"{"name":"a"}"#, &[(TargetType::Prompt, "a")]),
@@ -46,7 +46,7 @@ const NAMED: &[Named] = &[
     ("acme/x", r#"{"name":"a","uri":7,"taskId":[],"ref":"x","notifications":[{}]}"#, &[]),
 ];
 
-/// F12: each listed member is read, wherever a revision puts it.
+/// F12: each listed member is read.
 #[test]
 fn every_listed_name_is_read() {
     for (method, params, names) in NAMED {
@@ -61,9 +61,9 @@ fn every_listed_name_is_read() {
     assert_eq!(parse(result).unwrap().name(), Some("t"));
 }
 
-/// F12: a name that is there is a text, wherever it stands.
+/// F12: a name must be a string in every member.
 #[test]
-fn a_name_of_another_type_is_refused() {
+fn a_name_of_another_type_is_rejected() {
     for (method, params) in [
         ("completion/complete", r#"{"ref":"a"}"#),
         ("completion/complete", r#"{"ref":["a"]}"#),
@@ -84,7 +84,7 @@ fn a_name_of_another_type_is_refused() {
     }
 }
 
-/// F12: a message carries at most 1,000 names.
+/// F12: a message has at most 1,000 names.
 #[test]
 fn the_number_of_names_is_bounded() {
     let listen = |count: usize| {
@@ -97,9 +97,9 @@ fn the_number_of_names_is_bounded() {
     assert_eq!((error, error.rpc_code().value()), (EnvelopeError::TooManyNames, -32602));
 }
 
-/// F13: a member that some readers take for one of the table is refused where the method reads that one, and so is a second one.
+/// F13: a duplicate or similar member is rejected if the method reads the member.
 #[test]
-fn members_that_name_something_stand_alone() {
+fn members_with_names_are_unique() {
     let related = "io.modelcontextprotocol/related-task";
     for (method, params) in [
         ("tools/call", r#"{"name":"a","NAME":"b"}"#.to_owned()),
@@ -142,7 +142,7 @@ fn members_that_name_something_stand_alone() {
     }
 }
 
-/// E11: 2026-07-28 does not have `resources/subscribe`: what it lacks is for the server to say; what it has is read.
+/// E11: 2026-07-28 does not have `resources/subscribe`, so its name is not required, but is read.
 #[test]
 fn a_method_that_the_revision_lacks_requires_nothing() {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
@@ -156,9 +156,9 @@ fn a_method_that_the_revision_lacks_requires_nothing() {
     }
 }
 
-/// E11: the id of a refused request is read where there is exactly one, and it is the client's.
+/// E11: the id of a rejected request is read if there is exactly one and it belongs to the client.
 #[test]
-fn the_id_of_a_refused_request_is_read() {
+fn the_id_of_a_rejected_request_is_read() {
     let deep =
         format!(r#"{{"jsonrpc":"2.0","id":7,"method":"x","params":{{"a":{}{}}}}}"#, "[".repeat(99), "]".repeat(99));
     for (text, id) in [
@@ -194,7 +194,7 @@ fn the_id_of_a_refused_request_is_read() {
     assert!(Envelope::refused_id(b"{\"id\":7,\"method\":\"\xFF\"}").is_none());
 }
 
-/// The texts that a plain reader finds where the table lists a name, in any order.
+/// Returns the names that a simple parser finds in the listed members, in any order.
 fn plainly_named(message: &Value) -> Vec<String> {
     let method = message["method"].as_str().unwrap_or_default().to_ascii_lowercase();
     let params = &message["params"];
@@ -218,7 +218,7 @@ fn plainly_named(message: &Value) -> Vec<String> {
     found
 }
 
-/// A message out of the members that decide something, in any order, some of them odd.
+/// Generates a message of relevant members in any order, some of them invalid.
 fn message() -> impl Strategy<Value = String> {
     let member = |names: &'static [&'static str], values: &'static [&'static str]| {
         let member = (select(names), select(values));
@@ -250,9 +250,9 @@ fn message() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// F12, F13: the names of a message that is accepted are those that a plain reader finds.
+    /// F12, F13: the names of an accepted message are those that a simple parser finds.
     #[test]
-    fn names_are_those_of_a_plain_reader(message in message()) {
+    fn names_agree_with_a_simple_parser(message in message()) {
         if let Ok(envelope) = parse(&message) {
             let tree: Value = serde_json::from_str(&message).unwrap();
             let mut names: Vec<_> = envelope.names().map(|name| name.as_str().to_owned()).collect();
@@ -261,9 +261,9 @@ proptest! {
         }
     }
 
-    /// E11: the id of a refused request is the one that a plain reader finds.
+    /// E11: the id of a rejected request is the one that a simple parser finds.
     #[test]
-    fn a_refused_id_is_that_of_a_plain_reader(message in message(), cut in 0_usize..200) {
+    fn a_rejected_id_agrees_with_a_simple_parser(message in message(), cut in 0_usize..200) {
         let _ = Envelope::refused_id(&message.as_bytes()[..cut.min(message.len())]);
         if let Some(id) = Envelope::refused_id(message.as_bytes()) {
             let tree: Value = serde_json::from_str(&message).unwrap();

@@ -43,6 +43,8 @@ pub(crate) struct Resource {
     /// The prefix of the session header, `<proto>-Session-Id`.
     #[serde(default = "default_proto")]
     pub(crate) proto: String,
+    #[serde(default)]
+    pub(crate) sessions: Sessions,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed_hosts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +78,16 @@ pub(crate) enum Authorization {
     #[default]
     Required,
     None,
+}
+
+/// Whether a resource has sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Sessions {
+    #[default]
+    On,
+    /// For upstreams without sessions.
+    Off,
 }
 
 /// Where admitted requests are sent.

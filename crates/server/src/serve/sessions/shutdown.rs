@@ -17,21 +17,28 @@ const UPSTREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of sessions that are ended between two checks of the deadline.
 const BATCH: usize = 256;
 
-/// Ends all sessions, audits each end, and returns the sessions. If the queue of the audit trail is full, waits for it
-/// until `deadline`. The remaining sessions end with the program, and the log has their number.
+/// Ends the sessions that end with the program, audits each end, and returns the sessions. With `keeps_keys`, the next
+/// program or another replica continues the sessions whose identifiers contain the upstream's. If the queue of the audit
+/// trail is full, waits for it until `deadline`. The remaining sessions end with the program, and the log has their number.
 pub(crate) async fn end_all(
     sessions: &SessionStore,
+    keeps_keys: bool,
     audit: Option<&AuditTrail>,
     deadline: Instant,
 ) -> Vec<Arc<Session>> {
     let mut left = sessions.all();
+    let all = left.len();
+    left.retain(|session| !(keeps_keys && session.is_sealed()));
+    if left.len() < all {
+        tracing::info!(sessions = all - left.len(), "sessions continue after the shutdown");
+    }
     let mut ended = Vec::with_capacity(left.len());
     while !left.is_empty() && Instant::now() < deadline {
         for session in left.drain(left.len().saturating_sub(BATCH)..) {
             if let Some(audit) = audit.filter(|audit| audit.is_half_full()) {
                 audit.drained(deadline).await;
             }
-            if sessions.end(&session, EndReason::Shutdown) {
+            if sessions.end(&session, EndReason::Shutdown).is_some() {
                 ended.push(session);
             }
         }
@@ -86,7 +93,7 @@ mod tests {
         let (events, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()));
         let settings = SessionSettings::new(SessionKey::random().unwrap());
         let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(events));
-        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
         for _ in 0..COUNT {
             let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
             drop(reservation.open(Box::from(*b"backend"), None).unwrap());
@@ -107,7 +114,7 @@ mod tests {
         let audit = AuditTrail::start(&plan, 1, Arc::new(SystemClock::new())).unwrap();
         let sessions = store(Some(&audit));
         let deadline = Instant::now() + Duration::from_secs(60);
-        assert_eq!(end_all(&sessions, Some(&audit), deadline).await.len(), COUNT);
+        assert_eq!(end_all(&sessions, false, Some(&audit), deadline).await.len(), COUNT);
         assert!(sessions.is_empty());
         audit.finish(Duration::from_secs(60)).await;
         let text = fs::read_to_string(&file).unwrap();
@@ -120,11 +127,22 @@ mod tests {
     #[tokio::test]
     async fn the_time_is_bounded() {
         let sessions = store(None);
-        assert_eq!(end_all(&sessions, None, Instant::now()).await.len(), COUNT);
+        assert_eq!(end_all(&sessions, false, None, Instant::now()).await.len(), COUNT);
         assert_eq!(sessions.len(), COUNT);
         let deadline = Instant::now() + Duration::from_secs(60);
-        assert_eq!(end_all(&sessions, None, deadline).await.len(), COUNT);
+        assert_eq!(end_all(&sessions, false, None, deadline).await.len(), COUNT);
         assert!(sessions.is_empty());
+    }
+
+    /// E12: a session that the next program continues does not end.
+    #[tokio::test]
+    async fn sessions_that_continue_do_not_end() {
+        let (sessions, deadline) = (store(None), Instant::now() + Duration::from_secs(60));
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
+        let reservation = sessions.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
+        drop(reservation.open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None).unwrap());
+        assert_eq!(end_all(&sessions, true, None, deadline).await.len(), 1);
+        assert_eq!(sessions.len(), COUNT);
     }
 
     /// E9: a silent upstream is not waited for.

@@ -124,6 +124,22 @@ impl SessionObserver for SessionEvents {
         }
     }
 
+    fn adopted(&self, session: &Session) {
+        tracing::info!(session = %session.log_hash(), "session continued");
+    }
+
+    fn released(&self, session: &Session) {
+        tracing::debug!(session = %session.log_hash(), "session left to another process");
+    }
+
+    fn not_sealed(&self, session: &Session) {
+        tracing::warn!(
+            resource = session.resource().as_str(),
+            "session identifiers of this upstream have more than {} bytes: its sessions end with this process",
+            Session::MAX_BACKEND_ID
+        );
+    }
+
     fn ended(&self, session: &Session, reason: EndReason) {
         if let Some(audit) = &self.audit {
             audit.session_ended(session, reason);
@@ -138,8 +154,9 @@ impl SessionObserver for SessionEvents {
             return;
         }
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
-        // The upstream already ended these: it was asked to delete them, or no longer knew them.
-        let upstream_is_unaware = !matches!(reason, EndReason::Deleted | EndReason::TransportClosed);
+        // The upstream already ended these: it was asked to delete them, here or by another process, or no longer knew them.
+        let upstream_is_unaware =
+            !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
         if upstream_is_unaware && !session.backend_id().is_empty() {
             self.upstream_ends.add_session(session);
         }
@@ -234,9 +251,9 @@ mod tests {
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
         let (events, mut ender) = SessionEvents::new(None);
-        let settings = SessionSettings::new(SessionKey::new(0, [7; 16]));
+        let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         let store = SessionStore::new(settings, Arc::new(FixedClock), Arc::new(events));
-        let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap();
+        let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);
         ender.queued.try_recv().ok().map(|session| session.backend)
@@ -251,6 +268,7 @@ mod tests {
         assert_eq!(end(EndReason::DeleteFailed, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Deleted, b"backend"), None);
         assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
+        assert_eq!(end(EndReason::EndedElsewhere, b"backend"), None);
         assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown ends all of them itself");
         assert_eq!(end(EndReason::ResourceRemoved, b"backend"), None, "the reload ends all of them itself");
         assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");

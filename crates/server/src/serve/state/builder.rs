@@ -12,7 +12,7 @@ use tower_layer::Layer as _;
 use super::{ConfiguredIssuer, Process, Resource, ServerState, limits::SharedLimits, upstream::ResourceUpstream};
 use crate::{
     config::Authorization,
-    plan::{Fingerprint, Plan, ResourcePlan},
+    plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
 };
 
 /// The rate limits of rules, with the fingerprints of the rules.
@@ -164,6 +164,11 @@ impl StateBuilder<'_> {
         }
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();
+        settings.session_mode = plan.session_mode;
+        settings.upstream = plan.upstream.identity().into();
+        if let UpstreamPlan::Http(upstream) = &plan.upstream {
+            settings.head_timeout = upstream.head_timeout;
+        }
         settings.max_body = self.plan.limits.max_body;
         settings.max_depth = self.plan.limits.max_depth;
         settings.budget = Arc::clone(&self.limits.body_budget);

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use portcullis_endpoint::StreamRequest;
-use portcullis_session::{EndReason, Owner, Session};
+use portcullis_session::{EndReason, EndScope, Owner, Session, SessionTarget};
 
 use super::{Resource, ServerState};
 use crate::serve::sessions::upstream_end::{UpstreamSession, Upstreams};
@@ -19,19 +19,36 @@ pub(in crate::serve) struct EndedSessions {
 impl ServerState {
     /// Ends the sessions whose resource, upstream or issuer `former` has and this state does not.
     pub(in crate::serve) fn end_sessions_of(&self, former: &Self) -> EndedSessions {
-        let upstreams = former.upstreams();
-        let has_upstream = |resource: &Resource| {
-            let former = former.resource(resource.resource.resource());
-            former.is_none_or(|former| former.upstream.identity == resource.upstream.identity)
-        };
-        self.end_sessions(&upstreams, |resource| (!has_upstream(resource)).then_some(EndReason::BackendRemoved))
+        self.end_sessions(&former.upstreams(), || self.end_removed_scopes(former))
+    }
+
+    /// Ends all sessions of resources, upstreams and issuers that `former` has and this state does not, including those that are
+    /// in no table and those on other replicas. They stay ended if the part is added again.
+    fn end_removed_scopes(&self, former: &Self) {
+        let sessions = &self.process.sessions;
+        for resource in &former.resources {
+            let uri = resource.resource.resource();
+            match self.resource(uri) {
+                None => drop(sessions.end_scope(EndScope::Resource(uri), EndReason::ResourceRemoved)),
+                Some(current) if current.upstream.identity != resource.upstream.identity => {
+                    let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
+                    drop(sessions.end_scope(EndScope::Target(&target), EndReason::BackendRemoved));
+                }
+                Some(_) => {}
+            }
+        }
+        for removed in former.issuers.iter().map(|configured| configured.issuer.issuer()) {
+            if self.issuers.iter().all(|configured| configured.issuer.issuer() != removed) {
+                drop(sessions.end_scope(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved));
+            }
+        }
     }
 
     /// Ends sessions and streams of requests that were admitted with a former configuration and have opened them since.
     pub(super) fn end_latecomers(&self) {
         if self.former.iter().any(|former| former.strong_count() > 0) {
             // Their upstreams were not told at the change of the configuration.
-            self.process.upstream_ends.add_all(self.end_sessions(&self.upstreams(), |_| None).at_upstreams);
+            self.process.upstream_ends.add_all(self.end_sessions(&self.upstreams(), || {}).at_upstreams);
             self.end_streams();
         }
     }
@@ -56,27 +73,29 @@ impl ServerState {
         self.resources.iter().map(entry).collect()
     }
 
-    /// Ends the sessions that no request can use any more, and those for whose resource `reason` returns one.
-    fn end_sessions(&self, upstreams: &Upstreams, reason: impl Fn(&Resource) -> Option<EndReason>) -> EndedSessions {
-        let resources: HashMap<&str, (&Resource, Option<EndReason>)> = self
-            .resources
-            .iter()
-            .map(|resource| (resource.resource.resource().as_str(), (&**resource, reason(resource))))
-            .collect();
+    /// Ends the sessions that no request can use any more. `end_scopes` can end many of them together.
+    fn end_sessions(&self, upstreams: &Upstreams, end_scopes: impl FnOnce()) -> EndedSessions {
+        let resources: HashMap<&str, &Resource> =
+            self.resources.iter().map(|resource| (resource.resource.resource().as_str(), &**resource)).collect();
+        let reason = |session: &Session| match resources.get(session.resource().as_str()) {
+            None => Some(EndReason::ResourceRemoved),
+            Some(resource) if !resource.may_be_used_by(session) => Some(EndReason::IssuerRemoved),
+            Some(resource) if session.target().upstream() != resource.upstream.identity => {
+                Some(EndReason::BackendRemoved)
+            }
+            Some(_) => None,
+        };
+        let mut found = self.process.sessions.all();
+        found.retain(|session| reason(session).is_some());
+        end_scopes();
         let mut ended = EndedSessions::default();
-        for session in self.process.sessions.all() {
-            let reason = match resources.get(session.resource().as_str()) {
-                None => Some(EndReason::ResourceRemoved),
-                Some((resource, _)) if !resource.may_be_used_by(&session) => Some(EndReason::IssuerRemoved),
-                Some((_, reason)) => *reason,
-            };
-            if let Some(reason) = reason
-                && self.process.sessions.end(&session, reason)
-            {
-                ended.count += 1;
-                if !session.backend_id().is_empty() {
-                    ended.at_upstreams.push(UpstreamSession::new(&session, upstreams));
-                }
+        for session in found {
+            if let Some(reason) = reason(&session) {
+                drop(self.process.sessions.end(&session, reason));
+            }
+            ended.count += 1;
+            if !session.backend_id().is_empty() {
+                ended.at_upstreams.push(UpstreamSession::new(&session, upstreams));
             }
         }
         ended

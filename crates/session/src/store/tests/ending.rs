@@ -109,7 +109,7 @@ fn sweep_is_bounded() {
     let bench = bench_with(|settings| settings.max_per_owner = usize::MAX);
     let count = SWEEP_BATCH + 10;
     for _ in 0..count {
-        bench.open(ALICE);
+        bench.open(Owner::Anonymous);
     }
     bench.clock.advance(Duration::from_secs(3600));
     assert_eq!(bench.store.sweep(), SWEEP_BATCH);
@@ -137,10 +137,10 @@ fn sweep_is_not_held_up_by_living_sessions() {
 fn end_is_heard_once() {
     let (bench, other) = (bench(), bench());
     let session = bench.open(ALICE);
-    assert!(!other.store.end(&session, EndReason::Deleted));
+    assert!(other.store.end(&session, EndReason::Deleted).is_none());
     drop(bench.resolve(ALICE, &session).unwrap());
-    assert!(bench.store.end(&session, EndReason::Deleted));
-    assert!(!bench.store.end(&session, EndReason::TransportClosed));
+    assert!(bench.store.end(&session, EndReason::Deleted).is_some_and(|ticket| ticket.is_done()));
+    assert!(bench.store.end(&session, EndReason::TransportClosed).is_none());
     bench.clock.advance(Duration::from_secs(48 * 3600));
     bench.store.sweep();
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);

@@ -148,11 +148,11 @@ fn a_session_is_refused_when_no_place_is_left() {
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     settings.max_per_owner = 1;
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), Arc::new(Opened));
-    let (resource, scopes) = (ResourceUri::parse("https://mcp.example.com/mcp").unwrap(), Scopes::empty());
-    let reserve = || store.reserve(&resource, ALICE, &scopes);
+    let (target, scopes) = (target(), Scopes::empty());
+    let reserve = || store.reserve(&target, ALICE, &scopes);
     let identifier = reserve().unwrap().open(Box::from(*b"first"), None).unwrap().identifier();
     let reserved = reserve().unwrap();
-    let held = store.resolve(&resource, ALICE, &scopes, identifier.as_bytes()).unwrap();
+    let held = store.resolve(&target, ALICE, &scopes, identifier.as_bytes()).unwrap();
     assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), ReservationError::OwnerLimit);
     assert_eq!((store.len(), store.0.capacity.counts()), (1, (1, 1)));
     drop(held);
@@ -209,7 +209,7 @@ fn all_identifiers_end() {
     let scopes = Scopes::parse("other").unwrap();
     let first = session.identifier();
     let renewed =
-        bench.store.resolve(&bench.resource, ALICE, &scopes, first.as_bytes()).unwrap().rotated_identifier().unwrap();
+        bench.store.resolve(&bench.target, ALICE, &scopes, first.as_bytes()).unwrap().rotated_identifier().unwrap();
     bench.open(ALICE);
     for identifier in [first, renewed] {
         assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
@@ -231,7 +231,7 @@ proptest! {
             bench.clock.advance(second());
             let session = order.remove(at % order.len());
             match step {
-                0 => assert!(bench.store.end(&session, EndReason::Deleted)),
+                0 => assert!(bench.store.end(&session, EndReason::Deleted).is_some()),
                 1 => {
                     // An eviction in between moves sessions within the index.
                     order.insert(at % (order.len() + 1), session);
@@ -296,7 +296,7 @@ fn uses_and_evictions_exclude_each_other() {
                     if running.load(Ordering::SeqCst) == 0 {
                         break;
                     }
-                    let identifier = *newest[round % MAX].lock().unwrap();
+                    let identifier = newest[round % MAX].lock().unwrap().clone();
                     let Ok(session) = bench.find(ALICE, identifier.as_bytes()) else { continue };
                     for _ in 0..3 {
                         assert!(!session.has_ended(), "it ended while it was in use");

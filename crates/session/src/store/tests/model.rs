@@ -87,7 +87,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-struct TaggedId {
+struct Named {
     text: Identifier,
     key: u8,
     scopes: usize,
@@ -98,7 +98,7 @@ struct TaggedId {
 struct Modelled {
     real: Arc<Session>,
     owner: usize,
-    names: Vec<TaggedId>,
+    names: Vec<Named>,
     opened: u64,
     last_used: u64,
     present: bool,
@@ -139,7 +139,7 @@ struct History {
 
 fn keys(numbers: &[u8]) -> SessionKeys {
     // Two of the three have one epoch.
-    SessionKeys::new(numbers.iter().map(|&number| SessionKey::new(number / 2, [number; 16]))).unwrap()
+    SessionKeys::new(numbers.iter().map(|&number| SessionKey::new(number / 2, &[number; 32]))).unwrap()
 }
 
 impl History {
@@ -242,7 +242,7 @@ impl History {
             (present + self.reserved.len() >= MAX_TOTAL).then_some(ReservationError::TotalLimit)
         };
         let text = Scopes::parse(SCOPES[scopes]).unwrap();
-        let real = self.bench.store.reserve(&self.bench.resource, OWNERS[owner], &text);
+        let real = self.bench.store.reserve(&self.bench.target, OWNERS[owner], &text);
         assert_eq!(real.as_ref().err().copied(), expected);
         self.reserved.extend(real.map(|real| Reserved { real, owner, scopes, key: self.keys[0] }));
         expected.is_none()
@@ -264,7 +264,7 @@ impl History {
             self.gone(at, self.sessions[at].expiry_reason(self.now).unwrap_or(EndReason::Evicted));
         }
         let real = Arc::clone(opened.unwrap().session());
-        let first = TaggedId { text: real.identifier(), key, scopes, made: self.now, first_used: None };
+        let first = Named { text: real.identifier(), key, scopes, made: self.now, first_used: None };
         let (opened, last_used) = (self.now, self.now);
         let (names, held) = (vec![first], Vec::new());
         self.sessions.push(Modelled { real, owner, names, opened, last_used, present: true, held });
@@ -297,9 +297,9 @@ impl History {
             Ok(())
         };
         let modelled = &mut self.sessions[at];
-        let text = modelled.names[number].text;
+        let text = modelled.names[number].text.clone();
         let scope = Scopes::parse(SCOPES[scopes]).unwrap();
-        let found = self.bench.store.resolve(&self.bench.resource, OWNERS[owner], &scope, text.as_bytes());
+        let found = self.bench.store.resolve(&self.bench.target, OWNERS[owner], &scope, text.as_bytes());
         assert_eq!(found.as_ref().map(drop).map_err(|refused| *refused), expected);
         let found = found.ok()?;
         modelled.names[number].first_used.get_or_insert(now);
@@ -308,13 +308,14 @@ impl History {
         let told = found.rotated_identifier();
         let newest = modelled.names.last().unwrap();
         if number + 1 < modelled.names.len() {
-            assert_eq!(told, Some(newest.text));
+            assert_eq!(told, Some(newest.text.clone()));
         } else if scopes == newest.scopes || (number > 0 && now - newest.made < PERIOD) {
             assert_eq!(told, None);
         } else {
             let text = told.expect("a new identifier");
             assert!(modelled.names.iter().all(|name| name.text != text));
-            modelled.names.push(TaggedId { text, key: self.keys[0], scopes, made: now, first_used: None });
+            let key = modelled.names[0].key;
+            modelled.names.push(Named { text, key, scopes, made: now, first_used: None });
         }
         Some(found)
     }

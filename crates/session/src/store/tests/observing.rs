@@ -18,10 +18,10 @@ fn openings_are_heard() {
     let openings = Arc::new(Openings(Mutex::default()));
     let settings = SessionSettings::new(SessionKey::random().unwrap());
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), openings.clone());
-    let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-    let hers = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
+    let target = target();
+    let hers = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     let nobodys =
-        store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
+        store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     assert_eq!(nobodys.owner(), Owner::Anonymous);
     let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
     assert_eq!(*openings.0.lock().unwrap(), expected);
@@ -30,7 +30,7 @@ fn openings_are_heard() {
 /// E9: the observer may use the store: no lock is held while it is told.
 #[test]
 fn observer_is_called_outside_locks() {
-    struct Reopens(Mutex<Option<SessionStore>>, ResourceUri);
+    struct Reopens(Mutex<Option<SessionStore>>, SessionTarget);
     impl SessionObserver for Reopens {
         fn ended(&self, session: &Session, reason: EndReason) {
             let store = self.0.lock().unwrap().take().unwrap();
@@ -39,13 +39,13 @@ fn observer_is_called_outside_locks() {
             drop(store.reserve(&self.1, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap());
         }
     }
-    let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-    let observer = Arc::new(Reopens(Mutex::new(None), resource.clone()));
+    let target = target();
+    let observer = Arc::new(Reopens(Mutex::new(None), target.clone()));
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     (settings.max_total, settings.max_per_owner) = (1, 1);
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), observer.clone());
     *observer.0.lock().unwrap() = Some(store.clone());
-    let session = store.reserve(&resource, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
+    let session = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     store.end(&session, EndReason::Deleted);
     assert_eq!(store.len(), 1);
 }

@@ -18,7 +18,7 @@ async fn verified_tokens_are_cached() {
     bench.clock.advance(Duration::from_millis(1));
     assert!(bench.verifier.cached(&token).is_none());
     assert_eq!(bench.verifier.cached_tokens(), 0);
-    // Within the leeway it is still good, and judged anew each time.
+    // Within the leeway it is still valid, but verified again each time.
     assert_eq!(bench.refusal(&token).await, None);
     assert_eq!(bench.verifier.cached_tokens(), 0);
     bench.clock.advance(Duration::from_secs(10));

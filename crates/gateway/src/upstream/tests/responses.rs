@@ -1,9 +1,11 @@
+//! Requests and responses of the upstream.
+
 use super::*;
 
-/// C12, L1: the request goes over whole, without the caller's credentials, and the answer comes back.
+/// C12, L1: the request is forwarded without the caller's credentials, and the response is returned.
 #[tokio::test]
 async fn a_request_and_its_answer() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let serve = async { bench.accept().await.answer(OK).await };
     let (response, request) = tokio::join!(post(&bench.upstream), serve);
     let (line, rest) = request.split_once("\r\n").unwrap();
@@ -19,10 +21,10 @@ async fn a_request_and_its_answer() {
     assert_eq!(text(response).await, "{}");
 }
 
-/// L1: each event is handed on before the upstream says the next.
+/// L1: each event is forwarded before the upstream sends the next one.
 #[tokio::test]
 async fn events_are_streamed_one_by_one() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (mut response, mut served) = bench.first(STREAM_HEAD).await;
     assert_eq!(response.headers()["x-accel-buffering"], "no");
     for number in 0..3 {
@@ -36,47 +38,47 @@ async fn events_are_streamed_one_by_one() {
 
 /// L1: an upstream's 401 becomes a generic 502; its 403 stays, without a challenge.
 #[tokio::test]
-async fn refusals_of_the_upstream() {
-    let bench = Bench::new().await;
+async fn rejections_of_the_upstream() {
+    let bench = TestUpstream::new().await;
     let challenge = "www-authenticate: Bearer realm=\"other\"\r\ncontent-length: 6\r\n\r\nsecret";
     let (response, mut served) = bench.first(&format!("HTTP/1.1 401 Unauthorized\r\n{challenge}")).await;
     assert!(!response.headers().contains_key("www-authenticate"));
-    let (status, code, _, body) = refused(response).await;
+    let (status, code, _, body) = failure(response).await;
     assert_eq!((status, code), (502, "upstream.unauthorized"));
     assert!(!body.contains("secret"));
     assert!(bench.is_reused(&mut served).await);
 
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, _) = bench.first(&format!("HTTP/1.1 403 Forbidden\r\n{challenge}")).await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
     assert!(!response.headers().contains_key("www-authenticate"));
     assert_eq!(text(response).await, "secret");
 }
 
-/// L1: a length that the upstream said beside another framing is not handed on (RFC 9112 section 6.3).
+/// L1: a length together with another framing is not forwarded (RFC 9112 section 6.3).
 #[tokio::test]
-async fn contradictory_lengths_stay_behind() {
-    let bench = Bench::new().await;
+async fn contradictory_lengths_are_removed() {
+    let bench = TestUpstream::new().await;
     let both = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
     let (response, _served) = bench.first(both).await;
     assert!(!response.headers().contains_key("content-length"), "{:?}", response.headers());
     assert_eq!(text(response).await, "{}");
 }
 
-/// L1: a change of protocol is not handed on.
+/// L1: 101 Switching Protocols is not forwarded.
 #[tokio::test]
 async fn switched_protocols() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, _) =
         bench.first("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n").await;
-    assert_eq!(refused(response).await.1, "upstream.switching_protocols");
+    assert_eq!(failure(response).await.1, "upstream.switching_protocols");
 }
 
-/// L1: an answer that breaks off ends with an error, not as if it were whole.
+/// L1: an incomplete body ends with an error.
 #[tokio::test]
 async fn broken_answers_are_errors() {
     for head in [STREAM_HEAD, "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n"] {
-        let bench = Bench::new().await;
+        let bench = TestUpstream::new().await;
         let (response, mut served) = bench.first(head).await;
         served.send("3\r\n:1\n\r\n").await;
         drop(served);
@@ -88,24 +90,24 @@ async fn broken_answers_are_errors() {
 /// J1: an upstream that cannot be reached, or does not speak HTTP, is a generic 502 with a reason code.
 #[tokio::test]
 async fn unusable_upstreams() {
-    let address = Bench::new().await.listener.local_addr().unwrap();
+    let address = TestUpstream::new().await.listener.local_addr().unwrap();
     let gone = upstream(address, &ManualClock::new(), |_| {});
-    let (status, code, content_type, body) = refused(post(&gone).await).await;
+    let (status, code, content_type, body) = failure(post(&gone).await).await;
     assert_eq!((status, code, content_type.as_str()), (502, "upstream.unreachable", "application/json"));
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!((&body["error"]["code"], &body["id"]), (&(-32603).into(), &serde_json::Value::Null));
-    let (status, _, content_type, body) = refused(call(&gone, Method::GET, "").await).await;
+    let (status, _, content_type, body) = failure(call(&gone, Method::GET, "").await).await;
     assert_eq!((status, content_type.as_str()), (502, "text/plain"));
     assert!(!body.contains("127.0.0.1"));
 
     for garbage in ["SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 1, 2\r\n\r\n"] {
-        let bench = Bench::new().await;
+        let bench = TestUpstream::new().await;
         let (response, _) = bench.first(garbage).await;
-        assert_eq!(refused(response).await.1, "upstream.no_answer", "{garbage}");
+        assert_eq!(failure(response).await.1, "upstream.no_answer", "{garbage}");
     }
 }
 
-/// L1: connecting and, where set, the head of the answer have a limit of time.
+/// L1: connecting and the head of the response have time limits.
 #[tokio::test]
 async fn slow_upstreams() {
     // A listener whose queue is full leaves further connections waiting.
@@ -117,10 +119,10 @@ async fn slow_upstreams() {
     let _second = TcpStream::connect(address).await.unwrap();
     tokio::time::pause();
     let slow = upstream(address, &ManualClock::new(), |_| {});
-    let (status, code, ..) = refused(post(&slow).await).await;
+    let (status, code, ..) = failure(post(&slow).await).await;
     assert_eq!((status, code), (504, "upstream.connect_timeout"));
 
-    let bench = Bench::with(|settings| {
+    let bench = TestUpstream::with(|settings| {
         settings.connect_timeout = Duration::from_secs(3600);
         settings.head_timeout = Duration::from_secs(10);
     })
@@ -131,15 +133,15 @@ async fn slow_upstreams() {
         served.closed().await;
     };
     let (response, ()) = tokio::join!(post(&bench.upstream), serve);
-    let (status, code, ..) = refused(response).await;
+    let (status, code, ..) = failure(response).await;
     assert_eq!((status, code), (504, "upstream.head_timeout"));
 }
 
-/// L1: a large body goes over whole while its answer already comes back: neither waits for the other.
+/// L1: a large request body is sent while the response is already received. Neither waits for the other.
 #[tokio::test]
 async fn large_bodies_go_both_ways_at_once() {
     const SIZE: usize = 8 << 20;
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let body = Bytes::from((0..SIZE).map(|i| (i % 251) as u8).collect::<Vec<_>>());
     let echo = async {
         let Served(mut stream) = bench.accept().await;
@@ -160,10 +162,10 @@ async fn large_bodies_go_both_ways_at_once() {
     assert!(bench.is_reused(&mut served).await);
 }
 
-/// L1: an upstream that does not want the rest of a request is heard, and its connection closed.
+/// L1: a response before the end of the request is returned, and the connection is closed.
 #[tokio::test]
-async fn early_answers_are_heard() {
-    let bench = Bench::new().await;
+async fn early_responses_are_returned() {
+    let bench = TestUpstream::new().await;
     let serve = async {
         let mut served = bench.accept().await;
         served.0.read_exact(&mut [0; 1024]).await.unwrap();
@@ -173,14 +175,14 @@ async fn early_answers_are_heard() {
     let (response, mut served) = tokio::join!(send(&bench.upstream, Method::POST, vec![b'x'; 32 << 20].into()), serve);
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(text(response).await, "no!");
-    // What was on its way, and no more.
+    // Only the bytes that were already sent.
     assert!(tokio::io::copy(&mut served.0, &mut tokio::io::sink()).await.unwrap() < 32 << 20);
 }
 
-/// L1: an answer to HEAD has no body, whatever length its head says.
+/// L1: a response to HEAD has no body, regardless of its length header.
 #[tokio::test]
 async fn answers_to_head_have_no_body() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let serve = async {
         let mut served = bench.accept().await;
         served.answer("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await;
@@ -192,10 +194,10 @@ async fn answers_to_head_have_no_body() {
     assert!(bench.is_reused(&mut served).await);
 }
 
-/// L1: without a length an answer ends with its connection.
+/// L1: a response without a length ends with its connection.
 #[tokio::test]
 async fn answers_that_end_with_their_connection() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, mut served) = bench.first("HTTP/1.1 200 OK\r\n\r\nsome").await;
     served.send(" more").await;
     drop(served);
@@ -203,23 +205,23 @@ async fn answers_that_end_with_their_connection() {
     bench.first(OK).await;
 }
 
-/// L1: interim answers are not the answer, and not listened to without end.
+/// L1: interim responses are discarded, and their number is limited.
 #[tokio::test]
 async fn interim_answers_are_bounded() {
     let interim = |count| "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(count);
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, _) = bench.first(&format!("{}{OK}", interim(16))).await;
     assert_eq!((response.status(), response.headers().get("link")), (StatusCode::OK, None));
 
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (response, _) = bench.first(&format!("{}{OK}", interim(17))).await;
-    assert_eq!(refused(response).await.1, "upstream.no_answer");
+    assert_eq!(failure(response).await.1, "upstream.no_answer");
 }
 
-/// L1: data that came before a chunk that is framed wrongly is handed on, and then the error.
+/// L1: data before a malformed chunk is forwarded, followed by an error.
 #[tokio::test]
 async fn answers_that_are_framed_wrongly_are_errors() {
-    let bench = Bench::new().await;
+    let bench = TestUpstream::new().await;
     let (mut response, _served) = bench.first(&format!("{STREAM_HEAD}2\r\n:\n\r\nnonsense\r\n")).await;
     assert_eq!(event(&mut response).await, ":\n");
     let error = response.body_mut().frame().await.unwrap().unwrap_err();

@@ -1,11 +1,11 @@
-//! Signed by the right issuer for the right resource, and yet no access token of this resource's.
+//! Tokens of other types with the right issuer and audience.
 
 use portcullis_scenarios::Deployment;
 use serde_json::json;
 
-/// C4: what can be told to be another kind of token is refused.
+/// C4: recognizable tokens of other types are rejected.
 #[tokio::test]
-async fn tokens_of_other_kinds() {
+async fn tokens_of_other_types() {
     let deployment = Deployment::start().await;
     for typ in ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", "Application/JWT"] {
         deployment.assert_accepted(typ, &deployment.token().typ(typ).sign()).await;
@@ -36,7 +36,7 @@ async fn tokens_of_other_kinds() {
         .await;
 }
 
-/// C4: an issuer can be held to `at+jwt`.
+/// C4: `at+jwt` can be required.
 #[tokio::test]
 async fn only_at_jwt() {
     let deployment = Deployment::builder().issuer("require_at_jwt = true").start().await;
@@ -67,7 +67,7 @@ async fn sender_constrained_tokens() {
         .await;
 }
 
-/// C8: scopes come as a text or as an array, in `scope` or `scp`; a token without enough of them is refused with 403.
+/// C8: scopes are a string or an array, in `scope` or `scp`. A token with too few scopes gets 403.
 #[tokio::test]
 async fn scopes_in_every_form() {
     let deployment = Deployment::start().await;

@@ -1,0 +1,188 @@
+//! What leaves the process: ends of sessions and last uses, for restarts and other processes.
+
+mod ticket;
+
+use std::time::Duration;
+
+use portcullis_metadata::UnixTime;
+
+pub use self::ticket::{EndConfirmation, EndTicket, NotRecorded};
+use crate::{identifier::SessionId, scope::ScopeId};
+
+/// Keeps ends and last uses outside the process, for example in a file or in Redis.
+///
+/// A session store calls the methods on the threads of requests, without a lock. They must not block. What other processes
+/// have recorded, and what an earlier process has left, goes to [`SessionStore::import`](crate::SessionStore::import) and
+/// [`SessionStore::import_last_uses`](crate::SessionStore::import_last_uses).
+pub trait SessionJournal: Send + Sync + 'static {
+    /// Records an end. The ticket completes when the end is durable, or known to the other processes. Records are
+    /// idempotent, and their order does not matter.
+    fn record(&self, end: &SessionEnd) -> EndTicket;
+
+    /// Records when sessions were last used. A later use replaces an earlier one. The store calls this only in
+    /// [`SessionStore::record_last_uses`](crate::SessionStore::record_last_uses), with at most 1,024 sessions at a time.
+    fn record_last_uses(&self, uses: &[LastUse]);
+
+    /// Returns whether the store knows every end that was recorded before. As long as it does not, it answers
+    /// [`ResolveError::NotReady`](crate::ResolveError::NotReady) to identifiers that are not in its table. Default: `true`.
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    /// Returns how late the last uses of other processes can arrive. A session that is idle here ends only after this
+    /// additional time, and only if no other process has used it. Default: zero, for a process without others.
+    fn peer_delay(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Keeps nothing: ends and last uses are forgotten with the process, and do not reach any other.
+impl SessionJournal for () {
+    fn record(&self, _end: &SessionEnd) -> EndTicket {
+        EndTicket::done()
+    }
+
+    fn record_last_uses(&self, _uses: &[LastUse]) {}
+}
+
+/// An end that every process must know. It matters until the lifetime of the sessions that it concerns is over: a record
+/// with a creation time of longer ago can be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// Ends a session, or its older identifiers.
+    Session {
+        /// The owner.
+        owner: ScopeId,
+        /// The stable session id.
+        session: [u8; 16],
+        /// When the session was created.
+        created: UnixTime,
+        /// The lowest generation that is still valid; `None` if the session has ended.
+        lowest_generation: Option<u32>,
+    },
+    /// Ends all sessions of a scope that were created no later than this.
+    Floor {
+        /// The scope; `None` for all sessions.
+        scope: Option<ScopeId>,
+        /// The creation time of the youngest sessions that end.
+        created: UnixTime,
+    },
+}
+
+impl SessionEnd {
+    /// The length of the encoding, in bytes.
+    pub const ENCODED_LENGTH: usize = 1 + 16 + 16 + 8 + 4;
+
+    const SESSION: u8 = 1;
+    const FLOOR: u8 = 2;
+    const GLOBAL_FLOOR: u8 = 3;
+    /// The encoding of a session that has ended in all generations. No session has so many.
+    const ALL_GENERATIONS: u32 = u32::MAX;
+
+    /// Returns the creation time of the youngest session that this end concerns.
+    pub fn created(&self) -> UnixTime {
+        match self {
+            Self::Session { created, .. } | Self::Floor { created, .. } => *created,
+        }
+    }
+
+    /// Returns the encoding for a file or a message.
+    pub fn encode(&self) -> [u8; Self::ENCODED_LENGTH] {
+        let (variant, scope, session, lowest) = match *self {
+            Self::Session { owner, session, lowest_generation, .. } => {
+                (Self::SESSION, owner.0, session, lowest_generation.unwrap_or(Self::ALL_GENERATIONS))
+            }
+            Self::Floor { scope: Some(scope), .. } => (Self::FLOOR, scope.0, [0; 16], 0),
+            Self::Floor { scope: None, .. } => (Self::GLOBAL_FLOOR, [0; 16], [0; 16], 0),
+        };
+        let mut bytes = [0; Self::ENCODED_LENGTH];
+        bytes[0] = variant;
+        bytes[1..17].copy_from_slice(&scope);
+        bytes[17..33].copy_from_slice(&session);
+        bytes[33..41].copy_from_slice(&self.created().as_millis().to_be_bytes());
+        bytes[41..].copy_from_slice(&lowest.to_be_bytes());
+        bytes
+    }
+
+    /// Returns the end with this encoding.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&variant, bytes) = bytes.split_first()?;
+        let (scope, bytes) = bytes.split_first_chunk()?;
+        let (session, bytes) = bytes.split_first_chunk()?;
+        let (created, lowest) = bytes.split_first_chunk()?;
+        let created = UnixTime::from_millis(u64::from_be_bytes(*created));
+        let lowest = u32::from_be_bytes(lowest.try_into().ok()?);
+        let lowest_generation = (lowest != Self::ALL_GENERATIONS).then_some(lowest);
+        let scope = ScopeId(*scope);
+        match variant {
+            Self::SESSION => Some(Self::Session { owner: scope, session: *session, created, lowest_generation }),
+            Self::FLOOR => Some(Self::Floor { scope: Some(scope), created }),
+            Self::GLOBAL_FLOOR => Some(Self::Floor { scope: None, created }),
+            _ => None,
+        }
+    }
+}
+
+/// The last use of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastUse {
+    /// The stable session id.
+    pub session: SessionId,
+    /// When the session was last used.
+    pub time: UnixTime,
+}
+
+impl LastUse {
+    /// The length of the encoding, in bytes.
+    pub const ENCODED_LENGTH: usize = 16 + 8;
+
+    /// Returns the encoding for a file or a message.
+    pub fn encode(&self) -> [u8; Self::ENCODED_LENGTH] {
+        let mut bytes = [0; Self::ENCODED_LENGTH];
+        bytes[..16].copy_from_slice(&self.session);
+        bytes[16..].copy_from_slice(&self.time.as_millis().to_be_bytes());
+        bytes
+    }
+
+    /// Returns the last use with this encoding.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (session, time) = bytes.split_first_chunk()?;
+        let time = UnixTime::from_millis(u64::from_be_bytes(time.try_into().ok()?));
+        Some(Self { session: *session, time })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E12: what a process has recorded, another one reads.
+    #[test]
+    fn records_return_from_their_encoding() {
+        let (owner, session, created) = (ScopeId([1; 16]), [2; 16], UnixTime::from_secs(3));
+        let ends = [
+            SessionEnd::Session { owner, session, created, lowest_generation: None },
+            SessionEnd::Session { owner, session, created, lowest_generation: Some(7) },
+            SessionEnd::Floor { scope: Some(owner), created },
+            SessionEnd::Floor { scope: None, created },
+        ];
+        for end in ends {
+            let bytes = end.encode();
+            assert_eq!((SessionEnd::decode(&bytes), end.created()), (Some(end), created));
+            assert_eq!(SessionEnd::decode(&bytes[1..]), None);
+            assert_eq!(SessionEnd::decode(&[bytes.as_slice(), b"x"].concat()), None);
+        }
+        assert_eq!(SessionEnd::decode(&[9; SessionEnd::ENCODED_LENGTH]), None);
+        let used = LastUse { session, time: created };
+        assert_eq!(LastUse::decode(&used.encode()), Some(used));
+        assert_eq!(LastUse::decode(&used.encode()[1..]), None);
+    }
+
+    /// Without a journal, an end is confirmed at once.
+    #[tokio::test]
+    async fn the_default_keeps_nothing() {
+        let end = SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) };
+        assert_eq!(().record(&end).await, Ok(()));
+        assert!(().is_complete() && ().peer_delay().is_zero());
+    }
+}

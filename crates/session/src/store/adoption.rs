@@ -1,0 +1,165 @@
+//! Sessions that are not in the table: they are opened from their sealed identifiers.
+
+use std::sync::Arc;
+
+use dashmap::Entry;
+use portcullis_metadata::Scopes;
+
+use super::{Found, Inner, SessionStore, in_use::InUse, reservation::CapacityPermit};
+use crate::{
+    error::ResolveError,
+    identifier::{AssociatedData, Generation, RandomPart, Record, SessionKey, open},
+    observer::EndReason,
+    owner::Owner,
+    planted::{Fault, is_planted},
+    scope::SessionTarget,
+    session::{NewSession, Now, Session, millis},
+};
+
+/// An identifier that was opened.
+struct Opened<'a> {
+    key: &'a SessionKey,
+    random: RandomPart,
+    text_hash: u64,
+    record: Record,
+}
+
+/// The way in which an opened identifier leads to a session of the table.
+enum Entered {
+    /// This call has added the session, with a use in progress.
+    Adopted(Arc<Session>),
+    /// The session was there.
+    Known(Arc<Session>),
+}
+
+impl SessionStore {
+    /// Takes a session into use whose identifier is not in the table.
+    pub(super) fn open_sealed(
+        &self,
+        (epoch, random): (u8, RandomPart),
+        target: &SessionTarget,
+        owner: Owner<'_>,
+        scopes: &Scopes,
+        identifier: &[u8],
+    ) -> Result<InUse, ResolveError> {
+        let bound_to = AssociatedData::new(target.resource(), owner);
+        let keys = self.0.keys.load();
+        let opened = keys.of_epoch(epoch).find_map(|key| {
+            let record = open(key, &bound_to, identifier)?;
+            Some(Opened { key, random, text_hash: key.text_hash(identifier), record })
+        });
+        let opened = opened.ok_or(ResolveError::Unknown)?;
+        let now = self.0.now();
+        if self.0.has_ended(target, owner, &opened, now) {
+            return Err(ResolveError::Ended);
+        }
+        if !self.0.journal.is_complete() {
+            return Err(ResolveError::NotReady);
+        }
+        let known = self.0.table.get(&opened.record.session).map(|known| Arc::clone(&known));
+        let entered = match known {
+            Some(session) => Entered::Known(session),
+            None => self.0.adopt(target, owner, &opened, now)?,
+        };
+        match entered {
+            Entered::Adopted(session) => {
+                let fingerprint = session.key().scopes_fingerprint(scopes);
+                Ok(InUse::new(self.clone(), session, None, fingerprint))
+            }
+            Entered::Known(session) => {
+                let found = self.0.with_generation(session, &opened, now)?;
+                self.begin_use(found, target, scopes)?.ok_or(ResolveError::Ended)
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Returns whether the session of an opened identifier has ended, as far as this process knows.
+    fn has_ended(&self, target: &SessionTarget, owner: Owner<'_>, opened: &Opened<'_>, now: Now) -> bool {
+        let Opened { key, record, .. } = opened;
+        self.is_recorded_as_ended(target, owner, record)
+            || record.upstream != key.upstream_hash(target.upstream())
+            || (millis(now.unix.saturating_duration_since(record.created)) >= self.timeouts.lifetime
+                && !is_planted(Fault::LifetimeFromFirstSight))
+    }
+
+    fn is_recorded_as_ended(&self, target: &SessionTarget, owner: Owner<'_>, record: &Record) -> bool {
+        self.ends.contains(owner, target, &record.session, record.created, record.generation)
+    }
+
+    /// Adds the session of an opened identifier to the table, unless it is there.
+    fn adopt(
+        self: &Arc<Self>,
+        target: &SessionTarget,
+        owner: Owner<'_>,
+        opened: &Opened<'_>,
+        now: Now,
+    ) -> Result<Entered, ResolveError> {
+        let Opened { key, record, .. } = opened;
+        if self.is_idle(record, now) {
+            return Err(ResolveError::Ended);
+        }
+        // A session whose backend identifier did not fit has ended with its process.
+        let backend_id = record.backend_id.clone().ok_or(ResolveError::Ended)?;
+        let permit = CapacityPermit::reserve(self, owner)?;
+        let new = NewSession {
+            first: opened.generation(now),
+            record: record.clone(),
+            key: SessionKey::clone(key),
+            target: target.clone(),
+            encoded_owner: permit.0.encoded_owner.clone(),
+            backend_id,
+        };
+        let session = Arc::new(Session::new(new, now));
+        session.first().mark_used(millis(now.monotonic));
+        let evicted = match self.table.entry(record.session) {
+            // Of several first uses at once, one adopts the session.
+            Entry::Occupied(known) => return Ok(Entered::Known(Arc::clone(known.get()))),
+            Entry::Vacant(entry) => {
+                // This takes the lock of the owner under that of the table. No other code takes both.
+                let evicted = self.capacity.record(&session)?;
+                entry.insert(Arc::clone(&session));
+                evicted
+            }
+        };
+        permit.0.set_recorded();
+        if record.generation > 0 {
+            let found = Found { session: Arc::clone(&session), generation: None };
+            self.rotated.insert(session.first().random, found);
+        }
+        self.finish_eviction(evicted);
+        // An end that was recorded meanwhile did not find the session in the table.
+        if self.is_recorded_as_ended(target, owner, record) {
+            self.end_here(&session, EndReason::EndedElsewhere);
+            return Err(ResolveError::Ended);
+        }
+        self.observer.adopted(&session);
+        Ok(Entered::Adopted(session))
+    }
+
+    /// Returns whether a session that is not in the table is idle. Without a known use, its creation counts.
+    fn is_idle(&self, record: &Record, now: Now) -> bool {
+        let age = |since| millis(now.unix.saturating_duration_since(since));
+        let is_recently_used =
+            self.last_uses.get(&record.session).is_some_and(|last_use| age(last_use) < self.timeouts.idle);
+        !is_recently_used && age(record.created) >= self.unused_timeout
+    }
+
+    /// Returns the session with the identifier that was opened.
+    fn with_generation(&self, session: Arc<Session>, opened: &Opened<'_>, now: Now) -> Result<Found, ResolveError> {
+        if session.first().random == opened.random {
+            return Ok(Found { session, generation: None });
+        }
+        let generation = self.add_generation(&session, opened.generation(now), |_| !session.has_ended());
+        let generation = Some(generation.ok_or(ResolveError::Ended)?);
+        Ok(Found { session, generation })
+    }
+}
+
+impl Opened<'_> {
+    fn generation(&self, now: Now) -> Generation {
+        let Record { generation, fingerprint, .. } = self.record;
+        Generation::new(self.random, self.text_hash, generation, fingerprint, millis(now.monotonic))
+    }
+}

@@ -1,0 +1,246 @@
+//! Ends of sessions, here and in other processes.
+
+use std::{
+    ptr,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use portcullis_metadata::UnixTime;
+
+use super::{Inner, SessionStore, last_use_heap::Evicted};
+use crate::{
+    ends::{ALL_GENERATIONS, Risen},
+    error::ReservationError,
+    journal::{EndTicket, SessionEnd},
+    observer::EndReason,
+    planted::{Fault, is_planted},
+    scope::{EndScope, ScopeId},
+    session::{Session, Status},
+};
+
+/// The most by which the clocks of two processes are assumed to differ.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
+
+impl SessionStore {
+    /// Ends a session, even if it is in use. Returns a ticket that completes when the end is recorded, if this call ended the
+    /// session. Nothing happens if the session has already ended or belongs to another store.
+    pub fn end(&self, session: &Session, reason: EndReason) -> Option<EndTicket> {
+        let is_stored = self.0.table.get(session.id()).is_some_and(|stored| ptr::eq(&**stored, session));
+        (is_stored && session.end()).then(|| self.0.remove(session, reason))
+    }
+
+    /// Ends all sessions of a scope, including those that are in no table. Sessions that are opened later do not end. Returns
+    /// a ticket that completes when the end is recorded.
+    pub fn end_scope(&self, scope: EndScope<'_>, reason: EndReason) -> EndTicket {
+        let now = self.0.clock.now();
+        // Another process can have opened a session by a clock that is ahead.
+        let created = self.0.ends.floor_above_all(now.saturating_add(MAX_CLOCK_DIFFERENCE));
+        let id = scope.id();
+        let risen = self.0.ends.raise(Some(id), created, now);
+        let ticket = self.0.journal.record(&SessionEnd::Floor { scope: Some(id), created });
+        self.0.end_created_until(Some(id), created, reason);
+        self.0.overflow(id, risen);
+        ticket
+    }
+
+    /// Adds an end that another process has recorded, or this one before a restart. It is not recorded again.
+    pub fn import(&self, end: &SessionEnd) {
+        let now = self.0.clock.now();
+        match *end {
+            SessionEnd::Session { owner, session, created, lowest_generation } => {
+                let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
+                let risen = self.0.ends.add(owner, session, created, lowest, now);
+                let known = self.0.table.get(&session).map(|known| Arc::clone(&known));
+                if let Some(known) = known.filter(|known| known.owner_id() == owner) {
+                    match lowest_generation {
+                        Some(lowest) => drop(self.0.end_generations_here(&known, lowest)),
+                        None => self.0.end_here(&known, EndReason::EndedElsewhere),
+                    }
+                }
+                self.0.overflow_here(owner, risen);
+            }
+            SessionEnd::Floor { scope, created } => {
+                let risen = self.0.ends.raise(scope, created, now);
+                self.0.end_created_until(scope, created, EndReason::EndedElsewhere);
+                if let Some(scope) = scope {
+                    self.0.overflow_here(scope, risen);
+                }
+            }
+        }
+    }
+
+    /// Returns all ends that still matter, for a journal that removes the others.
+    pub fn ends(&self) -> Vec<SessionEnd> {
+        self.0.ends.all()
+    }
+
+    /// Records all ends and last uses again, for a journal that may have lost them. Returns a ticket for each end.
+    pub fn record_all(&self) -> Vec<EndTicket> {
+        let tickets = self.ends().iter().map(|end| self.0.journal.record(end)).collect();
+        self.0.last_uses_recorded.store(0, Ordering::Release);
+        self.record_last_uses();
+        tickets
+    }
+}
+
+impl Inner {
+    /// Ends a session that has expired, or removes it from the table if only this process has not used it. Returns whether
+    /// it has left the table.
+    pub(super) fn expire(&self, session: &Arc<Session>, now: Duration) -> bool {
+        if self.has_peers
+            && session.expired(now, self.timeouts) == Some(EndReason::Idle)
+            && self.is_used_elsewhere(session)
+        {
+            return self.release(session, now);
+        }
+        // The session may have been used or ended in the meantime.
+        let Status::JustEnded(reason) = session.expire(now, self.timeouts) else { return false };
+        self.remove(session, reason);
+        true
+    }
+
+    /// Returns whether another process has used a session within the idle timeout.
+    fn is_used_elsewhere(&self, session: &Session) -> bool {
+        if is_planted(Fault::OwnViewOfIdleTime) {
+            return false;
+        }
+        let oldest = self.clock.now().saturating_sub(Duration::from_millis(self.timeouts.idle));
+        self.last_uses.get(session.id()).is_some_and(|last_use| last_use > oldest)
+    }
+
+    /// Removes a session that is idle here and continues elsewhere.
+    fn release(&self, session: &Arc<Session>, now: Duration) -> bool {
+        // Under the lock of the table, so that a new use finds the session active or not at all.
+        let is_released = |_: &_, stored: &Arc<Session>| {
+            Arc::ptr_eq(stored, session) && matches!(session.expire(now, self.timeouts), Status::JustEnded(_))
+        };
+        if self.table.remove_if(session.id(), is_released).is_none() {
+            return false;
+        }
+        self.remove_identifiers(session);
+        self.capacity.remove(session);
+        self.observer.released(session);
+        true
+    }
+
+    /// Records a new session that is in use. At the owner's limit another session ends.
+    pub(super) fn record(&self, session: &Arc<Session>) -> Result<(), ReservationError> {
+        // The new session is in use, so no eviction can select it before it is in the table.
+        let evicted = self.capacity.record(session)?;
+        self.table.insert(*session.id(), Arc::clone(session));
+        self.observer.opened(session);
+        if !session.is_sealed() && !self.has_unsealed.swap(true, Ordering::AcqRel) {
+            self.observer.not_sealed(session);
+        }
+        self.finish_eviction(evicted);
+        // An end of all the owner's sessions that was recorded meanwhile did not find this one in the table.
+        if self.ends.contains(session.owner(), session.target(), session.id(), session.created(), 0) {
+            self.end_here(session, EndReason::EndedElsewhere);
+        }
+        Ok(())
+    }
+
+    /// Removes the session that a new one has evicted.
+    pub(super) fn finish_eviction(&self, evicted: Option<Evicted>) {
+        let Some(Evicted::JustEnded { session, last_used }) = evicted else { return };
+        let reason = session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
+        self.remove(&session, reason.unwrap_or(EndReason::Evicted));
+    }
+
+    /// Removes a session that has just ended. Only the caller that ended it calls this, so it happens once. The observer is
+    /// called last, without a lock. Returns a ticket that completes when the end is recorded.
+    pub(super) fn remove(&self, session: &Session, reason: EndReason) -> EndTicket {
+        // Before the session leaves the table, so that it is not adopted again. Without a sealed backend identifier, or after
+        // its lifetime, it cannot be.
+        let needs_record = session.is_sealed() && reason != EndReason::Lifetime;
+        let ticket = if needs_record { self.record_end(session, None) } else { EndTicket::done() };
+        self.remove_from_table(session, reason);
+        ticket
+    }
+
+    /// Ends a session whose end is recorded already.
+    pub(super) fn end_here(&self, session: &Session, reason: EndReason) {
+        if session.end() {
+            self.remove_from_table(session, reason);
+        }
+    }
+
+    fn remove_from_table(&self, session: &Session, reason: EndReason) {
+        self.table.remove_if(session.id(), |_, stored| ptr::eq(&**stored, session));
+        self.last_uses.remove(session.id());
+        self.remove_identifiers(session);
+        self.capacity.remove(session);
+        self.observer.ended(session, reason);
+    }
+
+    /// Removes the later identifiers. None is added to an ended session.
+    fn remove_identifiers(&self, session: &Session) {
+        let first = (session.first().number > 0).then_some(session.first().random);
+        for random in session.take_others().into_iter().chain(first) {
+            self.rotated.remove(&random);
+        }
+    }
+
+    /// Records the end of a session, or of its generations below `lowest`.
+    pub(super) fn record_end(&self, session: &Session, lowest: Option<u32>) -> EndTicket {
+        let (owner, created, now) = (session.owner_id(), session.created(), self.clock.now());
+        let lowest = if is_planted(Fault::EndOfOneGeneration) { lowest.or(Some(1)) } else { lowest };
+        let risen = self.ends.add(owner, *session.id(), created, lowest.unwrap_or(ALL_GENERATIONS), now);
+        let ticket = self.journal.record(&SessionEnd::Session {
+            owner,
+            session: *session.id(),
+            created,
+            lowest_generation: lowest,
+        });
+        self.overflow(owner, risen);
+        ticket
+    }
+
+    /// Ends the sessions below the floors that rose, here and elsewhere.
+    fn overflow(&self, owner: ScopeId, risen: Risen) {
+        for (scope, created) in risen.floors(owner) {
+            drop(self.journal.record(&SessionEnd::Floor { scope, created }));
+        }
+        self.overflow_here(owner, risen);
+    }
+
+    /// Ends the sessions below the floors that rose in this process.
+    fn overflow_here(&self, owner: ScopeId, risen: Risen) {
+        for (scope, created) in risen.floors(owner) {
+            self.end_created_until(scope, created, EndReason::Overflow);
+        }
+    }
+
+    /// Ends the sessions of a scope in the table that were created no later than `created`.
+    fn end_created_until(&self, scope: Option<ScopeId>, created: UnixTime, reason: EndReason) {
+        let is_concerned = |session: &Session| {
+            session.created() <= created
+                && match scope {
+                    None => true,
+                    Some(scope) if scope.is_wide() => {
+                        EndScope::wider(session.owner(), session.target()).any(|wider| wider.id() == scope)
+                    }
+                    Some(owner) => session.owner_id() == owner,
+                }
+        };
+        let of_owner = scope.filter(|scope| !scope.is_wide()).map(|owner| self.capacity.sessions_of(owner));
+        let sessions = match of_owner {
+            Some(sessions) if !sessions.is_empty() => sessions,
+            // An owner without entries may be anonymous.
+            Some(_) if scope != Some(ScopeId::of_encoded_owner(None)) => return,
+            _ => self.table.iter().map(|stored| Arc::clone(&stored)).collect(),
+        };
+        for session in sessions.iter().filter(|session| is_concerned(session)) {
+            self.end_here(session, reason);
+        }
+    }
+}
+
+impl Risen {
+    /// Returns the floors with their scopes.
+    fn floors(&self, owner: ScopeId) -> impl Iterator<Item = (Option<ScopeId>, UnixTime)> + use<> {
+        let of_owner = self.owner.map(|created| (Some(owner), created));
+        of_owner.into_iter().chain(self.global.map(|created| (None, created)))
+    }
+}

@@ -1,0 +1,394 @@
+//! Sessions that another process has opened, and ends that outlive their sessions.
+
+use std::{sync::Barrier, thread};
+
+use super::*;
+use crate::{
+    ends::EndsLimits,
+    journal::{EndTicket, SessionEnd},
+    scope::EndScope,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Keeps what is recorded.
+#[derive(Default)]
+struct Recorded {
+    ends: Mutex<Vec<SessionEnd>>,
+    last_uses: Mutex<Vec<LastUse>>,
+    is_incomplete: AtomicBool,
+    peer_delay: Duration,
+}
+
+impl SessionJournal for Recorded {
+    fn record(&self, end: &SessionEnd) -> EndTicket {
+        self.ends.lock().unwrap().push(*end);
+        EndTicket::done()
+    }
+
+    fn record_last_uses(&self, uses: &[LastUse]) {
+        self.last_uses.lock().unwrap().extend_from_slice(uses);
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.is_incomplete.load(Ordering::SeqCst)
+    }
+
+    fn peer_delay(&self) -> Duration {
+        self.peer_delay
+    }
+}
+
+/// A process with its journal. All have one key and one clock.
+struct Process {
+    bench: Bench,
+    journal: Arc<Recorded>,
+}
+
+fn process(clock: &Arc<HandClock>, peer_delay: Duration) -> Process {
+    process_with(clock, peer_delay, |_| {})
+}
+
+fn process_with(clock: &Arc<HandClock>, peer_delay: Duration, change: impl FnOnce(&mut SessionSettings)) -> Process {
+    let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
+    settings.max_per_owner = 4;
+    change(&mut settings);
+    let (heard, journal) = (Arc::new(Heard::default()), Arc::new(Recorded { peer_delay, ..Recorded::default() }));
+    let limits = EndsLimits { per_owner: 3, ..EndsLimits::DEFAULT };
+    let store = SessionStore::with_limits(settings, clock.clone(), heard.clone(), journal.clone(), limits);
+    Process { bench: Bench { store, clock: clock.clone(), heard, target: target() }, journal }
+}
+
+/// Two processes that are alone: each knows nothing of the ends of the other.
+fn two() -> (Process, Process) {
+    let clock = Arc::new(HandClock::default());
+    clock.advance(Duration::from_secs(1_800_000_000));
+    (process(&clock, Duration::ZERO), process(&clock, Duration::ZERO))
+}
+
+impl Process {
+    fn open(&self) -> Identifier {
+        self.bench.clock.advance(Duration::from_millis(1));
+        self.bench.open(ALICE).identifier()
+    }
+
+    fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
+        self.bench.find(ALICE, identifier.as_bytes()).map(drop)
+    }
+
+    fn end(&self, identifier: &Identifier) {
+        let in_use = self.bench.find(ALICE, identifier.as_bytes()).unwrap();
+        assert!(self.bench.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
+    }
+
+    fn reasons(&self) -> Vec<EndReason> {
+        self.bench.heard.take().into_iter().map(|(_, reason)| reason).collect()
+    }
+
+    /// What this process has recorded, at another one.
+    fn tell(&self, other: &Self) {
+        for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
+            other.bench.store.import(&end);
+        }
+        other.bench.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock().unwrap()));
+    }
+}
+
+/// E12: the record has all that the session needs; the same identifier is found in the table afterwards.
+#[test]
+fn a_session_continues_elsewhere() {
+    let (first, second) = two();
+    let identifier = first.open();
+    let adopted = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
+    assert_eq!(adopted.backend_id(), b"11111111-2222-3333-4444-555555555555");
+    assert_eq!((adopted.protocol_version(), adopted.target()), (Some("2025-11-25"), &target()));
+    assert_eq!((adopted.identifier(), adopted.owner() == ALICE), (identifier.clone(), true));
+    let original = first.bench.find(ALICE, identifier.as_bytes()).unwrap();
+    assert_eq!((adopted.log_hash(), adopted.created()), (original.log_hash(), original.created()));
+    let again = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
+    assert!(Arc::ptr_eq(adopted.session(), again.session()));
+    for stranger in [MALLORY, Owner::Anonymous] {
+        assert_eq!(second.bench.find(stranger, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
+    }
+}
+
+/// E12: however many first uses there are at once, by however many identifiers of a session, there is one session.
+#[test]
+fn concurrent_first_uses_adopt_one_session() {
+    for _ in 0..50 {
+        let (first, second) = two();
+        let old = first.open();
+        let wide = Scopes::parse("wide").unwrap();
+        let in_use = first.bench.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap();
+        let identifiers = [old, in_use.rotated_identifier().unwrap()];
+        let barrier = Barrier::new(4);
+        let adopted: Vec<InUse> = thread::scope(|scope| {
+            let spawned: Vec<_> = (0..4)
+                .map(|number| {
+                    let (bench, barrier, identifier) = (&second.bench, &barrier, &identifiers[number % 2]);
+                    scope.spawn(move || {
+                        barrier.wait();
+                        bench.find(ALICE, identifier.as_bytes()).unwrap()
+                    })
+                })
+                .collect();
+            spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(adopted.iter().all(|other| Arc::ptr_eq(other.session(), adopted[0].session())));
+        assert_eq!((second.bench.store.len(), second.bench.store.0.capacity.counts()), (1, (1, 1)));
+        second.bench.store.end(&adopted[0], EndReason::Deleted);
+        drop(adopted);
+        assert_eq!((second.bench.store.len(), second.bench.store.0.rotated.len()), (0, 0));
+        assert_eq!(second.bench.store.0.capacity.counts(), (0, 0));
+    }
+}
+
+/// E12: without a recorded use, a session resumes within the idle timeout of its creation; with one, within that of its use.
+#[test]
+fn idle_time_counts_from_the_last_known_use() {
+    let (first, second) = two();
+    let (unused, used) = (first.open(), first.open());
+    first.bench.clock.advance(20 * MINUTE);
+    assert_eq!(first.try_use(&used), Ok(()));
+    first.bench.store.record_last_uses();
+    first.tell(&second);
+    first.bench.clock.advance(10 * MINUTE);
+    assert_eq!((second.try_use(&unused), second.try_use(&used)), (Err(ResolveError::Ended), Ok(())));
+    let third = process(&first.bench.clock, Duration::ZERO);
+    assert_eq!(third.try_use(&used), Err(ResolveError::Ended), "it knows of no use");
+}
+
+/// E12: last uses are recorded once, and those of sessions in use again and again.
+#[test]
+fn last_uses_are_recorded_in_batches() {
+    let (first, _) = two();
+    let (idle, held) = (first.open(), first.open());
+    let _held = first.bench.find(ALICE, held.as_bytes()).unwrap();
+    let batch = || {
+        first.bench.store.record_last_uses();
+        std::mem::take(&mut *first.journal.last_uses.lock().unwrap()).len()
+    };
+    assert_eq!(batch(), 2);
+    first.bench.clock.advance(MINUTE);
+    assert_eq!(batch(), 1);
+    first.bench.clock.advance(MINUTE);
+    assert_eq!(first.try_use(&idle), Ok(()));
+    assert_eq!(batch(), 2);
+    first.end(&idle);
+    drop(first.bench.store.record_all());
+    assert_eq!(first.journal.last_uses.lock().unwrap().len(), 1);
+    assert_eq!(first.journal.ends.lock().unwrap().len(), 2, "the end, twice");
+}
+
+/// E12: a process leaves a session that is idle here to the one that uses it. That one ends it.
+#[test]
+fn a_session_ends_where_it_was_used_last() {
+    let clock = Arc::new(HandClock::default());
+    clock.advance(Duration::from_secs(1_800_000_000));
+    let (first, second) = (process(&clock, MINUTE), process(&clock, MINUTE));
+    let identifier = first.open();
+    clock.advance(20 * MINUTE);
+    assert_eq!(second.try_use(&identifier), Ok(()));
+    second.bench.store.record_last_uses();
+    second.tell(&first);
+    clock.advance(11 * MINUTE);
+    assert_eq!(first.bench.store.sweep(), 1);
+    assert_eq!((first.bench.store.len(), first.bench.heard.take().len()), (0, 0), "released, and not ended");
+    assert_eq!(first.try_use(&identifier), Ok(()), "it can be used here again");
+    for process in [&first, &second] {
+        process.bench.store.record_last_uses();
+    }
+    first.tell(&second);
+    second.tell(&first);
+    clock.advance(21 * MINUTE);
+    assert_eq!((second.bench.store.sweep(), second.bench.heard.take().len()), (1, 0));
+    clock.advance(10 * MINUTE);
+    assert_eq!(first.bench.store.sweep(), 1);
+    assert_eq!(first.reasons(), [EndReason::Idle]);
+    assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
+}
+
+/// E12: the absolute lifetime is that of the record.
+#[test]
+fn the_lifetime_is_that_of_the_record() {
+    let (first, second) = two();
+    let identifier = first.open();
+    for _ in 0..70 {
+        first.bench.clock.advance(20 * MINUTE);
+        assert_eq!(first.try_use(&identifier), Ok(()));
+    }
+    first.bench.store.record_last_uses();
+    first.tell(&second);
+    let held = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
+    first.bench.clock.advance(40 * MINUTE);
+    drop(held);
+    assert_eq!(second.reasons(), [EndReason::Lifetime]);
+    assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
+}
+
+/// E12: an end reaches a session in another table, and one that is in none.
+#[test]
+fn an_end_elsewhere_is_an_end_here() {
+    let (first, second) = two();
+    let (known, unknown) = (first.open(), first.open());
+    let held = second.bench.find(ALICE, known.as_bytes()).unwrap();
+    for identifier in [&known, &unknown] {
+        first.end(identifier);
+    }
+    first.tell(&second);
+    assert!(held.has_ended());
+    drop(held);
+    assert_eq!(second.reasons(), [EndReason::EndedElsewhere]);
+    assert!(second.journal.ends.lock().unwrap().is_empty(), "it is not recorded again");
+    for identifier in [&known, &unknown] {
+        assert_eq!(second.try_use(identifier), Err(ResolveError::Ended));
+    }
+}
+
+/// E8, E12: when the grace is over at one process, the old identifier has ended at all, and the session goes on.
+#[test]
+fn a_retired_identifier_is_retired_elsewhere() {
+    let (first, second) = two();
+    let old = first.open();
+    let wide = Scopes::parse("wide").unwrap();
+    let successor = |process: &Process| {
+        process.bench.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap().rotated_identifier().unwrap()
+    };
+    let new = successor(&first);
+    assert_eq!(successor(&second), new, "all processes make the same one");
+    assert_eq!(first.try_use(&new), Ok(()));
+    first.bench.clock.advance(5 * MINUTE);
+    assert_eq!(second.try_use(&old), Ok(()), "its successor was not used here");
+    first.bench.store.sweep();
+    first.tell(&second);
+    for process in [&first, &second] {
+        assert_eq!(process.try_use(&old), Err(ResolveError::Ended));
+        assert_eq!(process.try_use(&new), Ok(()));
+    }
+    let restarted = process(&first.bench.clock, Duration::ZERO);
+    drop(first.bench.store.record_all());
+    first.tell(&restarted);
+    assert_eq!((restarted.try_use(&old), restarted.try_use(&new)), (Err(ResolveError::Ended), Ok(())));
+}
+
+/// E9, E12: an adopted session takes the place of the owner's least recently used one, which stays ended; at the total limit
+/// it is refused and not ended.
+#[test]
+fn adoption_needs_capacity() {
+    let clock = Arc::new(HandClock::default());
+    let limit = |max_total: usize| {
+        process_with(&clock, Duration::ZERO, |settings| {
+            (settings.max_per_owner, settings.max_total) = (2, max_total);
+        })
+    };
+    let (first, second) = (limit(5), limit(3));
+    let [one, two, three]: [Identifier; 3] = [first.open(), first.open(), {
+        let session = first.bench.open(MALLORY);
+        session.identifier()
+    }];
+    let own = second.open();
+    for identifier in [&one, &two] {
+        assert_eq!(second.try_use(identifier), Ok(()));
+        clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(second.reasons(), [EndReason::Evicted]);
+    assert_eq!(second.try_use(&own), Err(ResolveError::Ended));
+    assert_eq!(second.journal.ends.lock().unwrap().len(), 1);
+    second.bench.open(Owner::Anonymous);
+    let full = || second.bench.find(MALLORY, three.as_bytes()).map(drop);
+    assert_eq!(full(), Err(ResolveError::Capacity(ReservationError::TotalLimit)));
+    second.end(&one);
+    assert_eq!(full(), Ok(()));
+}
+
+/// E12: a backend identifier that does not fit stays in memory, and the observer hears of the first one.
+#[test]
+fn a_long_backend_identifier_stays_in_memory() {
+    let (first, second) = two();
+    let open = |length: usize| {
+        let opened = first.bench.reserve(ALICE).unwrap().open(vec![b'x'; length].into(), None).unwrap();
+        (opened.is_sealed(), opened.identifier())
+    };
+    let ((fits, longest), (too_long, kept)) = (open(Session::MAX_BACKEND_ID), open(Session::MAX_BACKEND_ID + 1));
+    assert!(fits && !too_long && longest.len() <= 512);
+    assert_eq!(first.bench.find(ALICE, kept.as_bytes()).unwrap().backend_id().len(), Session::MAX_BACKEND_ID + 1);
+    assert_eq!((second.try_use(&longest), second.try_use(&kept)), (Ok(()), Err(ResolveError::Ended)));
+    first.end(&kept);
+    assert!(first.journal.ends.lock().unwrap().is_empty(), "it continues nowhere");
+    assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
+}
+
+/// E12: a process that does not know all ends continues nothing but its own sessions; others cannot tell.
+#[test]
+fn an_incomplete_process_continues_nothing() {
+    let (first, second) = two();
+    let identifier = first.open();
+    second.journal.is_incomplete.store(true, Ordering::SeqCst);
+    let own = second.open();
+    assert_eq!((second.try_use(&identifier), second.try_use(&own)), (Err(ResolveError::NotReady), Ok(())));
+    assert_eq!(second.bench.find(MALLORY, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
+    second.journal.is_incomplete.store(false, Ordering::SeqCst);
+    assert_eq!(second.try_use(&identifier), Ok(()));
+}
+
+/// E12: an owner that ends many sessions loses the older ones, here and elsewhere, and no other owner does.
+#[test]
+fn an_overflow_ends_older_sessions_of_the_owner() {
+    let (first, second) = two();
+    let mallorys = first.bench.open(MALLORY);
+    let (old, mut last) = (first.open(), first.open());
+    assert_eq!(second.try_use(&old), Ok(()));
+    for _ in 0..3 {
+        first.end(&last);
+        last = first.open();
+    }
+    assert!(first.reasons().iter().all(|reason| *reason == EndReason::Deleted));
+    first.end(&last);
+    assert_eq!(first.reasons(), [EndReason::Overflow, EndReason::Deleted]);
+    first.tell(&second);
+    for process in [&first, &second] {
+        assert_eq!(process.try_use(&old), Err(ResolveError::Ended));
+        assert!(process.bench.resolve(MALLORY, &mallorys).is_ok());
+    }
+    let next = first.open();
+    assert_eq!((first.try_use(&next), second.try_use(&next)), (Ok(()), Ok(())));
+}
+
+/// E12: all sessions of a scope end, in a table or not; those opened later do not, even where the clock is behind.
+#[test]
+fn scopes_end_at_once() {
+    let (first, second) = two();
+    let (known, mallorys) = (first.open(), first.bench.open(MALLORY));
+    let scope = EndScope::Owner(ALICE);
+    assert!(first.bench.store.end_scope(scope, EndReason::Administrator).is_done());
+    assert_eq!(first.reasons(), [EndReason::Administrator]);
+    first.tell(&second);
+    assert_eq!(second.try_use(&known), Err(ResolveError::Ended));
+    assert!(second.bench.resolve(MALLORY, &mallorys).is_ok());
+    let (here, there) = (first.open(), second.open());
+    for process in [&first, &second] {
+        assert_eq!((process.try_use(&here), process.try_use(&there)), (Ok(()), Ok(())));
+    }
+    let Owner::Subject { issuer, .. } = ALICE else { unreachable!() };
+    drop(first.bench.store.end_scope(EndScope::Issuer(issuer), EndReason::Administrator));
+    first.tell(&second);
+    for process in [&first, &second] {
+        for identifier in [&here, &there] {
+            assert_eq!(process.try_use(identifier), Err(ResolveError::Ended));
+        }
+        assert!(process.bench.store.is_empty());
+    }
+}
+
+/// E12: a session does not continue with another upstream, in the table or not.
+#[test]
+fn another_upstream_does_not_continue_a_session() {
+    let (first, second) = two();
+    let identifier = first.open();
+    let moved = SessionTarget::new(target().resource().clone(), "http://127.0.0.1:2");
+    for process in [&first, &second] {
+        let found = process.bench.store.resolve(&moved, ALICE, &Scopes::empty(), identifier.as_bytes());
+        assert_eq!(found.unwrap_err(), ResolveError::Ended);
+        assert_eq!(process.try_use(&identifier), Ok(()));
+    }
+}

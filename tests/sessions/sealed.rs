@@ -1,0 +1,223 @@
+//! Sessions that continue in a process that has not opened them.
+
+use portcullis_scenarios::{Answer, Deployment, Recorded, Request, Scratch, Upstream, call};
+use serde_json::json;
+
+const KEY: &str = "a-key-of-the-deployment-0123456789abcdef";
+const OTHER_KEY: &str = "the-key-of-another-one-0123456789abcdef0";
+
+/// Processes with one upstream and one list of keys.
+struct Replicas {
+    keys: Scratch,
+    session: String,
+}
+
+impl Replicas {
+    fn new(session: &str) -> Self {
+        Self { keys: Scratch::file("session-keys", KEY), session: session.to_owned() }
+    }
+
+    fn tables(&self) -> String {
+        format!("[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{}", self.keys.as_str(), self.session)
+    }
+
+    async fn first(&self, upstream: Upstream) -> Deployment {
+        Deployment::builder().upstream(upstream).tables(self.tables()).start().await
+    }
+
+    async fn next(&self, first: &Deployment) -> Deployment {
+        Deployment::builder().upstream_setting(first.upstream.setting()).tables(self.tables()).start().await
+    }
+}
+
+async fn echo(deployment: &Deployment, token: &str, session: &str) -> Answer {
+    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session);
+    deployment.send(post).await
+}
+
+fn backend(deployment: &Deployment) -> String {
+    deployment.upstream.last().header("mcp-session-id").unwrap().to_owned()
+}
+
+/// E12: a process with the keys continues a session that it has never seen, at the same upstream session, with the revision
+/// that was negotiated, for its owner alone; a DELETE there ends it.
+#[tokio::test]
+async fn at_another_replica() {
+    let replicas = Replicas::new("");
+    let first = replicas.first(Upstream::start().await).await;
+    let second = replicas.next(&first).await;
+    let session = first.open_session(&first.good_token()).await;
+    assert!(session.len() <= 512, "{session}");
+    assert_eq!(echo(&first, &first.good_token(), &session).await.status, 200);
+    let theirs = backend(&first);
+
+    let before = first.upstream.count();
+    for stranger in [second.token().subject("mallory").sign(), second.token().client_id("other").sign()] {
+        echo(&second, &stranger, &session).await.assert_no_session();
+    }
+    assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+    let token = second.good_token();
+    assert_eq!(echo(&second, &token, &session).await.status, 200);
+    assert_eq!(backend(&first), theirs);
+    second.portcullis.logged("session continued", |_| true).await;
+    let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&token);
+    assert_eq!(second.send(get.session(&session)).await.status, 200);
+    assert_eq!(echo(&first, &first.good_token(), &session).await.status, 200, "the first replica continues, too");
+
+    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+    assert_eq!(second.send(delete).await.status, 200);
+    assert_eq!(backend(&first), theirs);
+    echo(&second, &token, &session).await.assert_rpc_error(404, -32000);
+    let log = second.portcullis.log();
+    assert!(!log.contains(&session) && !log.contains(&theirs), "an identifier is in the log");
+}
+
+/// E12: a shutdown does not end sessions that the next process continues. Without shared keys, it ends them upstream.
+#[tokio::test]
+async fn after_a_restart() {
+    for is_shared in [true, false] {
+        let replicas = Replicas::new("");
+        let upstream = Upstream::start().await;
+        let setting = upstream.setting();
+        let tables = if is_shared { replicas.tables() } else { String::new() };
+        let start = || Deployment::builder().upstream_setting(setting.clone()).tables(tables.clone()).start();
+        let deployment = start().await;
+        let session = deployment.open_session(&deployment.good_token()).await;
+        assert_eq!(deployment.portcullis.stop().await.code, Some(0));
+        let deleted = |seen: &Recorded| seen.method == http::Method::DELETE;
+        assert_eq!(upstream.recorded().iter().any(deleted), !is_shared);
+
+        let deployment = start().await;
+        let answer = echo(&deployment, &deployment.good_token(), &session).await;
+        if is_shared {
+            assert_eq!(answer.status, 200, "{answer:?}");
+            assert!(upstream.last().header("mcp-session-id").is_some_and(|theirs| theirs.starts_with("backend-")));
+        } else {
+            answer.assert_no_session();
+        }
+    }
+}
+
+/// E8, E12: a token with other scopes gets the same new identifier at each replica, and each replica knows it.
+#[tokio::test]
+async fn with_one_successor() {
+    let replicas = Replicas::new("");
+    let first = replicas.first(Upstream::start().await).await;
+    let second = replicas.next(&first).await;
+    let session = first.open_session(&first.good_token()).await;
+    let wide = |deployment: &Deployment| deployment.token().scope("mcp:tools mcp:admin").sign();
+    let next = async |deployment: &Deployment| {
+        let answer = echo(deployment, &wide(deployment), &session).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.header("mcp-session-id").unwrap().to_owned()
+    };
+    let successor = next(&second).await;
+    assert_eq!(next(&first).await, successor);
+    for deployment in [&first, &second] {
+        for identifier in [&session, &successor] {
+            assert_eq!(echo(deployment, &wide(deployment), identifier).await.status, 200);
+        }
+    }
+}
+
+/// E9, E12: a session that continues takes capacity as a new one does: at the owner's limit the owner's longest-unused
+/// session ends, and stays ended; at the total limit the answer is 503, and the session is not lost.
+#[tokio::test]
+async fn within_the_limits() {
+    let replicas = Replicas::new("max_per_owner = 2\nmax_total = 3");
+    let first = replicas.first(Upstream::start().await).await;
+    let alice = first.good_token();
+    let sessions = [first.open_session(&alice).await, first.open_session(&alice).await];
+    let second = replicas.next(&first).await;
+    let (alice, bob) = (second.good_token(), second.token().subject("bob").sign());
+    for session in &sessions {
+        assert_eq!(echo(&second, &alice, session).await.status, 200);
+    }
+    let younger = second.open_session(&alice).await;
+    echo(&second, &alice, &sessions[0]).await.assert_rpc_error(404, -32000);
+    for session in [&sessions[1], &younger] {
+        assert_eq!(echo(&second, &alice, session).await.status, 200);
+    }
+
+    let third = replicas.next(&first).await;
+    let (alice, carol) = (third.good_token(), third.token().subject("carol").sign());
+    let bobs = third.open_session(&bob_of(&third)).await;
+    for _ in 0..2 {
+        third.open_session(&carol).await;
+    }
+    let answer = echo(&third, &alice, &younger).await;
+    answer.assert_rpc_error(503, -32603);
+    assert_eq!(answer.header("retry-after"), Some("30"), "{answer:?}");
+    third.portcullis.assert_denied(&answer, "session.store_full").await;
+    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&bob_of(&third)).session(&bobs);
+    assert_eq!(third.send(delete).await.status, 200);
+    assert_eq!(echo(&third, &alice, &younger).await.status, 200);
+    assert_eq!(second.try_token(&bob).await.status, 200);
+}
+
+fn bob_of(deployment: &Deployment) -> String {
+    deployment.token().subject("bob").sign()
+}
+
+/// E12: a session whose upstream identifier does not fit in an identifier works, and ends with its process; it is never
+/// forwarded without its identifier. The log warns once.
+#[tokio::test]
+async fn not_with_a_long_upstream_identifier() {
+    let long = "x".repeat(292);
+    let script = {
+        let long = long.clone();
+        move |request: &Recorded| {
+            let headers = [("content-type", "application/json"), ("mcp-session-id", long.as_str())];
+            let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
+            (request.message_method().as_deref() == Some("initialize")).then(|| Upstream::answer(200, &headers, result))
+        }
+    };
+    let replicas = Replicas::new("");
+    let first = replicas.first(Upstream::scripted(script).await).await;
+    let token = first.good_token();
+    let sessions = [first.open_session(&token).await, first.open_session(&token).await];
+    for session in &sessions {
+        assert_eq!(echo(&first, &token, session).await.status, 200);
+        assert_eq!(backend(&first), long);
+    }
+    first.portcullis.logged("its sessions end with this process", |line| line["level"] == "WARN").await;
+    assert_eq!(first.portcullis.log().matches("its sessions end with this process").count(), 1);
+
+    let second = replicas.next(&first).await;
+    let before = first.upstream.count();
+    echo(&second, &second.good_token(), &sessions[0]).await.assert_rpc_error(404, -32000);
+    assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+}
+
+/// E9, E12: the upstream's 404 ends a session at a replica that has not opened it.
+#[tokio::test]
+async fn until_the_upstream_forgets_it() {
+    let script = |request: &Recorded| {
+        let is_forgotten = request.message_method().as_deref() == Some("forgotten");
+        is_forgotten.then(|| Upstream::answer(404, &[("content-type", "application/json")], "{}"))
+    };
+    let replicas = Replicas::new("");
+    let first = replicas.first(Upstream::scripted(script).await).await;
+    let second = replicas.next(&first).await;
+    let session = first.open_session(&first.good_token()).await;
+    let token = second.good_token();
+    let post = Request::post(Deployment::ENDPOINT, call(2, "forgotten", &json!({}))).bearer(&token).session(&session);
+    assert_eq!(second.send(post).await.status, 404);
+    echo(&second, &token, &session).await.assert_rpc_error(404, -32000);
+}
+
+/// E12: another key, and another upstream, do not continue a session.
+#[tokio::test]
+async fn not_with_another_key_or_upstream() {
+    let replicas = Replicas::new("");
+    let first = replicas.first(Upstream::start().await).await;
+    let session = first.open_session(&first.good_token()).await;
+    let moved = Deployment::builder().tables(replicas.tables()).start().await;
+    echo(&moved, &moved.good_token(), &session).await.assert_rpc_error(404, -32000);
+    assert!(moved.upstream.recorded().is_empty(), "a request reached the other upstream");
+    std::fs::write(replicas.keys.path(), OTHER_KEY).unwrap();
+    let other = replicas.next(&first).await;
+    let before = first.upstream.count();
+    echo(&other, &other.good_token(), &session).await.assert_no_session();
+    assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+}

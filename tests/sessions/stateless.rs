@@ -1,0 +1,69 @@
+//! Resources of upstreams without sessions: `sessions = "off"`.
+
+use portcullis_scenarios::{Deployment, INITIALIZE, Recorded, Request, Upstream, call, modern_request};
+use serde_json::json;
+
+const OFF: &str = "required_scopes = [\"mcp:tools\"]\nsessions = \"off\"";
+
+/// E14: no request needs an identifier, none is issued, and the session header is removed in both directions.
+#[tokio::test]
+async fn no_identifier_is_needed_or_issued() {
+    let script = |request: &Recorded| {
+        let headers = [("content-type", "application/json"), ("mcp-session-id", "theirs")];
+        let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
+        (request.message_method().as_deref() != Some("echo")).then(|| Upstream::answer(200, &headers, result))
+    };
+    let upstream = Upstream::scripted(script).await;
+    let deployment = Deployment::builder().upstream(upstream).resource(OFF).start().await;
+    let token = deployment.good_token();
+    let messages = [INITIALIZE.to_owned(), call(2, "other", &json!({})), call(3, "echo", &json!({}))];
+    for message in &messages {
+        for session in [None, Some("made-up")] {
+            let post = Request::post(Deployment::ENDPOINT, message.clone()).bearer(&token);
+            let answer = deployment.send(session.into_iter().fold(post, Request::session)).await;
+            assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 0), "{answer:?}");
+            assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
+        }
+    }
+    let modern = modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token).session("made-up");
+    assert_eq!(deployment.send(modern).await.status, 200);
+    assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
+
+    let before = deployment.upstream.count();
+    for method in ["GET", "DELETE"] {
+        let request = Request::new(method, Deployment::ENDPOINT).bearer(&token).session("made-up");
+        let answer = deployment.send(request).await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{answer:?}");
+    }
+    for (request, status) in [
+        (Request::post(Deployment::ENDPOINT, call(4, "echo", &json!({}))), 401),
+        (Request::post(Deployment::ENDPOINT, "{").bearer(&token), 400),
+    ] {
+        assert_eq!(deployment.send(request).await.status, status);
+    }
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+}
+
+/// E11, E14: a revision that is not served fails at once all the same.
+#[tokio::test]
+async fn the_negotiated_revision_is_checked() {
+    let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;
+    let headers = [("content-type", "application/json")];
+    let upstream = Upstream::scripted(move |_| Some(Upstream::answer(200, &headers, result))).await;
+    let deployment = Deployment::builder().upstream(upstream).resource(OFF).start().await;
+    let post = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token());
+    let answer = deployment.send(post).await;
+    assert_ne!(answer.status, 200, "{answer:?}");
+    assert!(answer.text().contains("2025-11-25"), "{answer:?}");
+}
+
+/// E14: a token without a subject can call a resource without sessions: there is nothing to own.
+#[tokio::test]
+async fn nobody_owns_anything() {
+    let deployment = Deployment::builder().resource(OFF).start().await;
+    let token = deployment.token().without("sub").sign();
+    for message in [INITIALIZE.to_owned(), call(2, "echo", &json!({}))] {
+        let post = Request::post(Deployment::ENDPOINT, message).bearer(&token);
+        assert_eq!(deployment.send(post).await.status, 200);
+    }
+}
