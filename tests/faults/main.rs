@@ -4,6 +4,7 @@
 mod audit;
 mod check;
 mod descriptors;
+mod draining;
 mod floods;
 mod in_progress;
 mod introspection;
@@ -11,6 +12,7 @@ mod issuer;
 mod keys;
 mod shutdown;
 mod slow_upstream;
+mod socket_activation;
 mod stalled;
 mod start;
 mod upstream;

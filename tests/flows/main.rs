@@ -10,6 +10,7 @@ mod connect;
 mod connect_network;
 mod cors;
 mod diagnosis;
+mod disconnecting;
 mod doctor;
 mod egress_proxy;
 mod http2;

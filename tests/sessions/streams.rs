@@ -5,73 +5,13 @@ use std::{
     time::Duration,
 };
 
-use http::Method;
 use portcullis_scenarios::{
-    Connection, Deployment, DeploymentBuilder, Recorded, Request, Scratch, Trickle, Upstream, audit_records, call,
-    modern_request,
+    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, call, modern_request,
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::mpsc::UnboundedSender,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep};
 
 const EXACT: &str = "leeway = \"0s\"";
-
-/// The senders of the upstream's streams, in the order of their requests.
-#[derive(Clone, Default)]
-struct Streams(Arc<Mutex<Vec<UnboundedSender<bytes::Bytes>>>>);
-
-impl Streams {
-    /// Starts an upstream that responds to GET and `tools/call` with a stream.
-    async fn upstream(&self) -> Upstream {
-        let streams = self.clone();
-        Upstream::scripted(move |request: &Recorded| {
-            if request.method != Method::GET && request.message_method().as_deref() != Some("tools/call") {
-                return None;
-            }
-            let (sender, body) = Trickle::new();
-            streams.0.lock().unwrap().push(sender);
-            Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
-        })
-        .await
-    }
-}
-
-/// An open stream of a client.
-struct Open {
-    connection: Connection,
-    events: UnboundedSender<bytes::Bytes>,
-}
-
-impl Open {
-    async fn of(deployment: &Deployment, streams: &Streams, request: Request) -> Self {
-        let mut connection = Connection::open(deployment.portcullis.address()).await;
-        connection.write(&request.to_bytes()).await;
-        let head = connection.head().await.unwrap();
-        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")), "{head:?}");
-        let events = streams.0.lock().unwrap().pop().unwrap();
-        let mut open = Self { connection, events };
-        open.assert_open().await;
-        open
-    }
-
-    /// Sends a piece and reads it.
-    async fn pass(&mut self, piece: &'static str) {
-        self.events.send(piece.into()).unwrap();
-        assert_eq!(self.connection.chunk().await.as_deref(), Some(piece.as_bytes()));
-    }
-
-    async fn assert_open(&mut self) {
-        self.pass("data: open\n\n").await;
-    }
-
-    /// Waits for the end of the stream, without further data, and then for the end of the upstream's stream.
-    async fn ended(&mut self) {
-        assert_eq!(self.connection.chunk().await, None);
-        timeout(Duration::from_secs(10), self.events.closed()).await.unwrap();
-    }
-}
 
 fn get(token: &str, session: &str) -> Request {
     Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
@@ -88,11 +28,11 @@ async fn ended_as(deployment: &Deployment, code: &str) -> Value {
     deployment.portcullis.logged(code, |line| line["stream.code"] == code).await
 }
 
-/// L3: a stream ends when its token expires, after the current event. The client then gets 401 with a challenge. Log
-/// and audit trail have the reason.
+/// L3: a stream ends when its token expires, behind the event that it is in; its client is then asked for a new token. Log and
+/// audit trail say why.
 #[tokio::test]
 async fn with_an_expiring_token() {
-    let (streams, trail) = (Streams::default(), Scratch::path_for("audit.jsonl"));
+    let (streams, trail) = (EventStreams::default(), Scratch::path_for("audit.jsonl"));
     let deployment = Deployment::builder()
         .issuer(EXACT)
         .upstream(streams.upstream().await)
@@ -101,8 +41,8 @@ async fn with_an_expiring_token() {
         .await;
     let token = deployment.token().expires_in(5).sign();
     let session = deployment.open_session(&token).await;
-    let mut idle = Open::of(&deployment, &streams, get(&token, &session)).await;
-    let mut busy = Open::of(&deployment, &streams, get(&token, &session)).await;
+    let mut idle = streams.open(&deployment, get(&token, &session)).await;
+    let mut busy = streams.open(&deployment, get(&token, &session)).await;
     busy.pass("id: 7\r\ndata: {\"begun\"").await;
     idle.ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
@@ -123,19 +63,19 @@ async fn with_an_expiring_token() {
     assert!(!deployment.portcullis.log().contains(&session) && !deployment.portcullis.log().contains(&token));
 }
 
-/// L3: streams continue while their owner uses the session with a newer token that has at least the same scopes. A
-/// token with fewer scopes, or of another owner, does not keep them open.
+/// L3: streams go on while their owner uses the session with a newer token that has at least the same scopes; neither a token
+/// with fewer scopes nor anybody else's keeps them open.
 #[tokio::test]
 async fn with_newer_tokens() {
-    let streams = Streams::default();
+    let streams = EventStreams::default();
     let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
     let short = |scope: &str| deployment.token().scope(scope).expires_in(6).sign();
     let (narrow, wide) = (short("mcp:tools"), short("mcp:tools mcp:admin"));
     let session = deployment.open_session(&narrow).await;
-    let mut kept = Open::of(&deployment, &streams, get(&narrow, &session)).await;
-    let mut too_wide = Open::of(&deployment, &streams, get(&wide, &session)).await;
+    let mut kept = streams.open(&deployment, get(&narrow, &session)).await;
+    let mut too_wide = streams.open(&deployment, get(&wide, &session)).await;
     let theirs = deployment.open_session(&narrow).await;
-    let mut not_used = Open::of(&deployment, &streams, get(&narrow, &theirs)).await;
+    let mut not_used = streams.open(&deployment, get(&narrow, &theirs)).await;
 
     assert_eq!(echo(&deployment, &deployment.token().expires_in(60).sign(), &session).await, 200);
     let mallory = deployment.token().subject("mallory").expires_in(60).sign();
@@ -147,41 +87,41 @@ async fn with_newer_tokens() {
     kept.assert_open().await;
 }
 
-/// L3: the response to a modern request ends with its own token. Other tokens of the same owner do not extend it.
+/// L3: the answer to a modern request ends with its own token. Other tokens of the same owner do not extend it.
 #[tokio::test]
 async fn without_a_session() {
-    let streams = Streams::default();
+    let streams = EventStreams::default();
     let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
     let request =
         || modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": "slow" })).header("Mcp-Name", "slow");
-    let mut short = Open::of(&deployment, &streams, request().bearer(&deployment.token().expires_in(5).sign())).await;
-    let mut long = Open::of(&deployment, &streams, request().bearer(&deployment.token().expires_in(60).sign())).await;
+    let mut short = streams.open(&deployment, request().bearer(&deployment.token().expires_in(5).sign())).await;
+    let mut long = streams.open(&deployment, request().bearer(&deployment.token().expires_in(60).sign())).await;
     short.ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
     assert_eq!(line.get("session"), None, "{line}");
     long.assert_open().await;
 }
 
-/// An introspection endpoint with a configurable response.
-struct IntrospectionEndpoint {
+/// An authorization server that says of every token what a scenario has it say.
+struct Asked {
     server: Upstream,
-    response: Arc<Mutex<(u16, Value)>>,
+    says: Arc<Mutex<(u16, Value)>>,
 }
 
-impl IntrospectionEndpoint {
+impl Asked {
     async fn start() -> Self {
-        let response = Arc::new(Mutex::new((200, active())));
-        let script = Arc::clone(&response);
+        let says = Arc::new(Mutex::new((200, active())));
+        let script = Arc::clone(&says);
         let server = Upstream::scripted(move |_| {
             let (status, answer) = &*script.lock().unwrap();
             Some(Upstream::answer(*status, &[("content-type", "application/json")], answer.to_string()))
         })
         .await;
-        Self { server, response }
+        Self { server, says }
     }
 
-    fn set_response(&self, status: u16, answer: Value) {
-        *self.response.lock().unwrap() = (status, answer);
+    fn says(&self, status: u16, answer: Value) {
+        *self.says.lock().unwrap() = (status, answer);
     }
 
     fn settings(&self, validate: &str, interval: u64) -> String {
@@ -192,7 +132,7 @@ impl IntrospectionEndpoint {
         )
     }
 
-    /// Returns a deployment whose signed tokens are also introspected here.
+    /// A deployment whose signed tokens it is asked about as well.
     fn deployment(&self, interval: u64) -> DeploymentBuilder {
         Deployment::builder().issuer(self.settings("jwt+introspection", interval))
     }
@@ -202,27 +142,27 @@ fn active() -> Value {
     json!({ "active": true, "aud": Deployment::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" })
 }
 
-/// L3: the streams of a revoked token end within the interval. The token is checked once for all of them, and the next
-/// request with it is rejected.
+/// L3: an introspected token that its issuer takes back ends its streams within the interval; it is checked once for all of
+/// them, and the next request with it is refused.
 #[tokio::test]
 async fn with_a_revoked_token() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, Streams::default());
-    let deployment = endpoint.deployment(1).upstream(streams.upstream().await).start().await;
+    let (asked, streams) = (Asked::start().await, EventStreams::default());
+    let deployment = asked.deployment(1).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut open = Vec::new();
     for _ in 0..4 {
-        open.push(Open::of(&deployment, &streams, get(&token, &session)).await);
+        open.push(streams.open(&deployment, get(&token, &session)).await);
     }
-    let (before, started) = (endpoint.server.count(), Instant::now());
+    let (before, started) = (asked.server.count(), Instant::now());
     sleep(Duration::from_secs(4)).await;
     for open in &mut open {
         open.assert_open().await;
     }
-    let (calls, seconds) = (endpoint.server.count() - before, started.elapsed().as_secs());
+    let (calls, seconds) = (asked.server.count() - before, started.elapsed().as_secs());
     assert!(calls >= 2 && calls as u64 <= seconds * 5 / 4 + 1, "{calls} calls in {seconds} s");
 
-    endpoint.set_response(200, json!({ "active": false }));
+    asked.says(200, json!({ "active": false }));
     let revoked = Instant::now();
     for open in &mut open {
         open.ended().await;
@@ -231,13 +171,13 @@ async fn with_a_revoked_token() {
     ended_as(&deployment, "stream.token_inactive").await;
     let again = deployment.send(get(&token, &session)).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
-    let calls = endpoint.server.count();
+    let calls = asked.server.count();
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(endpoint.server.count(), calls, "a token that nothing depends on is not checked");
+    assert_eq!(asked.server.count(), calls, "a token that nothing depends on is not checked");
     assert!(!deployment.portcullis.log().contains(&token), "the token is in the log");
 }
 
-/// L3: the same for an opaque token without an expiration time, and for one that lost a scope.
+/// L3: the same for an opaque token without an expiry, which lives as long as its issuer says; and for one that lost a scope.
 #[tokio::test]
 async fn with_an_opaque_token() {
     const TOKEN: &str = "opaque-canary";
@@ -249,18 +189,18 @@ async fn with_an_opaque_token() {
             "stream.scopes_reduced",
         ),
     ] {
-        let (endpoint, streams) = (IntrospectionEndpoint::start().await, Streams::default());
+        let (asked, streams) = (Asked::start().await, EventStreams::default());
         let mut wide = active();
         wide["scope"] = json!("mcp:tools mcp:admin");
-        endpoint.set_response(200, wide);
+        asked.says(200, wide);
         let table =
-            format!("[[issuer]]\nissuer = \"{}\"\n{}", endpoint.server.origin(), endpoint.settings("introspection", 1));
+            format!("[[issuer]]\nissuer = \"{}\"\n{}", asked.server.origin(), asked.settings("introspection", 1));
         let deployment = Deployment::builder().tables(table).upstream(streams.upstream().await).start().await;
         let session = deployment.open_session(TOKEN).await;
-        let mut open = Open::of(&deployment, &streams, get(TOKEN, &session)).await;
+        let mut open = streams.open(&deployment, get(TOKEN, &session)).await;
         sleep(Duration::from_millis(2500)).await;
         open.assert_open().await;
-        endpoint.set_response(200, change);
+        asked.says(200, change);
         open.ended().await;
         ended_as(&deployment, code).await;
         assert!(!deployment.portcullis.log().contains("canary"), "the token is in the log");
@@ -270,13 +210,13 @@ async fn with_an_opaque_token() {
 /// L3: an introspection endpoint that fails ends streams after two intervals, and not after one.
 #[tokio::test]
 async fn with_an_issuer_that_fails() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, Streams::default());
-    let deployment = endpoint.deployment(3).upstream(streams.upstream().await).start().await;
+    let (asked, streams) = (Asked::start().await, EventStreams::default());
+    let deployment = asked.deployment(3).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let opened = Instant::now();
     let session = deployment.open_session(&token).await;
-    let mut open = Open::of(&deployment, &streams, get(&token, &session)).await;
-    endpoint.set_response(503, json!({}));
+    let mut open = streams.open(&deployment, get(&token, &session)).await;
+    asked.says(503, json!({}));
     deployment
         .portcullis
         .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
@@ -289,24 +229,23 @@ async fn with_an_issuer_that_fails() {
     ended_as(&deployment, "stream.introspection_failed").await;
 }
 
-/// L3: a temporary failure ends no stream, and the expiration of a signed token applies even if its issuer reports it
-/// as active.
+/// L3: a failure that passes ends nothing, and the expiry of a signed token counts although its issuer calls it active.
 #[tokio::test]
 async fn with_an_issuer_that_fails_once() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, Streams::default());
-    let settings = format!("{}\n{EXACT}", endpoint.settings("jwt+introspection", 2));
+    let (asked, streams) = (Asked::start().await, EventStreams::default());
+    let settings = format!("{}\n{EXACT}", asked.settings("jwt+introspection", 2));
     let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
     let (short, long) = (deployment.token().expires_in(8).sign(), deployment.token().expires_in(60).sign());
     let session = deployment.open_session(&short).await;
-    let mut expiring = Open::of(&deployment, &streams, get(&short, &session)).await;
+    let mut expiring = streams.open(&deployment, get(&short, &session)).await;
     let other = deployment.open_session(&long).await;
-    let mut open = Open::of(&deployment, &streams, get(&long, &other)).await;
-    endpoint.set_response(503, json!({}));
+    let mut open = streams.open(&deployment, get(&long, &other)).await;
+    asked.says(503, json!({}));
     deployment
         .portcullis
         .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
         .await;
-    endpoint.set_response(200, active());
+    asked.says(200, active());
     expiring.ended().await;
     ended_as(&deployment, "stream.token_expired").await;
     open.assert_open().await;

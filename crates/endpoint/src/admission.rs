@@ -25,7 +25,11 @@ use crate::{
     rules::Subject,
     session::{self, SessionMode},
     state::EndpointState,
+    stream::StreamPurpose,
 };
+
+/// The request whose response is the stream on which a modern client listens.
+const LISTEN: &str = "subscriptions/listen";
 
 /// The longest time for the head of a response. No deadline overflows with it.
 const MAX_HEAD_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -74,7 +78,7 @@ pub(crate) fn admit_without_body(
     let era = Era::Legacy { version: version.or_else(|| negotiated_revision(&session)) };
     let session_use = match parts.method {
         Method::DELETE => SessionUse::Delete(Deletion::new(&endpoint.sessions.store, session)),
-        _ => SessionUse::Existing(ExistingSession::new(session)),
+        _ => SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Listen { id: None })),
     };
     Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None })
 }
@@ -115,7 +119,11 @@ fn admit_modern(
     let is_discover = envelope.method() == Some("server/discover");
     let checked_headers =
         if checks_name_header(envelope) { CheckedHeaders::MethodAndName } else { CheckedHeaders::Method };
-    Ok(Admission { era, session_use: SessionUse::None { is_discover }, checked_headers })
+    let purpose = match envelope.id() {
+        Some(id) if envelope.method() == Some(LISTEN) => StreamPurpose::Listen { id: Some(id.to_owned()) },
+        _ => StreamPurpose::Answer,
+    };
+    Ok(Admission { era, session_use: SessionUse::None { is_discover, purpose }, checked_headers })
 }
 
 /// Checks a message of a legacy revision. The session is checked first: without a usable session the response does not
@@ -142,7 +150,7 @@ fn admit_legacy(
     let (session_use, session_revision) = match session {
         Some(session) => {
             let revision = negotiated_revision(&session);
-            (SessionUse::Existing(ExistingSession::new(session)), revision)
+            (SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Answer)), revision)
         }
         None if !message.is_initialize() => (SessionUse::Stateless, None),
         None => {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use http::Method;
 use tower_layer::Layer;
 
 use crate::{
     service::Endpoint,
     settings::{EndpointSettings, EndpointSettingsError},
     state::EndpointState,
+    stream::StreamRequest,
 };
 
 /// Wraps a service of [`Admitted`](crate::Admitted) requests in an [`Endpoint`].
@@ -27,6 +29,19 @@ impl EndpointLayer {
     pub fn new(settings: EndpointSettings) -> Result<Self, EndpointSettingsError> {
         settings.check()?;
         Ok(Self { state: Arc::new(EndpointState::new(settings)) })
+    }
+
+    /// Returns whether the guard's and the endpoint's rules admit a request that was admitted with other settings.
+    ///
+    /// Neither the token nor any limit is checked. A rule for names applies if the names are not known exactly: those of
+    /// resources, and more or longer names than an [`Operation`](portcullis_guard::Operation) has.
+    pub fn admits(&self, request: &StreamRequest<'_>) -> bool {
+        let resource = &self.state.resource;
+        let Some(principal) = request.principal else { return resource.verifier().is_none() };
+        let method = if request.operation.is_some() { Method::POST } else { Method::GET };
+        resource.verifier().is_none()
+            || resource.admits(&method, resource.resource().url().path(), principal)
+                && self.state.rules.admit(request.operation, principal)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The requirements for messages: scopes, claims and rate limits by method and name.
 
 mod name_glob;
+mod operation;
 mod subject;
 mod uri_spellings;
 

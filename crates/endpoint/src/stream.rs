@@ -1,29 +1,35 @@
-//! Event streams, which end with their authorization.
+//! Event streams, which end with their authorization, with their session, or at a shutdown.
 //!
-//! The [`StreamRegistry`] has an entry for each open stream, with the expiry of its token. A sweep wakes the expired
-//! streams, whose bodies then end after a complete event. The expiry moves when the owner uses the same session with a
+//! The [`StreamRegistry`] has an entry for each open stream, with the expiry of its token. A sweep wakes the streams that
+//! must end, whose bodies then end after a complete event. The expiry moves when the owner uses the same session with a
 //! newer token that has at least the scopes of the token that opened the stream. An introspected token is checked again
-//! while the stream is open.
+//! while the stream is open. The sweep also wakes silent streams, which then send a comment.
 
 mod boundary;
 mod guard;
 mod open_stream;
+mod readmission;
 mod registry;
 mod session_streams;
+mod silence;
+mod stopped;
+
+use std::fmt;
 
 use portcullis_guard::RequestId;
 use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_session::LogHash;
 use portcullis_verifier::{Principal, RecheckFailure};
+use serde_json::value::RawValue;
 
-pub use self::registry::StreamRegistry;
 pub(crate) use self::{
     guard::{StreamGuard, StreamStop},
     registry::StreamOrigin,
     session_streams::SessionStreams,
 };
+pub use self::{readmission::StreamRequest, registry::StreamRegistry, stopped::StreamStopped};
 
-/// Observes event streams whose authorization ends.
+/// Observes event streams that the endpoint ends.
 pub trait StreamObserver: Send + Sync + 'static {
     /// [`StreamRegistry::sweep`] calls this once for each such stream, without holding a lock. It must not block.
     fn ended(&self, stream: &EndedStream<'_>);
@@ -34,7 +40,7 @@ impl StreamObserver for () {
     fn ended(&self, _stream: &EndedStream<'_>) {}
 }
 
-/// An event stream whose authorization has ended. Its body ends after the next complete event.
+/// An event stream that the endpoint ends. Its body ends after the next complete event.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EndedStream<'a> {
@@ -46,13 +52,13 @@ pub struct EndedStream<'a> {
     pub session: Option<LogHash>,
     /// The resource.
     pub resource: &'a ResourceUri,
-    /// The principal of the token that opened the stream.
-    pub principal: &'a Principal,
+    /// The principal of the token that opened the stream; `None` if authentication is off.
+    pub principal: Option<&'a Principal>,
     /// The reason.
     pub reason: StreamEndReason,
 }
 
-/// The reason why the authorization of an event stream has ended.
+/// The reason why the endpoint ends an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamEndReason {
@@ -64,6 +70,30 @@ pub enum StreamEndReason {
     ScopesReduced,
     /// The issuer has not confirmed the token for two intervals.
     IntrospectionFailed,
+    /// The request would not be admitted with the changed configuration.
+    ConfigurationChanged,
+    /// The session of the stream has ended.
+    SessionEnded,
+    /// The server shuts down, and the client only listens.
+    Shutdown,
+}
+
+/// The purpose of an event stream, which determines how it ends.
+#[derive(Debug)]
+pub(crate) enum StreamPurpose {
+    /// The stream answers a request and ends with the response.
+    Answer,
+    /// The client listens until one side ends the stream.
+    Listen {
+        /// The id of a `subscriptions/listen` request, which has a result; `None` for GET.
+        id: Option<Box<RawValue>>,
+    },
+}
+
+impl StreamPurpose {
+    fn is_listening(&self) -> bool {
+        matches!(self, Self::Listen { .. })
+    }
 }
 
 impl StreamEndReason {
@@ -74,7 +104,20 @@ impl StreamEndReason {
             Self::TokenInactive => "stream.token_inactive",
             Self::ScopesReduced => "stream.scopes_reduced",
             Self::IntrospectionFailed => "stream.introspection_failed",
+            Self::ConfigurationChanged => "stream.configuration_changed",
+            Self::SessionEnded => "stream.session_ended",
+            Self::Shutdown => "stream.shutdown",
         }
+    }
+}
+
+impl fmt::Display for StreamEndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SessionEnded => "its session has ended",
+            Self::Shutdown => "the server shuts down",
+            _ => "its authorization has ended",
+        })
     }
 }
 

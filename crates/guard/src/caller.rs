@@ -66,6 +66,11 @@ impl Caller {
         self.0.client_address
     }
 
+    /// Returns what the request asks for, if it was [recorded](Self::record_operation).
+    pub fn operation(&self) -> Option<&Operation> {
+        self.0.operation.get()
+    }
+
     /// Records what the request asks for, for the [`Decision`](crate::Decision). Only the first call has an effect.
     pub fn record_operation(&self, operation: Operation) {
         self.0.operation.get_or_init(|| operation);
@@ -75,10 +80,6 @@ impl Caller {
     /// call has an effect.
     pub fn record_report_only_denial(&self, code: &'static str) {
         self.0.report_only_denial.get_or_init(|| code);
-    }
-
-    pub(crate) fn operation(&self) -> Option<&Operation> {
-        self.0.operation.get()
     }
 
     pub(crate) fn report_only_denial(&self) -> Option<&'static str> {

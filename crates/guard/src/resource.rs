@@ -8,9 +8,11 @@ use std::{
     },
 };
 
+use http::Method;
 use portcullis_metadata::{
     Clock, ProtectedResourceMetadata, ResourceUri, Scopes, is_https_or_loopback_http, protected_resource_urls,
 };
+use portcullis_verifier::{Principal, Verifier};
 use url::Url;
 
 use crate::{
@@ -101,6 +103,22 @@ impl ProtectedResource {
 
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::Relaxed)
+    }
+
+    /// Returns the verifier of the resource's tokens; `None` if authentication is off.
+    pub fn verifier(&self) -> Option<&Arc<Verifier>> {
+        match &self.authentication {
+            Authentication::Required(verifier) => Some(verifier),
+            Authentication::Off => None,
+        }
+    }
+
+    /// Returns whether the claim rules, route rules and, if the guard enforces them, required scopes admit this principal.
+    ///
+    /// Neither the token nor any limit is checked. Use it for a request that was admitted with other settings and is still in
+    /// progress.
+    pub fn admits(&self, method: &Method, path: &str, principal: &Principal) -> bool {
+        self.rules.authorize(method, path, principal).is_ok()
     }
 
     /// The challenges, for a service behind the guard that checks scopes itself.

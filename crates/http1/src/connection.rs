@@ -209,7 +209,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
             if self.body.is_complete() {
                 return Poll::Ready(None);
             }
-            if ready!(self.poll_read(cx))? == 0 {
+            let Poll::Ready(read) = self.poll_read(cx) else {
+                self.free_empty_buffer();
+                return Poll::Pending;
+            };
+            if read? == 0 {
                 self.keep_alive = false;
                 self.body.close()?;
             }
@@ -241,6 +245,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         Poll::Ready(written)
     }
 
+    /// Frees the buffer if it is empty: the rest of the body may take long, as with a stream of events.
+    fn free_empty_buffer(&mut self) {
+        if self.read_buffer.is_empty() {
+            self.read_buffer = BytesMut::new();
+        }
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.read_buffer.capacity() - self.read_buffer.len() < MIN_READ {
             self.read_buffer.reserve(self.read_size);
@@ -251,5 +262,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
             self.read_size = (self.read_size * 2).min(MAX_READ);
         }
         Poll::Ready(Ok(read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use http::{Method, uri::PathAndQuery};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+    use crate::RequestBuilder;
+
+    /// L1: a body that pauses, as a stream of events does, holds no buffer, and continues.
+    #[tokio::test]
+    async fn a_pausing_body_holds_no_buffer() {
+        let (client, mut server) = duplex(4096);
+        let request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new());
+        let sending = tokio::spawn(Connection::new(client).send(request));
+        server.read_buf(&mut Vec::new()).await.unwrap();
+        server.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+        let (_, mut connection) = sending.await.unwrap().unwrap();
+        for text in ["one", "two"] {
+            assert!(connection.poll_data(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert_eq!(connection.0.read_buffer.capacity(), 0);
+            server.write_all(format!("3\r\n{text}\r\n").as_bytes()).await.unwrap();
+            assert_eq!(connection.next_data().await.unwrap().unwrap(), text);
+        }
     }
 }

@@ -26,7 +26,6 @@ use portcullis_guard::{Decision, DecisionSink};
 use portcullis_metadata::Clock;
 use portcullis_session::{EndReason, Session};
 use tokio::{
-    signal::unix::{SignalKind, signal},
     sync::oneshot,
     time::{Instant, sleep, timeout},
 };
@@ -43,6 +42,20 @@ const DRAIN_POLL: Duration = Duration::from_millis(5);
 /// Adds records to the trail. Every worker has a clone.
 #[derive(Clone)]
 pub(crate) struct Audit(Arc<State>);
+
+/// Reopens the file of the trail.
+pub(crate) struct AuditReopener {
+    audit: Audit,
+    writer: Thread,
+}
+
+impl AuditReopener {
+    /// Reopens the file, for rotation.
+    pub(crate) fn reopen(&self) {
+        self.audit.0.reopen.store(true, Ordering::Release);
+        self.writer.unpark();
+    }
+}
 
 /// The running trail.
 pub(crate) struct AuditTrail {
@@ -91,20 +104,9 @@ impl AuditTrail {
         &self.audit
     }
 
-    /// Reopens the file at each SIGHUP, for rotation.
-    ///
-    /// # Errors
-    /// Fails when the signal cannot be handled.
-    pub(crate) fn reopen_on_hangup(&self) -> std::io::Result<()> {
-        let mut hangups = signal(SignalKind::hangup())?;
-        let (audit, writer) = (self.audit.clone(), self.writer.clone());
-        tokio::spawn(async move {
-            while hangups.recv().await.is_some() {
-                audit.0.reopen.store(true, Ordering::Release);
-                writer.unpark();
-            }
-        });
-        Ok(())
+    /// Returns the handle that reopens the file.
+    pub(crate) fn reopener(&self) -> AuditReopener {
+        AuditReopener { audit: self.audit.clone(), writer: self.writer.clone() }
     }
 
     /// Returns whether the queue of the calling thread has at most half of its capacity left.

@@ -1,16 +1,21 @@
 //! The configuration: a TOML file, then `PORTCULLIS_*` from the environment, then flags.
 
+mod changes;
 mod file;
 mod load;
 mod origin;
+mod reasons;
+mod restart;
 mod secret;
 mod span;
 
+pub(crate) use changes::{Change, changes};
 pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
-    Resource, Route, Rule, Session, Sessions, Tls, Upstream, Validation,
+    Reload, Resource, Route, Rule, Session, Sessions, Tls, Upstream, Validation,
 };
-pub(crate) use load::{Loaded, Overrides, from_text, load, nearest};
+pub(crate) use load::{Loaded, Overrides, from_text, load, load_all_reasons, nearest};
 pub(crate) use origin::effective;
+pub(crate) use restart::keep_until_restart;
 pub(crate) use secret::SecretSource;
 pub(crate) use span::Span;

@@ -16,6 +16,9 @@ pub(crate) const WRITE_PERIOD: Duration = Duration::from_millis(100);
 /// The maximum capacity that an empty batch keeps, in bytes.
 const MAX_IDLE_CAPACITY: usize = 1 << 20;
 
+/// The number of times that a slot must be found empty in a row before it frees its capacity: 5 s at [`WRITE_PERIOD`].
+const IDLE_TAKES: u32 = 50;
+
 /// The queue.
 pub(crate) struct LogQueue {
     slots: Box<[Mutex<Batch>]>,
@@ -31,6 +34,8 @@ pub(crate) struct Batch {
     pub(crate) records: u64,
     /// The number of lines that were lost after these because the slot was full.
     pub(crate) lost: u64,
+    /// The number of times in a row that the batch was found empty.
+    idle_takes: u32,
 }
 
 /// A line is lost because the slot is full.
@@ -67,12 +72,19 @@ impl LogQueue {
         lock(&self.slots[slot_of_thread() % self.slots.len()]).lines.len() >= self.slot_capacity / 2
     }
 
-    /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged and keeps its capacity. Returns `None` when the
-    /// slot does not exist.
+    /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged. It keeps its capacity until it was found empty
+    /// for long; then `batch` loses its capacity, too. Returns `None` when the slot does not exist.
     pub(crate) fn take(&self, slot: usize, batch: &mut Batch) -> Option<()> {
         let queued = &mut *lock(self.slots.get(slot)?);
         if queued.unwritten() > 0 {
+            queued.idle_takes = 0;
             mem::swap(queued, batch);
+            return Some(());
+        }
+        queued.idle_takes = queued.idle_takes.saturating_add(1);
+        if queued.idle_takes == IDLE_TAKES {
+            queued.lines = Vec::new();
+            batch.lines.shrink_to(0);
         }
         Some(())
     }
@@ -132,6 +144,25 @@ mod tests {
         let grown = queue.slots.iter().filter(|slot| lock(slot).lines.capacity() > 0).count();
         assert_eq!((grown, batch.lines.capacity() > 0), (1, true));
         assert_eq!(queue.take(4, &mut batch), None);
+    }
+
+    /// A burst of lines leaves no memory behind.
+    #[test]
+    fn slots_that_stay_empty_free_their_memory() {
+        let queue = LogQueue::new(1, 1 << 20);
+        let mut batch = Batch::default();
+        for _ in 0..2 {
+            queue.push(|out| out.resize(MAX_IDLE_CAPACITY, b'x')).unwrap();
+            queue.take(0, &mut batch).unwrap();
+            batch.clear();
+        }
+        let capacity = |batch: &Batch| lock(&queue.slots[0]).lines.capacity() + batch.lines.capacity();
+        for _ in 1..IDLE_TAKES {
+            queue.take(0, &mut batch).unwrap();
+            assert_eq!(capacity(&batch), 2 * MAX_IDLE_CAPACITY);
+        }
+        queue.take(0, &mut batch).unwrap();
+        assert_eq!(capacity(&batch), 0);
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 mod audit;
 mod entra;
+mod fingerprint;
 mod introspection;
 mod issuers;
+mod limits;
 mod rates;
+mod reasons;
 mod resources;
 mod sessions;
 mod state_dir;
@@ -21,14 +24,15 @@ use portcullis_guard::OriginPolicy;
 use portcullis_metadata::is_https_or_loopback_http;
 use url::Url;
 
-use crate::config::{Config, Limits, Span};
+use crate::config::{Config, Limits};
 
 pub(crate) use audit::AuditPlan;
+pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
-pub(crate) use tls::TlsFiles;
+pub(crate) use tls::{Loaded, TlsFiles, Written};
 pub(crate) use upstream::UpstreamPlan;
 
 /// The path of the liveness report.
@@ -47,6 +51,7 @@ const HEAD_BESIDE_TOKEN: usize = 16 << 10;
 pub(crate) struct Plan {
     pub(crate) listen: SocketAddr,
     pub(crate) workers: usize,
+    pub(crate) shutdown_delay: Duration,
     pub(crate) shutdown_timeout: Duration,
     /// `None` if the listener uses plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
@@ -61,6 +66,10 @@ pub(crate) struct Plan {
     pub(crate) origins: OriginPolicy,
     /// `None` without an audit trail.
     pub(crate) audit: Option<AuditPlan>,
+    /// The fingerprint of the settings that all resources share.
+    pub(crate) shared: Fingerprint,
+    /// The content of the files and secrets of issuers and resources.
+    pub(crate) contents: Contents,
     /// Settings that work but should be changed.
     pub(crate) warnings: Vec<String>,
     /// What `check` explains about the providers of this configuration.
@@ -73,14 +82,17 @@ impl Plan {
     /// # Errors
     /// Fails when a value is invalid. The message names the key and the fix.
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        // Before the files are read, so that a later change is noticed.
+        let contents = Contents::of(config);
         let base_url = base_url(&config.base_url)?;
-        check_limits(&config.limits)?;
+        limits::check(&config.limits)?;
         let issuers = issuers::plan(&config.issuer)?;
         let resources = resources::plan(config, &base_url, &issuers)?;
         let warnings = warnings::warnings(config, &base_url, &resources);
         Ok(Self {
             listen: config.listen,
             workers: workers(config.workers)?,
+            shutdown_delay: config.shutdown_delay.0,
             shutdown_timeout: config.shutdown_timeout.0,
             tls: config.tls.as_ref().map(|files| TlsFiles::new(files, &base_url)).transpose()?,
             limits: config.limits.clone(),
@@ -93,7 +105,17 @@ impl Plan {
             audit: config.audit.as_ref().map(audit::plan).transpose()?,
             warnings,
             notes: entra::notes(&config.issuer),
+            shared: fingerprint::shared(config),
+            contents,
         })
+    }
+
+    /// Validates a configuration as [`new`](Self::new) does.
+    ///
+    /// # Errors
+    /// Fails when a value is invalid, with a reason for each limit, issuer, resource and table that has one.
+    pub(crate) fn validated(config: &Config) -> Result<Self, Vec<anyhow::Error>> {
+        Self::new(config).map_err(|first| reasons::all(config, first))
     }
 
     /// Returns the maximum size of a request's head in bytes, on either HTTP version.
@@ -121,29 +143,4 @@ fn workers(configured: Option<usize>) -> anyhow::Result<usize> {
         Some(count) => bail!("workers = {count} is outside 1 to {MAX_WORKERS}"),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS)),
     }
-}
-
-fn check_limits(limits: &Limits) -> anyhow::Result<()> {
-    let within = |name: &str, value: usize, low: usize, high: usize| {
-        ensure!((low..=high).contains(&value), "limits.{name} = {value} is outside {low} to {high}");
-        Ok(())
-    };
-    within("max_body", limits.max_body, 1 << 10, 1 << 30)?;
-    within("body_budget", limits.body_budget, limits.max_body, 1 << 36)?;
-    within("max_depth", limits.max_depth, 8, 127)?;
-    within("max_token", limits.max_token, 1 << 10, 64 << 10)?;
-    within("max_connections", limits.max_connections, 1, 1_000_000)?;
-    within("upstream_connections", limits.upstream_connections.unwrap_or(limits.max_connections), 1, 1_000_000)?;
-    within("max_headers", limits.max_headers, 16, 10_000)?;
-    within("max_streams", limits.max_streams as usize, 1, 10_000)?;
-    within("max_resets", limits.max_resets, 1, 10_000)?;
-    within("cached_tokens", limits.cached_tokens, 16, 10_000_000)?;
-    within("in_flight_per_principal", limits.in_flight_per_principal, 1, 1_000_000)?;
-    let lasts = |name: &str, span: Span, high: Span| {
-        ensure!((Span::secs(1)..=high).contains(&span), "limits.{name} = \"{span}\" is outside 1s to {high}");
-        Ok(())
-    };
-    lasts("header_timeout", limits.header_timeout, Span::secs(600))?;
-    lasts("body_pause", limits.body_pause, Span::secs(600))?;
-    lasts("body_timeout", limits.body_timeout, Span::secs(60 * 60))
 }

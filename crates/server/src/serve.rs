@@ -4,9 +4,13 @@ mod accept;
 mod backend;
 mod changed_files;
 mod connection;
+mod drain;
 mod file_limit;
 mod health;
+mod legacy_calls;
+mod listener;
 mod observers;
+mod reload;
 mod router;
 mod sessions;
 mod signals;
@@ -15,11 +19,7 @@ mod sweep;
 mod tls;
 mod worker;
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::TcpListener, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
@@ -34,33 +34,25 @@ use crate::{
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
 };
+use changed_files::ChangedFiles;
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use observers::Observers;
+use reload::Reloader;
 use router::Router;
 use sessions::{
     kept::KeptSessions,
     shutdown::{UpstreamEndTask, end_all},
 };
-use state::ServerState;
+use state::{Process, ServerState};
 use tls::Tls;
 use worker::{StopSignals, Worker};
 
+pub(crate) use listener::{PassedListener, bind};
+pub(crate) use reload::ConfigSource;
 pub(crate) use signals::shutdown as shutdown_signal;
 
 /// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Opens the port.
-///
-/// # Errors
-/// Fails when the address cannot be listened on. The message names the fix.
-pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).with_context(|| {
-        format!("cannot listen on {address}; stop the program that holds the port, or choose another with --listen")
-    })?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
 
 /// Builds everything that a plan needs and drops it, without any network access.
 ///
@@ -69,12 +61,16 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let kept = KeptSessions::in_memory(&plan.session);
-    ServerState::new(plan, Arc::new(SystemClock::new()), Observers { access, audit: None }, &kept).map(drop)
+    let observers = Observers { access, audit: None };
+    let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &kept);
+    ServerState::new(plan, &process, None).map(drop)
 }
 
 /// Serves until `shutdown` is true and the requests in progress have ended, or the shutdown timeout has passed.
 ///
 /// Raises the process's limit of open files to what the plan needs. If that is not possible, serves fewer connections.
+///
+/// With the source of the configuration, reloads it at SIGHUP and, if it says so, when it changes.
 ///
 /// Runs on the control runtime, which accepts connections, fetches keys and sweeps sessions.
 ///
@@ -82,6 +78,7 @@ pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
 /// Fails when the server cannot start, or the last access lines cannot be written.
 pub(crate) async fn serve(
     mut plan: Plan,
+    source: Option<ConfigSource>,
     listener: TcpListener,
     access: Arc<AccessLog>,
     audit: Option<AuditTrail>,
@@ -91,16 +88,15 @@ pub(crate) async fn serve(
     let address = listener.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let shortage = file_limit::fit(&mut plan);
-    signals::ignore_hangup()?;
-    if let Some(audit) = &audit {
-        audit.reopen_on_hangup()?;
-    }
+    let hangups = signals::hangups()?;
 
     // State: issuers, sessions and the service stacks of all resources.
     let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
     let clock = Arc::new(SystemClock::new());
     let kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _);
-    let (state, upstream_ends) = ServerState::new(&plan, clock, observers, &kept)?;
+    let (process, upstream_ends) = Process::new(&plan, clock, observers, &kept);
+    let state = ServerState::new(&plan, &process, None)?;
+    process.upstream_ends.set_upstreams(state.upstreams());
     // If the plan cannot run, only its error is reported.
     if let Some(shortage) = shortage {
         shortage.warn();
@@ -110,27 +106,27 @@ pub(crate) async fn serve(
     let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
 
     // Background tasks: reloaded files, ended sessions, sweeps.
-    if let (Some(tls), Some(files)) = (&tls, &plan.tls) {
-        tokio::spawn(tls.clone().reload(files.clone()));
-    }
-    if let Some(sources) = plan.session.key_sources.clone() {
-        tokio::spawn(sessions::keys::reload(state.sessions().clone(), sources));
-    }
     let journal = kept.journal();
     if journal.is_some() {
-        tokio::spawn(sessions::kept::record_last_uses(state.sessions().clone()));
+        tokio::spawn(sessions::kept::record_last_uses(process.sessions.clone()));
     }
     let (last_sessions, sessions_at_shutdown) = oneshot::channel();
     let upstream_ends = UpstreamEndTask { last_sessions, task: tokio::spawn(upstream_ends.run(sessions_at_shutdown)) };
     let state = Arc::new(ArcSwap::from_pointee(state));
     tokio::spawn(sweep::streams(Arc::clone(&state)));
     let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));
+    let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
+    let reopener = audit.as_ref().map(AuditTrail::reopener);
+    let contents = std::mem::take(&mut plan.contents);
+    let reloader = Reloader::new(Arc::clone(&state), source, reopener, files, contents);
+    let reloads = tokio::spawn(reloader.run(hangups));
 
     // Workers.
     let limits = connection_limits(&plan);
     let (worker_done, mut workers_done) = mpsc::channel(1);
     let (cancel, cancelled) = watch::channel(false);
-    let stop = StopSignals { shutdown: shutdown.clone(), cancelled };
+    let draining = drain::begin_after(shutdown, Arc::clone(&state));
+    let stop = StopSignals { draining: draining.clone(), cancelled };
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&state), number, limits.max_headers);
@@ -141,14 +137,17 @@ pub(crate) async fn serve(
     drop(worker_done);
 
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
-    accept::run(listener, workers, plan.limits.max_connections, shutdown).await;
+    accept::run(listener, workers, plan.limits.max_connections, draining).await;
 
-    // Shutdown: requests first, then sessions, then the logs.
+    // Shutdown: streams and requests first, then sessions, then the logs.
     tracing::info!("shutting down: waiting for requests in progress");
-    let deadline = Instant::now() + plan.shutdown_timeout;
+    reloads.abort();
+    state.load().end_listeners();
+    let shutdown_timeout = state.load().shutdown_timeout();
+    let deadline = Instant::now() + shutdown_timeout;
     if timeout_at(deadline, workers_done.recv()).await.is_err() {
         tracing::warn!(
-            timeout.seconds = plan.shutdown_timeout.as_secs(),
+            timeout.seconds = shutdown_timeout.as_secs(),
             "cancelling the requests that are still in progress"
         );
         state.load().cut_off();
@@ -157,9 +156,8 @@ pub(crate) async fn serve(
         let _ = timeout(FINAL_FLUSH_TIMEOUT, workers_done.recv()).await;
     }
     table_sweep.abort();
-    let sessions = state.load().sessions().clone();
     let ended = end_all(
-        &sessions,
+        &process.sessions,
         kept.continue_after_restart(),
         audit.as_ref(),
         deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT),
@@ -173,7 +171,7 @@ pub(crate) async fn serve(
     };
     let write_journal = async {
         if let Some(journal) = journal {
-            sessions::kept::finish(&sessions, &journal, left).await;
+            sessions::kept::finish(&process.sessions, &journal, left).await;
         }
     };
     tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal);

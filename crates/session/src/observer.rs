@@ -57,6 +57,12 @@ pub enum EndReason {
     Evicted,
     /// The store is shut down.
     Shutdown,
+    /// The session's resource is no longer served.
+    ResourceRemoved,
+    /// The session's resource has another backend.
+    BackendRemoved,
+    /// The session's resource no longer accepts tokens of the owner's issuer.
+    IssuerRemoved,
     /// Another process has ended the session.
     EndedElsewhere,
     /// So many sessions have ended that older ones end with them: the owner's, or all if there are too many owners. See
@@ -77,6 +83,9 @@ impl EndReason {
             Self::Lifetime => "lifetime",
             Self::Evicted => "evicted",
             Self::Shutdown => "shutdown",
+            Self::ResourceRemoved => "resource_removed",
+            Self::BackendRemoved => "backend_removed",
+            Self::IssuerRemoved => "issuer_removed",
             Self::EndedElsewhere => "ended_elsewhere",
             Self::Overflow => "overflow",
             Self::Administrator => "administrator",
@@ -99,6 +108,9 @@ mod tests {
             (EndReason::Lifetime, "lifetime"),
             (EndReason::Evicted, "evicted"),
             (EndReason::Shutdown, "shutdown"),
+            (EndReason::ResourceRemoved, "resource_removed"),
+            (EndReason::BackendRemoved, "backend_removed"),
+            (EndReason::IssuerRemoved, "issuer_removed"),
             (EndReason::EndedElsewhere, "ended_elsewhere"),
             (EndReason::Overflow, "overflow"),
             (EndReason::Administrator, "administrator"),

@@ -21,6 +21,7 @@ mod report;
 mod request_template;
 mod servers;
 mod sessions;
+mod streams;
 mod upstream;
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -64,8 +65,12 @@ struct Options {
 enum Part {
     /// Measure only sessions: memory and lookup time for 1,000 to 1,000,000 sessions.
     Sessions,
+    /// Measure only event streams: the memory of an idle one, and what remains when they have closed.
+    Streams(streams::Options),
     /// Compare the stdio bridge with `mcp-remote`. Needs Node.js and npm.
     Connect(connect::Options),
+    #[command(hide = true)]
+    StreamsUpstream,
     #[command(hide = true)]
     Upstream,
     #[command(hide = true)]
@@ -80,6 +85,8 @@ fn main() -> anyhow::Result<()> {
         None => measure::run(&options),
         Some(Part::Sessions) => sessions::run(),
         Some(Part::Connect(options)) => connect::run(&options),
+        Some(Part::Streams(options)) => streams::run(&options),
+        Some(Part::StreamsUpstream) => streams::run_upstream(),
         Some(Part::Upstream) => upstream::run(),
         Some(Part::Introspection { audience }) => introspection::run(&audience),
         Some(Part::Proxy { upstream }) => proxy::run(upstream),

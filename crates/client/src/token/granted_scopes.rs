@@ -16,7 +16,7 @@ impl ResourceToken {
         let Some(granted) = self.scopes() else { return Scopes::empty() };
         let has_refresh_token = self.refresh_token().is_some();
         let missing =
-            self.asked().iter().filter(|scope| !granted.contains(scope) && !(has_refresh_token && *scope == OFFLINE));
+            self.asked().iter().filter(|scope| !(granted.contains(scope) || has_refresh_token && *scope == OFFLINE));
         // They are names of a set already.
         Scopes::from_names(missing).unwrap_or_default()
     }

@@ -1,5 +1,7 @@
 //! The way in which an admitted request uses a session.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use portcullis_guard::{Caller, RequestId};
 use portcullis_mcp::Revision;
@@ -11,13 +13,13 @@ use crate::{
     response::{EndpointBody, Reason, Rejection, RevisionsReader, session_ended},
     session::Sessions,
     state::EndpointState,
-    stream::{SessionStreams, StreamGuard, StreamOrigin},
+    stream::{SessionStreams, StreamGuard, StreamOrigin, StreamPurpose},
 };
 
 /// The way in which an admitted request uses a session. It determines the session headers of both directions.
 pub(crate) enum SessionUse {
     /// A modern request has no session. Session headers are ignored.
-    None { is_discover: bool },
+    None { is_discover: bool, purpose: StreamPurpose },
     /// A legacy request of a resource without sessions. Session headers are removed.
     Stateless,
     /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when the inner service accepts the request.
@@ -32,11 +34,13 @@ pub(crate) enum SessionUse {
 pub(crate) struct ExistingSession {
     session: InUse,
     client_identifier: Option<HeaderValue>,
+    purpose: StreamPurpose,
 }
 
 impl ExistingSession {
-    pub(crate) fn new(session: InUse) -> Self {
-        Self { session, client_identifier: None }
+    /// `purpose` is that of the response if it is an event stream.
+    pub(crate) fn new(session: InUse, purpose: StreamPurpose) -> Self {
+        Self { session, client_identifier: None, purpose }
     }
 }
 
@@ -107,15 +111,15 @@ impl SessionUse {
         match self {
             // The inner service has rejected the `initialize`.
             Self::Open(_) => {}
-            Self::Stateless => stream = open_stream(endpoint, caller, None, response.headers()),
-            Self::None { is_discover } => {
+            Self::Stateless => stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response),
+            Self::None { is_discover, purpose } => {
                 let share = || BudgetShare::empty(&endpoint.budget);
                 let revisions = &endpoint.upstream_revisions;
                 let reader = RevisionsReader::new(is_discover, status, response.headers(), revisions, share);
-                let stream = open_stream(endpoint, caller, None, response.headers());
+                let stream = open_stream(endpoint, caller, None, purpose, &response);
                 return response.map(|body| EndpointBody::with_reader(body, reader, stream)).into();
             }
-            Self::Existing(ExistingSession { session, client_identifier }) => {
+            Self::Existing(ExistingSession { session, client_identifier, purpose }) => {
                 let is_same = backend_identifier.is_some_and(|value| value.as_bytes() == session.backend_id());
                 if status == StatusCode::NOT_FOUND && !session.backend_id().is_empty() {
                     let _span = request_span(request_id);
@@ -125,7 +129,7 @@ impl SessionUse {
                 } else if let Some(identifier) = client_identifier.filter(|_| is_same) {
                     sessions.set_header(identifier, response.headers_mut());
                 }
-                stream = open_stream(endpoint, caller, Some(&session), response.headers());
+                stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
                 in_use = Some(session);
             }
             Self::Delete(deletion) => {
@@ -135,7 +139,7 @@ impl SessionUse {
                     || deletion.session.backend_id().is_empty();
                 let ticket = deletion.end(is_confirmed);
                 let response = if status.is_success() {
-                    stream = open_stream(endpoint, caller, None, response.headers());
+                    stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
                     response.map(|body| EndpointBody::inner(body, None, stream))
                 } else {
                     session_ended()
@@ -159,7 +163,7 @@ pub(crate) fn record_session<B>(
     let backend_identifier = sessions.take_header(response.headers_mut());
     let Some(reservation) = reservation else {
         // Without a session, the dropped guard ends the inner service's.
-        let stream = open_stream(endpoint, caller, None, response.headers());
+        let stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
         response.body_mut().attach(None, stream);
         return response;
     };
@@ -176,19 +180,21 @@ pub(crate) fn record_session<B>(
     }
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
-    let stream = open_stream(endpoint, caller, Some(&session), response.headers());
+    let stream = open_stream(endpoint, caller, Some(session.session()), StreamPurpose::Answer, &response);
     response.body_mut().attach(Some(session), stream);
     response
 }
 
-/// Registers a response that is an event stream, so that it ends with its authorization.
-fn open_stream(
+/// Registers a response that is an event stream, so that it ends with its authorization or session.
+fn open_stream<B>(
     endpoint: &EndpointState,
     caller: &Caller,
-    session: Option<&Session>,
-    headers: &HeaderMap,
+    session: Option<&Arc<Session>>,
+    purpose: StreamPurpose,
+    response: &Response<B>,
 ) -> Option<StreamGuard> {
-    endpoint.streams.open(&StreamOrigin { caller, resource: &endpoint.resource, session }, headers)
+    let origin = StreamOrigin { caller, resource: &endpoint.resource, session, purpose };
+    endpoint.streams.open(origin, response.headers(), response.extensions())
 }
 
 /// Adds the request's id to log lines about its session.

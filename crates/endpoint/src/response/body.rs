@@ -151,9 +151,14 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
             Polled::Pending => return Poll::Pending,
             Polled::Stop(stop) => stop,
         };
+        let last = source.as_mut().project().finish_stream(stop);
         // Dropping the inner body also ends the upstream's stream.
         source.set(Source::Own { data: Bytes::new() });
-        Poll::Ready((stop == StreamStop::WithinEvent).then_some(Err(EndpointBodyError::IncompleteEvent)))
+        Poll::Ready(match stop {
+            StreamStop::WithinEvent => Some(Err(EndpointBodyError::IncompleteEvent)),
+            StreamStop::AfterEvent if last.is_empty() => None,
+            StreamStop::AfterEvent => Some(Ok(Frame::data(last))),
+        })
     }
 
     fn is_end_stream(&self) -> bool {
@@ -184,28 +189,43 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
     }
 }
 
+impl<B> SourceProj<'_, B> {
+    /// Stops the stream. Returns its last event.
+    fn finish_stream(self, stop: StreamStop) -> Bytes {
+        match self {
+            Self::Inner { stream: Some(stream), .. } | Self::Initialize { stream: Some(stream), .. } => {
+                stream.finish(stop)
+            }
+            _ => Bytes::new(),
+        }
+    }
+}
+
 /// The result of polling a body that may be an event stream.
 enum Polled<E> {
     Frame(Option<Result<Frame<Bytes>, E>>),
     Pending,
-    /// The authorization of the stream has ended.
+    /// The stream must end.
     Stop(StreamStop),
 }
 
-/// Polls for the next frame, unless the stream's authorization has ended.
+/// Polls for the next frame, unless the stream must end. A stream that is silent for long yields a comment.
 fn poll_stream<E>(
     stream: &mut Option<StreamGuard>,
     cx: &mut Context<'_>,
     poll: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>>,
 ) -> Polled<E> {
-    let stop = |stream: &Option<StreamGuard>| stream.as_ref().and_then(StreamGuard::stop);
-    if let Some(stop) = stop(stream) {
+    if let Some(stop) = stream.as_ref().and_then(StreamGuard::stop) {
         return Polled::Stop(stop);
     }
     let Poll::Ready(frame) = poll(cx) else {
         let Some(waiting) = stream else { return Polled::Pending };
         waiting.set_waker(cx.waker());
-        return stop(stream).map_or(Polled::Pending, Polled::Stop);
+        if let Some(stop) = waiting.stop() {
+            return Polled::Stop(stop);
+        }
+        let comment = waiting.due_comment().map(|comment| Some(Ok(Frame::data(comment))));
+        return comment.map_or(Polled::Pending, Polled::Frame);
     };
     match stream {
         Some(stream) => Polled::Frame(frame.map(|frame| frame.map(|frame| stream.pass(frame)))),

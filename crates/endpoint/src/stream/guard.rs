@@ -4,9 +4,10 @@ use std::{fmt, sync::Arc, task::Waker};
 
 use bytes::Bytes;
 use http_body::Frame;
+use serde_json::value::RawValue;
 
 use super::{
-    StreamRegistry,
+    StreamPurpose, StreamRegistry, StreamStopped,
     boundary::Boundary,
     open_stream::{OpenStream, State},
     registry::SlotIndex,
@@ -14,14 +15,21 @@ use super::{
 
 /// Keeps a stream registered and tracks its events.
 pub(crate) struct StreamGuard {
-    registry: StreamRegistry,
-    slot: SlotIndex,
-    stream: Arc<OpenStream>,
+    pub(super) registry: StreamRegistry,
+    pub(super) slot: SlotIndex,
+    pub(super) stream: Arc<OpenStream>,
     /// `None` for encoded streams, whose events are not visible.
-    boundary: Option<Boundary>,
+    pub(super) boundary: Option<Boundary>,
+    /// Whether events can be added to those of the inner service.
+    pub(super) is_extensible: bool,
+    /// What the inner service is told when the stream stops.
+    pub(super) stopped: Option<StreamStopped>,
 }
 
-/// The position at which a stream without authorization stops.
+/// The comment that shows clients and proxies that a silent stream is alive.
+const COMMENT: &[u8] = b":\n\n";
+
+/// The position at which a stream that must end stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamStop {
     /// After a complete event.
@@ -31,15 +39,6 @@ pub(crate) enum StreamStop {
 }
 
 impl StreamGuard {
-    pub(super) fn new(
-        registry: StreamRegistry,
-        slot: SlotIndex,
-        stream: Arc<OpenStream>,
-        boundary: Option<Boundary>,
-    ) -> Self {
-        Self { registry, slot, stream, boundary }
-    }
-
     /// Returns whether and how the stream must stop now.
     pub(crate) fn stop(&self) -> Option<StreamStop> {
         let state = self.stream.state();
@@ -58,8 +57,32 @@ impl StreamGuard {
         self.stream.set_waker(waker);
     }
 
+    /// Returns the comment that is due because nothing was sent for 15 s, between two events.
+    pub(crate) fn due_comment(&mut self) -> Option<Bytes> {
+        let boundary = self.boundary.as_mut().filter(|boundary| self.is_extensible && boundary.is_reached())?;
+        self.stream.silence.take_due().then(|| {
+            boundary.pass(COMMENT);
+            Bytes::from_static(COMMENT)
+        })
+    }
+
+    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and within
+    /// an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
+    pub(crate) fn finish(&self, stop: StreamStop) -> Bytes {
+        if let Some(stopped) = &self.stopped {
+            stopped.set();
+        }
+        match &self.stream.purpose {
+            StreamPurpose::Listen { id: Some(id) } if self.is_extensible && stop == StreamStop::AfterEvent => {
+                listen_result(id).into()
+            }
+            _ => Bytes::new(),
+        }
+    }
+
     /// Returns the part of a frame that may be sent: the whole frame, or the rest of the last event.
     pub(crate) fn pass(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        self.stream.silence.interrupt();
         let (Some(boundary), Some(data)) = (&mut self.boundary, frame.data_ref()) else { return frame };
         if self.stream.state() == State::Open {
             boundary.pass(data);
@@ -68,6 +91,14 @@ impl StreamGuard {
         let length = boundary.pass_event(data);
         frame.map_data(|data| data.slice(..length))
     }
+}
+
+/// Returns the event with the result of `subscriptions/listen`. An id is a number or a string, on one line.
+fn listen_result(id: &RawValue) -> String {
+    format!(
+        "event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\",\
+         \"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}}}}}}\n\n"
+    )
 }
 
 impl Drop for StreamGuard {

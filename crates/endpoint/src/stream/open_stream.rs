@@ -9,26 +9,30 @@ use std::{
     time::Duration,
 };
 
-use portcullis_guard::{ProtectedResource, RequestId};
+use portcullis_guard::{Caller, Operation, ProtectedResource, RequestId};
 use portcullis_metadata::{Scopes, UnixTime};
-use portcullis_session::LogHash;
+use portcullis_session::Session;
 use portcullis_verifier::{HeldToken, VerifiedToken, WatchedToken};
 
-use super::{EndedStream, StreamEndReason, session_streams::SessionStreams};
+use super::{EndedStream, StreamEndReason, StreamPurpose, session_streams::SessionStreams, silence::Silence};
 
-/// The time in which a stream without authorization must complete its current event.
+/// The time in which a stream that must end completes its current event.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The validity of a token without an expiry.
+/// The validity of a token without an expiry, and of a stream without a token.
 const NO_EXPIRY: u64 = u64::MAX;
 
 /// An open stream. It exists as long as the response body.
 pub(crate) struct OpenStream {
     pub(super) request_id: RequestId,
-    /// The token that opened the stream.
-    pub(super) verified: VerifiedToken,
+    /// The token that opened the stream; `None` if authentication is off.
+    pub(super) verified: Option<VerifiedToken>,
     pub(super) resource: Arc<ProtectedResource>,
-    pub(super) session: Option<(LogHash, Arc<SessionStreams>)>,
+    /// The message that the stream answers; `None` for GET.
+    pub(super) operation: Option<Operation>,
+    pub(super) session: Option<(Arc<Session>, Arc<SessionStreams>)>,
+    pub(super) purpose: StreamPurpose,
+    pub(super) silence: Silence,
     /// The end of the validity of the token that authorizes the stream, in milliseconds of Unix time.
     valid_until: AtomicU64,
     /// That token, if it is introspected.
@@ -42,7 +46,7 @@ pub(crate) struct OpenStream {
 /// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// The stream is authorized.
+    /// The stream continues.
     Open,
     /// The stream may complete its current event.
     Finishing,
@@ -55,14 +59,18 @@ pub(crate) enum State {
 pub(super) struct Now {
     pub(super) unix: UnixTime,
     pub(super) monotonic: Duration,
+    /// Whether the registry is draining.
+    pub(super) is_draining: bool,
 }
 
 /// The result of a sweep's check.
 pub(super) enum Checked {
     Open,
-    /// The authorization has ended since the last check.
+    /// Nothing was sent for so long that a comment is due.
+    Silent,
+    /// The stream has had to end since the last check.
     Ended(StreamEndReason),
-    /// The authorization had ended before, and the body is still open.
+    /// The stream had to end before, and the body is still open.
     Finishing,
 }
 
@@ -79,19 +87,23 @@ pub(super) fn validity(verified: &VerifiedToken, is_rechecked: bool) -> u64 {
 
 impl OpenStream {
     pub(super) fn new(
-        request_id: RequestId,
-        verified: VerifiedToken,
-        held: Option<&HeldToken>,
+        caller: &Caller,
         resource: Arc<ProtectedResource>,
-        session: Option<(LogHash, Arc<SessionStreams>)>,
+        session: Option<(Arc<Session>, Arc<SessionStreams>)>,
+        purpose: StreamPurpose,
+        now: Duration,
     ) -> Self {
-        let watched = held.and_then(HeldToken::watch);
+        let (verified, watched) = (caller.verified(), caller.held_token().and_then(HeldToken::watch));
+        let valid_until = verified.map_or(NO_EXPIRY, |verified| validity(verified, watched.is_some()));
         Self {
-            request_id,
-            valid_until: AtomicU64::new(validity(&verified, watched.is_some())),
-            verified,
+            request_id: caller.request_id().clone(),
+            valid_until: AtomicU64::new(valid_until),
+            verified: verified.cloned(),
             resource,
+            operation: caller.operation().cloned(),
             session,
+            purpose,
+            silence: Silence::begin(now),
             watched: Mutex::new(watched),
             state: AtomicU8::new(State::Open as u8),
             finishing_since: AtomicU64::new(0),
@@ -103,9 +115,9 @@ impl OpenStream {
         self.valid_until.load(Ordering::Relaxed)
     }
 
-    /// Returns the scopes of the token that opened the stream.
-    pub(super) fn scopes(&self) -> &Scopes {
-        self.verified.principal().scopes()
+    /// Returns whether these scopes include those of the token that opened the stream.
+    pub(super) fn is_covered_by(&self, scopes: &Scopes) -> bool {
+        self.verified.as_ref().is_none_or(|verified| scopes.covers(verified.principal().scopes()))
     }
 
     /// Replaces the token that authorizes the stream.
@@ -142,10 +154,11 @@ impl OpenStream {
         }
     }
 
-    /// Checks the stream's authorization and updates its state.
+    /// Checks whether the stream must end, and updates its state.
     pub(super) fn check(&self, now: Now) -> Checked {
         match self.state() {
-            State::Open => match self.end_reason(now.unix) {
+            State::Open => match self.end_reason(now) {
+                None if self.silence.check(now.monotonic) => Checked::Silent,
                 None => Checked::Open,
                 Some(reason) => {
                     self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
@@ -164,14 +177,30 @@ impl OpenStream {
         }
     }
 
-    /// Returns why the stream's authorization has ended, if it has.
-    fn end_reason(&self, now: UnixTime) -> Option<StreamEndReason> {
-        if self.verified.principal().is_introspected()
+    /// Ends the stream after its current event. Returns whether it was open.
+    pub(super) fn finish(&self, now: Now) -> bool {
+        if self.state() != State::Open {
+            return false;
+        }
+        self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
+        let (open, finishing) = (State::Open as u8, State::Finishing as u8);
+        self.state.compare_exchange(open, finishing, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Returns why the stream must end, if it must.
+    fn end_reason(&self, now: Now) -> Option<StreamEndReason> {
+        if self.session.as_ref().is_some_and(|(session, _)| session.has_ended()) {
+            return Some(StreamEndReason::SessionEnded);
+        }
+        if self.verified.as_ref().is_some_and(|verified| verified.principal().is_introspected())
             && let Err(reason) = self.apply_last_check()
         {
             return Some(reason);
         }
-        (now.as_millis() >= self.valid_until()).then_some(StreamEndReason::TokenExpired)
+        if now.unix.as_millis() >= self.valid_until() {
+            return Some(StreamEndReason::TokenExpired);
+        }
+        (now.is_draining && self.purpose.is_listening()).then_some(StreamEndReason::Shutdown)
     }
 
     /// Applies the scopes and the expiry that the last check of an introspected token found.
@@ -180,7 +209,7 @@ impl OpenStream {
         let watched = lock(&self.watched);
         let Some(latest) = watched.as_ref().map(|watched| watched.latest()) else { return Ok(()) };
         let latest = latest?;
-        if !latest.principal().scopes().covers(self.scopes()) {
+        if !self.is_covered_by(latest.principal().scopes()) {
             return Err(StreamEndReason::ScopesReduced);
         }
         let valid_until = validity(&latest, true);
@@ -199,9 +228,9 @@ impl OpenStream {
         EndedStream {
             time,
             request_id: &self.request_id,
-            session: self.session.as_ref().map(|(log_hash, _)| *log_hash),
+            session: self.session.as_ref().map(|(session, _)| session.log_hash()),
             resource: self.resource.resource(),
-            principal: self.verified.principal(),
+            principal: self.verified.as_ref().map(VerifiedToken::principal),
             reason,
         }
     }

@@ -2,17 +2,20 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use http::HeaderMap;
+use http::{Extensions, HeaderMap, header::CONTENT_LENGTH};
 use portcullis_guard::{Caller, ProtectedResource};
 use portcullis_metadata::{Clock, is_event_stream};
 use portcullis_session::Session;
 
 use super::{
-    EndedStream, StreamObserver,
+    EndedStream, StreamEndReason, StreamObserver, StreamPurpose,
     boundary::Boundary,
     guard::StreamGuard,
     open_stream::{Checked, Now, OpenStream},
@@ -25,7 +28,7 @@ const SHARDS: usize = 16;
 
 /// The open event streams of any number of endpoints. Clones share the registry.
 ///
-/// The registry has one entry for each open stream that depends on a token.
+/// The registry has one entry for each open stream.
 #[derive(Clone)]
 pub struct StreamRegistry(Arc<Inner>);
 
@@ -33,6 +36,7 @@ struct Inner {
     shards: [Mutex<Shard>; SHARDS],
     clock: Arc<dyn Clock>,
     observer: Arc<dyn StreamObserver>,
+    is_draining: AtomicBool,
 }
 
 #[derive(Default)]
@@ -52,7 +56,8 @@ pub(super) struct SlotIndex {
 pub(crate) struct StreamOrigin<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) resource: &'a Arc<ProtectedResource>,
-    pub(crate) session: Option<&'a Session>,
+    pub(crate) session: Option<&'a Arc<Session>>,
+    pub(crate) purpose: StreamPurpose,
 }
 
 impl StreamRegistry {
@@ -61,34 +66,43 @@ impl StreamRegistry {
 
     /// Returns an empty registry. `clock` determines when tokens expire.
     pub fn new(clock: Arc<dyn Clock>, observer: Arc<dyn StreamObserver>) -> Self {
-        Self(Arc::new(Inner { shards: Default::default(), clock, observer }))
+        let is_draining = AtomicBool::new(false);
+        Self(Arc::new(Inner { shards: Default::default(), clock, observer, is_draining }))
     }
 
-    /// Ends the streams whose authorization has ended. Returns their number.
+    /// Ends the streams whose authorization or session has ended. Returns their number. Streams that were silent for 15 s send
+    /// a comment.
     ///
     /// Each stream ends after its current event, or fails if the event is not completed within 10 s. Call this about twice
     /// a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks). Without it no
-    /// stream ends with its authorization.
+    /// stream ends with its authorization, and none sends a comment.
     pub fn sweep(&self) -> usize {
-        let now = Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic() };
-        let (mut ended, mut finishing) = (Vec::new(), Vec::new());
+        let now = self.now();
+        let (mut ended, mut woken) = (Vec::new(), Vec::new());
         for shard in &self.0.shards {
             for stream in lock(shard).slots.iter().flatten() {
                 match stream.check(now) {
                     Checked::Open => {}
                     Checked::Ended(reason) => ended.push((Arc::clone(stream), reason)),
-                    Checked::Finishing => finishing.push(Arc::clone(stream)),
+                    Checked::Silent | Checked::Finishing => woken.push(Arc::clone(stream)),
                 }
             }
         }
         // Without a lock: tasks and observers may drop a stream.
         for (stream, reason) in &ended {
-            let record = stream.ended(now.unix, *reason);
-            log(&record);
-            self.0.observer.ended(&record);
+            self.report(&stream.ended(now.unix, *reason));
         }
-        ended.iter().map(|(stream, _)| stream).chain(&finishing).for_each(|stream| stream.wake());
+        ended.iter().map(|(stream, _)| stream).chain(&woken).for_each(|stream| stream.wake());
         ended.len()
+    }
+
+    /// Ends the streams on which clients only listen: responses to GET and to `subscriptions/listen`. Returns their number.
+    /// From now on, such a stream ends as soon as it opens. Streams that answer another request continue.
+    ///
+    /// Call this when the server shuts down. Clients then listen elsewhere. [`sweep`](Self::sweep) must still be called.
+    pub fn drain(&self) -> usize {
+        self.0.is_draining.store(true, Ordering::Relaxed);
+        self.sweep()
     }
 
     /// Returns the number of open streams.
@@ -101,24 +115,50 @@ impl StreamRegistry {
         self.len() == 0
     }
 
-    /// Registers a response, if it is an event stream that depends on a token.
-    pub(crate) fn open(&self, origin: &StreamOrigin<'_>, headers: &HeaderMap) -> Option<StreamGuard> {
-        let StreamOrigin { caller, resource, session } = origin;
-        let verified = caller.verified()?;
+    /// Registers a response, if it is an event stream.
+    pub(crate) fn open(
+        &self,
+        origin: StreamOrigin<'_>,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Option<StreamGuard> {
+        let StreamOrigin { caller, resource, session, purpose } = origin;
         if !is_event_stream(headers) {
             return None;
         }
-        let session = session.and_then(|session| Some((session.log_hash(), SessionStreams::of(session)?)));
-        let request_id = caller.request_id().clone();
-        let stream = OpenStream::new(request_id, verified.clone(), caller.held_token(), Arc::clone(resource), session);
+        let session = session.and_then(|session| Some((Arc::clone(session), SessionStreams::of(session)?)));
+        let now = self.now();
+        let stream = OpenStream::new(caller, Arc::clone(resource), session, purpose, now.monotonic);
         let stream = Arc::new(stream);
         if let Some((_, streams)) = &stream.session {
             streams.add(&stream);
         }
         let slot = self.add(&stream);
+        if now.is_draining
+            && let Checked::Ended(reason) = stream.check(now)
+        {
+            self.report(&stream.ended(now.unix, reason));
+        }
         // The events of an encoded stream are not visible: such a stream stops at once.
         let boundary = (!is_encoded(headers)).then(Boundary::at_start);
-        Some(StreamGuard::new(self.clone(), slot, stream, boundary))
+        // A stream of a known length has no space for more events.
+        let is_extensible = boundary.is_some() && !headers.contains_key(CONTENT_LENGTH);
+        let stopped = extensions.get().cloned();
+        Some(StreamGuard { registry: self.clone(), slot, stream, boundary, is_extensible, stopped })
+    }
+
+    pub(super) fn now(&self) -> Now {
+        let is_draining = self.0.is_draining.load(Ordering::Relaxed);
+        Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic(), is_draining }
+    }
+
+    pub(super) fn report(&self, ended: &EndedStream<'_>) {
+        log(ended);
+        self.0.observer.ended(ended);
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<OpenStream>> {
+        self.0.shards.iter().flat_map(|shard| lock(shard).slots.iter().flatten().cloned().collect::<Vec<_>>()).collect()
     }
 
     fn add(&self, stream: &Arc<OpenStream>) -> SlotIndex {
@@ -138,17 +178,31 @@ impl StreamRegistry {
         // The body holds another reference, so nothing is dropped under the lock.
         slots[index.slot] = None;
         free.push(index.slot);
+        if free.len() == slots.len() {
+            // The memory of many streams is not kept.
+            (*slots, *free) = (Vec::new(), Vec::new());
+        }
     }
 }
 
 fn log(ended: &EndedStream<'_>) {
-    tracing::info!(
-        request.id = ended.request_id.as_str(),
-        session = ended.session.map(tracing::field::display),
-        resource = ended.resource.as_str(),
-        stream.code = ended.reason.code(),
-        "event stream ended: its authorization has ended"
-    );
+    macro_rules! log {
+        ($level:ident) => {
+            tracing::$level!(
+                request.id = ended.request_id.as_str(),
+                session = ended.session.map(tracing::field::display),
+                resource = ended.resource.as_str(),
+                stream.code = ended.reason.code(),
+                "event stream ended: {}",
+                ended.reason
+            )
+        };
+    }
+    match ended.reason {
+        // All of them end at once.
+        StreamEndReason::Shutdown => log!(debug),
+        _ => log!(info),
+    }
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {

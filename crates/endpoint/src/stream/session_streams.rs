@@ -44,7 +44,7 @@ impl SessionStreams {
             return;
         }
         let is_extended = |stream: &&Arc<OpenStream>| {
-            valid_until > stream.valid_until() && verified.principal().scopes().covers(stream.scopes())
+            valid_until > stream.valid_until() && stream.is_covered_by(verified.principal().scopes())
         };
         let open = self.open();
         let mut extended = open.iter().filter(is_extended).peekable();

@@ -86,7 +86,7 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     }
 }
 
-/// Writes the end of an event stream whose authorization has ended.
+/// Writes the end of an event stream that the endpoint ends.
 pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     write_record(out, stream.time, "stream.ended", |record| {
         record.plain_text("request.id", stream.request_id.as_str());
@@ -94,7 +94,9 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
             record.display("session", session);
         }
         record.text("resource", &resource(stream.resource.as_str()));
-        PrincipalMembers::of(stream.principal).add_to(record);
+        if let Some(principal) = stream.principal {
+            PrincipalMembers::of(principal).add_to(record);
+        }
         record.plain_text("stream.code", stream.reason.code());
     });
 }

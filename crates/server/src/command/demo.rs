@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             // An error means that the sender is gone, which also ends the server.
             let _ = stop.wait_for(|shutdown| *shutdown).await;
         }));
-        serve::serve(plan, listener, AccessLog::start(format)?, None, shutdown).await?;
+        serve::serve(plan, None, listener, AccessLog::start(format)?, None, shutdown).await?;
         idp.abort();
         Ok(())
     })

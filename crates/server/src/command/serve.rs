@@ -9,21 +9,33 @@ use crate::{
     cli,
     config::{self, Overrides},
     plan::Plan,
-    serve,
+    serve::{self, ConfigSource, PassedListener},
     telemetry::{AccessLog, LogFormat},
 };
 
 pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<()> {
-    let loaded = config::load(&arguments.config, Overrides { listen: arguments.listen })?;
+    // Before any thread exists that could read the environment.
+    let passed = PassedListener::from_environment()?;
+    let mut loaded = config::load(&arguments.config, Overrides { listen: arguments.listen })?;
+    match &passed {
+        Some(passed) if loaded.sets("listen") => passed.check_address(loaded.config.listen)?,
+        Some(passed) => loaded.config.listen = passed.address(),
+        None => {}
+    }
     let plan = Plan::new(&loaded.config)?;
     for warning in &plan.warnings {
         tracing::warn!("{warning}");
     }
     let clock = Arc::new(SystemClock::new());
     let audit = plan.audit.as_ref().map(|audit| AuditTrail::start(audit, plan.workers, clock)).transpose()?;
-    let listener = serve::bind(plan.listen)?;
+    let listener = passed.map_or_else(|| serve::bind(plan.listen), |passed| Ok(passed.into_listener()))?;
+    let source = ConfigSource {
+        file: arguments.config.clone(),
+        overrides: Overrides { listen: arguments.listen },
+        config: loaded.config,
+    };
     super::control_runtime()?.block_on(async {
         let shutdown = serve::shutdown_signal()?;
-        serve::serve(plan, listener, AccessLog::start(format)?, audit, shutdown).await
+        serve::serve(plan, Some(source), listener, AccessLog::start(format)?, audit, shutdown).await
     })
 }

@@ -1,6 +1,9 @@
 //! The structure of the configuration file. `crate::plan` validates what the values mean.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use portcullis_endpoint::EndpointSettings;
 use portcullis_guard::{ConcurrencyLimiter, RateLimiter};
@@ -28,9 +31,14 @@ pub(crate) struct Config {
     /// The number of worker threads. Default: the number of cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<usize>,
+    /// How long the server still accepts and serves after the signal to shut down, while `/readyz` answers 503.
+    #[serde(default = "default_shutdown_delay")]
+    pub(crate) shutdown_delay: Span,
     /// How long a shutdown waits for requests in progress.
     #[serde(default = "default_shutdown_timeout")]
     pub(crate) shutdown_timeout: Span,
+    #[serde(default)]
+    pub(crate) reload: Reload,
     /// Where session keys, ended sessions and last uses are kept over restarts; `off` for nowhere. Default: a directory of
     /// this user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +63,29 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
+}
+
+impl Config {
+    /// Returns the files that issuers and resources name.
+    pub(crate) fn files(&self) -> Vec<&Path> {
+        let of_issuers = self.issuer.iter().flat_map(|issuer| {
+            let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);
+            [issuer.jwks_file.as_deref(), issuer.ca_file.as_deref(), secret]
+        });
+        let of_resources = self.resource.iter().map(|resource| resource.upstream_ca_file.as_deref());
+        of_issuers.chain(of_resources).flatten().collect()
+    }
+}
+
+/// When the configuration is read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Reload {
+    /// At SIGHUP.
+    #[default]
+    Signal,
+    /// At SIGHUP, and when the file or one that it names changes.
+    Watch,
 }
 
 /// The header in which a proxy reports its client's address.
@@ -218,6 +249,10 @@ fn default_usage_rows() -> usize {
 
 fn default_listen() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 3000))
+}
+
+fn default_shutdown_delay() -> Span {
+    Span::secs(0)
 }
 
 fn default_shutdown_timeout() -> Span {

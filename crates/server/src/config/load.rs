@@ -29,12 +29,36 @@ pub(crate) struct Loaded {
     pub(super) sources: Figment,
 }
 
+impl Loaded {
+    /// Returns whether the file, the environment or a flag sets the key.
+    pub(crate) fn sets(&self, key: &str) -> bool {
+        self.sources.contains(key)
+    }
+}
+
 /// Reads the configuration.
 ///
 /// # Errors
 /// Fails when the file is missing or not TOML, or a key or value is invalid. The message names the key, its source and,
 /// for an unknown key, the most similar known key.
 pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> {
+    let sources = sources(file, overrides)?;
+    let config = sources.extract().map_err(|error| first_line(error, &sources))?;
+    Ok(Loaded { config, sources })
+}
+
+/// Reads the configuration as [`load`] does.
+///
+/// # Errors
+/// When it cannot be read. There is a reason for each top-level key, issuer and resource that is not as expected.
+pub(crate) fn load_all_reasons(file: &Path, overrides: Overrides) -> Result<Loaded, Vec<anyhow::Error>> {
+    load(file, overrides).map_err(|first| match sources(file, overrides) {
+        Ok(sources) => super::reasons::all(&sources, first),
+        Err(_) => vec![first],
+    })
+}
+
+fn sources(file: &Path, overrides: Overrides) -> anyhow::Result<Figment> {
     if !file.is_file() {
         bail!(
             "the configuration file {} does not exist; name one with --config, or try `portcullis demo`",
@@ -46,8 +70,7 @@ pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> 
     if let Some(listen) = overrides.listen {
         sources = sources.merge(Serialized::default("listen", listen));
     }
-    let config = sources.extract().map_err(|error| first_line(error, &sources))?;
-    Ok(Loaded { config, sources })
+    Ok(sources)
 }
 
 /// Reads a configuration that this program generated.
@@ -60,7 +83,7 @@ pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
 }
 
 /// The first error, on one line.
-fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
+pub(super) fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
     let Some(error) = error.into_iter().next() else { return anyhow!("the configuration cannot be read") };
     let source = error.metadata.as_ref().or_else(|| sources.metadata().next()).map(super::origin::describe);
     let source = source.unwrap_or_else(|| "the configuration".to_owned());

@@ -1,6 +1,9 @@
 //! Sources of secrets: environment variables and files.
 
-use std::{env, fmt, fs, path::PathBuf};
+use std::{
+    env, fmt, fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, ensure};
 use portcullis_metadata::Secret;
@@ -24,6 +27,14 @@ pub(crate) enum SecretSource {
 }
 
 impl SecretSource {
+    /// Returns the file, if the secret is in one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Env(_) => None,
+        }
+    }
+
     /// Reads the secret.
     ///
     /// # Errors

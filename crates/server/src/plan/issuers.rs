@@ -9,13 +9,14 @@ use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
 use portcullis_verifier::{ApplicationAudience, IssuerSettings, KeySource};
 use url::Url;
 
-use super::{entra, introspection};
+use super::{Fingerprint, entra, fingerprint, introspection};
 use crate::config::Issuer;
 
 /// One issuer, and how it is reached.
 pub(crate) struct IssuerPlan {
     pub(crate) settings: IssuerSettings,
     pub(crate) fetch: FetchSettings,
+    pub(crate) fingerprint: Fingerprint,
 }
 
 pub(super) fn plan(configured: &[Issuer]) -> anyhow::Result<Vec<IssuerPlan>> {
@@ -32,7 +33,9 @@ pub(super) fn plan(configured: &[Issuer]) -> anyhow::Result<Vec<IssuerPlan>> {
     Ok(plans)
 }
 
-fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
+/// The plan of one issuer.
+pub(super) fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
+    let fingerprint = fingerprint::issuer(issuer);
     entra::check_template(&issuer.issuer)?;
     let mut settings = IssuerSettings::new(portcullis_metadata::Issuer::parse(&issuer.issuer)?);
     settings.validation = introspection::validation(issuer)?;
@@ -53,7 +56,7 @@ fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
     let mut fetch = FetchSettings::default();
     fetch.ca_file.clone_from(&issuer.ca_file);
     fetch.proxy = issuer.proxy.as_deref().map(Url::parse).transpose().context("proxy is not a URL")?;
-    Ok(IssuerPlan { settings, fetch })
+    Ok(IssuerPlan { settings, fetch, fingerprint })
 }
 
 fn algorithms(names: &[String]) -> anyhow::Result<AlgorithmSet> {

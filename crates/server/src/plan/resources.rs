@@ -10,7 +10,7 @@ use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
 
-use super::{IssuerPlan, RESERVED_PATHS, UpstreamPlan, rates, upstream};
+use super::{Fingerprint, IssuerPlan, RESERVED_PATHS, UpstreamPlan, fingerprint, rates, upstream};
 use crate::config::{self, Authorization, Config, Limits, Resource};
 
 /// One protected endpoint.
@@ -36,6 +36,11 @@ pub(crate) struct ResourcePlan {
     pub(crate) session_header: HeaderName,
     pub(crate) session_mode: SessionMode,
     pub(crate) upstream: UpstreamPlan,
+    /// The fingerprint of the resource without its issuers.
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) upstream_fingerprint: Fingerprint,
+    /// The fingerprints of the rules, in their order.
+    pub(crate) rule_fingerprints: Vec<Fingerprint>,
 }
 
 pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
@@ -53,7 +58,7 @@ pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> a
 }
 
 /// Checks the settings that concern several resources.
-fn check_all(config: &Config) -> anyhow::Result<()> {
+pub(super) fn check_all(config: &Config) -> anyhow::Result<()> {
     for (position, resource) in config.resource.iter().enumerate() {
         let twin = config.resource[..position].iter().find(|earlier| {
             let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
@@ -96,7 +101,8 @@ fn check_all(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn resource_plan(
+/// The plan of one resource. `alone`: it is the only one.
+pub(super) fn resource_plan(
     resource: &Resource,
     base_url: &Url,
     issuers: &[IssuerPlan],
@@ -104,6 +110,8 @@ fn resource_plan(
     alone: bool,
 ) -> anyhow::Result<ResourcePlan> {
     check_endpoint(&resource.endpoint)?;
+    let fingerprint = fingerprint::resource(resource, base_url.as_str(), alone);
+    let upstream_fingerprint = fingerprint::upstream(resource, base_url.as_str(), limits);
     let issuers_used = issuers_of(resource, issuers)?;
     check_application_audiences(resource, issuers_used.iter().map(|position| &issuers[*position]))?;
     let metadata = metadata(resource, base_url, issuers_used.iter().map(|position| &issuers[*position]))?;
@@ -139,6 +147,9 @@ fn resource_plan(
             config::Sessions::Off => SessionMode::Off,
         },
         upstream: upstream::plan(resource, base_url, limits)?,
+        fingerprint,
+        upstream_fingerprint,
+        rule_fingerprints: resource.rule.iter().map(|rule| fingerprint::rule(rule, limits)).collect(),
     })
 }
 

@@ -24,19 +24,19 @@ const RETRY: Duration = Duration::from_millis(100);
 /// The least time between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// Accepts until `shutdown` is true, then drops the listener and the workers' inboxes.
+/// Accepts until `draining` is true, then drops the listener and the workers' inboxes.
 pub(super) async fn run(
     listener: TcpListener,
     workers: Vec<Worker>,
     max_connections: usize,
-    mut shutdown: watch::Receiver<bool>,
+    mut draining: watch::Receiver<bool>,
 ) {
     let (permits, connections) = (Arc::new(Semaphore::new(max_connections)), Arc::new(ConnectionTable::default()));
     let mut warned: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             biased;
-            _ = shutdown.wait_for(|shutdown| *shutdown) => return,
+            _ = draining.wait_for(|draining| *draining) => return,
             accepted = accept(&listener, &permits, &connections) => accepted,
         };
         match (accepted, workers.iter().min_by_key(|worker| worker.load())) {

@@ -12,11 +12,14 @@ use http::Response;
 use http_body_util::{Either, combinators::BoxBody};
 use pin_project_lite::pin_project;
 use portcullis_endpoint::{Admitted, Plain};
-use portcullis_gateway::{HttpUpstream, UpstreamBody};
+use portcullis_gateway::HttpUpstream;
 use portcullis_session::CapacityPermit;
 use tower_service::Service;
 
-use super::sessions::initialize::{InitializeCalls, InitializeFuture};
+use super::{
+    legacy_calls::{LegacyBody, LegacyCalls, LegacyFuture},
+    sessions::initialize::{InitializeCalls, InitializeFuture},
+};
 use crate::demo::DemoService;
 
 /// An upstream of one worker.
@@ -24,6 +27,7 @@ use crate::demo::DemoService;
 pub(super) struct Backend {
     service: BackendService,
     initialize_calls: Arc<InitializeCalls>,
+    legacy_calls: Arc<LegacyCalls>,
 }
 
 #[derive(Clone)]
@@ -34,11 +38,15 @@ pub(super) enum BackendService {
 }
 
 /// The body of an upstream's response.
-pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, UpstreamBody>;
+pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, LegacyBody>;
 
 impl Backend {
-    pub(super) fn new(service: BackendService, initialize_calls: Arc<InitializeCalls>) -> Self {
-        Self { service, initialize_calls }
+    pub(super) fn new(
+        service: BackendService,
+        initialize_calls: Arc<InitializeCalls>,
+        legacy_calls: Arc<LegacyCalls>,
+    ) -> Self {
+        Self { service, initialize_calls, legacy_calls }
     }
 }
 
@@ -58,7 +66,21 @@ impl Service<Admitted> for Backend {
         let room = admitted.extensions().get::<CapacityPermit>().cloned();
         let call = match &mut self.service {
             BackendService::Demo(demo) => BackendFuture::Demo { future: demo.call(admitted) },
-            BackendService::Http(upstream) => BackendFuture::Http { future: upstream.call(admitted) },
+            BackendService::Http(upstream) => match self.legacy_calls.superseded_by(&admitted) {
+                None => {
+                    let forward = |admitted| upstream.call(admitted);
+                    BackendFuture::Http { future: self.legacy_calls.start(admitted, forward) }
+                }
+                Some(superseded) => {
+                    let mut upstream = upstream.clone();
+                    let future = Box::pin(async move {
+                        superseded.end().await;
+                        let Ok(response) = upstream.call(admitted).await;
+                        Ok(response.map(LegacyBody::from))
+                    });
+                    BackendFuture::Superseding { future }
+                }
+            },
         };
         match room {
             Some(room) => BackendFuture::InitializeFuture { future: self.initialize_calls.start(call, room) },
@@ -72,7 +94,8 @@ pin_project! {
     #[project = Projected]
     pub(super) enum BackendFuture {
         Demo { #[pin] future: <Plain<DemoService> as Service<Admitted>>::Future },
-        Http { #[pin] future: <HttpUpstream as Service<Admitted>>::Future },
+        Http { #[pin] future: LegacyFuture },
+        Superseding { future: Pin<Box<dyn Future<Output = Result<Response<LegacyBody>, Infallible>> + Send>> },
         InitializeFuture { #[pin] future: InitializeFuture },
     }
 }
@@ -84,6 +107,9 @@ impl Future for BackendFuture {
         match self.project() {
             Projected::Demo { future } => future.poll(cx).map_ok(|response| response.map(Either::Left)),
             Projected::InitializeFuture { future } => future.poll(cx).map(Ok),
+            Projected::Superseding { future } => {
+                future.as_mut().poll(cx).map_ok(|response| response.map(Either::Right))
+            }
             Projected::Http { future } => future.poll(cx).map_ok(|response| response.map(Either::Right)),
         }
     }

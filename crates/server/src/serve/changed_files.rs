@@ -1,31 +1,136 @@
-//! Reloading of files when they change.
+//! Files whose content is read again when they change.
 
-use std::time::Duration;
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{MissedTickBehavior, interval},
+use portcullis_session::SessionStore;
+
+use super::tls::Tls;
+use crate::{
+    config::Config,
+    plan::{KeySources, Plan, TlsFiles, Written},
 };
 
 /// How often the files are checked for changes.
 pub(super) const CHECK_PERIOD: Duration = Duration::from_secs(10);
 
-/// Calls `reload` whenever `version` of the files differs from the last one, checked periodically and at every SIGHUP.
-/// `current` is the version that is in use. Never ends, unless SIGHUP cannot be handled.
-pub(super) async fn on_change<V: PartialEq>(mut current: V, version: impl Fn() -> V, mut reload: impl FnMut()) {
-    let mut period = interval(CHECK_PERIOD);
-    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
-    loop {
-        tokio::select! {
-            _ = period.tick() => {}
-            _ = hangup.recv() => {}
+/// The versions of files: modification time, length and inode of each, or `None` if it cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Versions(Vec<(PathBuf, Option<(SystemTime, u64, u64)>)>);
+
+impl Versions {
+    /// Returns the versions of the configuration file and of the files that a configuration names, apart from certificates and
+    /// session keys.
+    pub(super) fn of(file: &Path, config: &Config) -> Self {
+        let named = config.files().into_iter().map(Path::to_owned);
+        Self(std::iter::once(file.to_owned()).chain(named).map(with_version).collect())
+    }
+
+    /// Returns these versions, with an earlier one of the configuration file.
+    pub(super) fn with_first_of(mut self, earlier: &Self) -> Self {
+        if let (Some(first), Some(earlier)) = (self.0.first_mut(), earlier.0.first()) {
+            first.clone_from(earlier);
         }
-        // Read before the files, so that a change during the reload is noticed at the next check.
-        let now = version();
-        if now != current {
-            reload();
-            current = now;
+        self
+    }
+
+    /// Returns the present versions of the same files.
+    pub(super) fn now(&self) -> Self {
+        Self(self.0.iter().map(|(file, _)| with_version(file.clone())).collect())
+    }
+}
+
+fn with_version(file: PathBuf) -> (PathBuf, Option<(SystemTime, u64, u64)>) {
+    let metadata = fs::metadata(&file).ok();
+    let version = metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len(), metadata.ino())));
+    (file, version)
+}
+
+/// The certificate and the session keys of the running configuration.
+pub(super) struct ChangedFiles {
+    certificate: Option<CertificateFiles>,
+    sessions: SessionStore,
+    keys: Option<(KeySources, Vec<Option<SystemTime>>)>,
+}
+
+/// The files of the certificate.
+pub(super) struct CertificateFiles {
+    tls: Tls,
+    files: TlsFiles,
+    written: Written,
+}
+
+impl ChangedFiles {
+    /// Returns the files of a plan whose certificate and keys are in use.
+    pub(super) fn new(plan: &Plan, tls: Option<Tls>, sessions: SessionStore) -> Self {
+        let certificate = tls.zip(plan.tls.clone()).map(|(tls, files)| CertificateFiles::new(tls, files));
+        Self { certificate, sessions, keys: key_files(plan) }
+    }
+
+    /// Uses the certificate and the keys of a plan with other files.
+    pub(super) fn replace(&mut self, plan: &Plan) {
+        if let (Some(certificate), Some(files)) = (&mut self.certificate, plan.tls.clone()) {
+            certificate.tls.set_certificate(files.first());
+            *certificate = CertificateFiles::new(certificate.tls.clone(), files);
+        }
+        if plan.session.key_sources.is_some() {
+            self.sessions.set_keys(plan.session.settings.keys.clone());
+        }
+        self.keys = key_files(plan);
+    }
+
+    /// Uses the certificate and the keys of files that have changed. Unusable files leave them unchanged.
+    pub(super) fn check(&mut self) {
+        if let Some(certificate) = &mut self.certificate {
+            certificate.check();
+        }
+        if let Some((sources, written)) = &mut self.keys {
+            // Read before the files, so that a change during the reload is noticed at the next check.
+            let now = sources.written();
+            if now != *written {
+                *written = now;
+                match sources.load() {
+                    Ok(keys) => {
+                        self.sessions.set_keys(keys);
+                        tracing::info!("the session keys were replaced");
+                    }
+                    Err(error) => tracing::error!("the session keys are unchanged: {error:#}"),
+                }
+            }
         }
     }
+}
+
+impl CertificateFiles {
+    /// Returns files whose first content is in use.
+    pub(super) fn new(tls: Tls, files: TlsFiles) -> Self {
+        let written = files.first().written;
+        Self { tls, files, written }
+    }
+
+    /// Replaces the certificate if the files have changed. Unusable files leave it unchanged.
+    pub(super) fn check(&mut self) {
+        let now = self.files.written();
+        if now != self.written {
+            self.written = now;
+            match self.files.load() {
+                Ok(loaded) => {
+                    self.tls.set_certificate(&loaded);
+                    tracing::info!("the certificate was replaced");
+                }
+                Err(error) => tracing::error!("the certificate is unchanged: {error:#}"),
+            }
+        }
+    }
+}
+
+fn key_files(plan: &Plan) -> Option<(KeySources, Vec<Option<SystemTime>>)> {
+    plan.session.key_sources.clone().map(|sources| {
+        let written = sources.written();
+        (sources, written)
+    })
 }

@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use activity::{Activity, CountedResponse, RestLimits};
+use activity::{Activity, CountedResponse, Rest, RestLimits};
 use lingering_close::{LingeringClose, UnreadBytes};
 use request_body::{BodyTimeouts, RequestBody};
 
@@ -60,6 +60,10 @@ const HEADERS_ON_STACK: usize = 100;
 /// The longest time that an idle or blocked connection takes to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long an idle HTTP/1.1 connection stays open at a shutdown. A request that is on its way is still answered, and the
+/// response asks the client to close.
+const LAST_REQUEST_TIMEOUT: Duration = Duration::from_millis(250);
+
 /// How often a silent HTTP/2 peer is pinged.
 const HTTP2_PING: Duration = Duration::from_secs(60);
 
@@ -87,7 +91,7 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
 }
 
 /// Serves a connection until either side closes it, it is idle or blocked for too long, or the server shuts down and the last
-/// request has ended.
+/// request has ended. At a shutdown, HTTP/2 clients receive GOAWAY, and responses of HTTP/1.1 have `Connection: close`.
 pub(super) async fn serve<S, H>(
     stream: S,
     peer: SocketAddr,
@@ -95,33 +99,36 @@ pub(super) async fn serve<S, H>(
     limits: ConnectionLimits,
     handler: H,
     activity: Arc<Activity>,
-    mut shutdown: watch::Receiver<bool>,
+    mut draining: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,
 {
     let unread = UnreadBytes::default();
+    let protocol_flags = unread.clone();
     let io = TokioIo::new(LingeringClose::new(stream, unread.clone()));
 
     let service = service_fn({
-        let activity = Arc::clone(&activity);
+        let (activity, last_requests) = (Arc::clone(&activity), draining.clone());
         move |request: Request<Incoming>| {
             let Some(in_flight) = activity.begin() else { return CountedResponse::never() };
-            let unread = if request.version() < Version::HTTP_2 {
+            let is_http1 = request.version() < Version::HTTP_2;
+            let unread = if is_http1 {
                 Some(unread.clone())
             } else {
                 unread.ignore();
                 None
             };
+            let asks_to_close = is_http1 && *last_requests.borrow();
             let request = request.map(|body| RequestBody::new(body, unread, limits.body));
-            CountedResponse::new(handler.handle(request, peer), in_flight)
+            CountedResponse::new(handler.handle(request, peer), in_flight, asks_to_close)
         }
     });
 
     let mut connection = pin!(protocol.serve_connection(io, service));
     let rest = RestLimits { idle: limits.idle, blocked: limits.body.pause };
     let mut timer = pin!(sleep_until(Instant::now() + rest.idle.min(rest.blocked)));
-    let mut is_closing = false;
+    let (mut is_draining, mut is_closing) = (false, false);
     loop {
         tokio::select! {
             biased;
@@ -131,11 +138,20 @@ pub(super) async fn serve<S, H>(
                 }
                 return;
             }
-            _ = shutdown.wait_for(|shutdown| *shutdown), if !is_closing => {
-                is_closing = true;
-                connection.as_mut().graceful_shutdown();
+            _ = draining.wait_for(|draining| *draining), if !is_draining => {
+                is_draining = true;
+                if matches!(activity.rest(), Some(Rest::Idle(_))) && !protocol_flags.is_multiplexed() {
+                    timer.as_mut().reset(Instant::now() + LAST_REQUEST_TIMEOUT);
+                } else {
+                    is_closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
             }
             () = timer.as_mut() => {
+                if is_draining && !is_closing {
+                    is_closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
                 let deadline = match activity.deadline(rest) {
                     Some(deadline) => deadline,
                     None if is_closing => return,

@@ -12,9 +12,10 @@ pub(super) struct Readiness<'a> {
     pub(super) issuers: &'a [Arc<TrustedIssuer>],
 }
 
-/// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise.
-pub(super) fn ready<'a>(resources: impl Iterator<Item = Readiness<'a>>) -> (StatusCode, Value) {
-    let mut all_ready = true;
+/// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise and while
+/// the server shuts down.
+pub(super) fn ready<'a>(is_draining: bool, resources: impl Iterator<Item = Readiness<'a>>) -> (StatusCode, Value) {
+    let mut all_ready = !is_draining;
     let resources: Vec<Value> = resources
         .map(|Readiness { endpoint, issuers }| {
             all_ready &= issuers.is_empty() || issuers.iter().any(|issuer| issuer.health().is_usable());
@@ -23,7 +24,7 @@ pub(super) fn ready<'a>(resources: impl Iterator<Item = Readiness<'a>>) -> (Stat
         })
         .collect();
     let status = if all_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, json!({ "ready": all_ready, "resources": resources }))
+    (status, json!({ "ready": all_ready, "draining": is_draining, "resources": resources }))
 }
 
 fn describe(issuer: &TrustedIssuer) -> Value {

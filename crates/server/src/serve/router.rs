@@ -102,7 +102,7 @@ fn own_response<B>(state: &ServerState, request: &Request<B>) -> Response<Full<B
         (Some(rejection), _) => (rejection.status(), Some(rejection.code()), REFUSED.into(), TEXT),
         (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
         (None, READY) => {
-            let (status, report) = health::ready(state.readiness());
+            let (status, report) = health::ready(state.is_draining(), state.readiness());
             (status, None, format!("{report:#}\n"), JSON)
         }
         (None, _) => (StatusCode::NOT_FOUND, Some("path.unknown"), "not found\n".into(), TEXT),

@@ -1,7 +1,6 @@
-//! Sessions that the server opens and ends at upstreams, and the keys of session identifiers.
+//! Sessions that the server opens and ends at upstreams.
 
 pub(super) mod initialize;
 pub(super) mod kept;
-pub(super) mod keys;
 pub(super) mod shutdown;
 pub(super) mod upstream_end;

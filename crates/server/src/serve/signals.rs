@@ -1,7 +1,7 @@
 //! The signals that the process handles.
 
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
 
@@ -24,16 +24,10 @@ pub(crate) fn shutdown() -> std::io::Result<watch::Receiver<bool>> {
     Ok(shutdown)
 }
 
-/// Keeps SIGHUP from ending the process. Tasks that reload files on SIGHUP listen to it themselves.
+/// Returns the SIGHUP signals. From now on SIGHUP does not end the process.
 ///
 /// # Errors
 /// Fails when the signal cannot be handled.
-pub(super) fn ignore_hangup() -> std::io::Result<()> {
-    let mut hangups = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        while hangups.recv().await.is_some() {
-            tracing::debug!("hangup: files that can be reloaded are reloaded");
-        }
-    });
-    Ok(())
+pub(super) fn hangups() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
 }

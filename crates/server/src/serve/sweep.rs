@@ -9,9 +9,22 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::state::ServerState;
 
-/// Ends expired sessions and removes expired tokens until the task is aborted.
+/// The size of an allocation that has its own page in the allocator.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// Ends expired sessions, removes expired tokens, and returns freed memory until the task is aborted.
 pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
-    every(SessionStore::SWEEP_INTERVAL, || state.load().sweep()).await
+    every(SessionStore::SWEEP_INTERVAL, || {
+        state.load().sweep();
+        return_freed_memory();
+    })
+    .await
+}
+
+/// Has the allocator return the memory to the operating system that was free for a second. It does so only when it allocates
+/// or frees a page, which a server whose streams have closed may not do for long.
+fn return_freed_memory() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(PAGE_BYTES)));
 }
 
 /// Ends streams whose authorization has ended, until the runtime ends.

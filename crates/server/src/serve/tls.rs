@@ -15,8 +15,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::changed_files::on_change;
-use crate::plan::TlsFiles;
+use crate::plan::{Loaded, TlsFiles};
 
 /// The time limit for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,16 +58,9 @@ impl Tls {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Replaces the certificate when the files change. Unusable files leave it unchanged.
-    pub(super) async fn reload(self, files: TlsFiles) {
-        let replace = || match files.load() {
-            Ok(loaded) => {
-                self.current.0.store(loaded.certificate);
-                tracing::info!("the certificate was replaced");
-            }
-            Err(error) => tracing::error!("the certificate is unchanged: {error:#}"),
-        };
-        on_change(files.first().written, || files.written(), replace).await;
+    /// Replaces the certificate for new connections.
+    pub(super) fn set_certificate(&self, loaded: &Loaded) {
+        self.current.0.store(Arc::clone(&loaded.certificate));
     }
 }
 
@@ -97,7 +89,7 @@ mod tests {
     use tokio::io::duplex;
     use tokio_rustls::TlsConnector;
 
-    use super::{super::changed_files::CHECK_PERIOD, *};
+    use super::{super::changed_files::CertificateFiles, *};
     use crate::config;
 
     /// A folder with a new certificate for localhost and its key.
@@ -169,18 +161,16 @@ mod tests {
         let first = folder.renew();
         let files = folder.files().unwrap();
         let tls = Tls::new(&files).unwrap();
-        let following = tokio::spawn(tls.clone().reload(files));
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        let mut files = CertificateFiles::new(tls.clone(), files);
 
         let second = folder.renew();
-        tokio::time::sleep(CHECK_PERIOD).await;
+        files.check();
         assert!(negotiated(&tls, &first, &[&TLS13]).await.is_err());
         assert!(negotiated(&tls, &second, &[&TLS13]).await.is_ok());
 
         fs::write(folder.configured().key, "nothing").unwrap();
-        tokio::time::sleep(CHECK_PERIOD).await;
+        files.check();
         assert!(negotiated(&tls, &second, &[&TLS13]).await.is_ok(), "the valid one stays in use");
-        following.abort();
     }
 
     #[tokio::test(start_paused = true)]

@@ -33,8 +33,8 @@ pub(super) struct Accepted {
 /// The signals by which workers stop.
 #[derive(Clone)]
 pub(super) struct StopSignals {
-    /// Requests in progress may end, and no request starts.
-    pub(super) shutdown: watch::Receiver<bool>,
+    /// Requests in progress may end, and connections close.
+    pub(super) draining: watch::Receiver<bool>,
     /// Requests in progress are cancelled.
     pub(super) cancelled: watch::Receiver<bool>,
 }
@@ -88,7 +88,7 @@ async fn run<H: Handler>(
     handler: H,
     tls: Option<Tls>,
     limits: ConnectionLimits,
-    StopSignals { shutdown, mut cancelled }: StopSignals,
+    StopSignals { draining, mut cancelled }: StopSignals,
     load: Arc<AtomicUsize>,
 ) {
     let protocol = Arc::new(connection::protocol(limits));
@@ -97,7 +97,7 @@ async fn run<H: Handler>(
         tokio::select! {
             accepted = inbox.recv() => {
                 let Some(Accepted { stream, peer, permit, connections: table }) = accepted else { break };
-                let (protocol, handler, shutdown) = (Arc::clone(&protocol), handler.clone(), shutdown.clone());
+                let (protocol, handler, draining) = (Arc::clone(&protocol), handler.clone(), draining.clone());
                 let tls = tls.clone();
                 let load = LoadGuard(Arc::clone(&load));
                 let activity = Activity::new();
@@ -109,10 +109,15 @@ async fn run<H: Handler>(
                     let served = async {
                         let stream = tokio::net::TcpStream::from_std(stream)?;
                         match tls {
-                            None => connection::serve(stream, peer, &protocol, limits, handler, activity, shutdown).await,
+                            None => connection::serve(stream, peer, &protocol, limits, handler, activity, draining).await,
+                            // Boxed, so that a connection without TLS does not take the memory of one with it.
                             Some(tls) => {
-                                let stream = tls.accept(stream).await?;
-                                connection::serve(stream, peer, &protocol, limits, handler, activity, shutdown).await;
+                                let served = async {
+                                    let stream = tls.accept(stream).await?;
+                                    connection::serve(stream, peer, &protocol, limits, handler, activity, draining).await;
+                                    io::Result::Ok(())
+                                };
+                                Box::pin(served).await?;
                             }
                         }
                         io::Result::Ok(())

@@ -43,7 +43,8 @@ pub(crate) enum Eviction {
 }
 
 impl Session {
-    pub(crate) fn has_ended(&self) -> bool {
+    /// Returns whether the session has ended in this process.
+    pub fn has_ended(&self) -> bool {
         self.use_state.load() == State::Ended
     }
 

@@ -97,7 +97,7 @@ pub(super) struct Told(Mutex<Vec<(&'static str, bool, Option<String>)>>);
 impl StreamObserver for Told {
     fn ended(&self, stream: &EndedStream<'_>) {
         assert!(!stream.request_id.as_str().is_empty() && stream.resource.as_str().starts_with("https://"));
-        let subject = stream.principal.subject().map(str::to_owned);
+        let subject = stream.principal.and_then(|principal| principal.subject()).map(str::to_owned);
         self.0.lock().unwrap().push((stream.reason.code(), stream.session.is_some(), subject));
     }
 }
@@ -212,8 +212,19 @@ impl Streams {
     }
 }
 
+/// The comment of a silent stream.
+pub(super) const COMMENT: &str = ":\n\n";
+
 impl Open {
+    /// What the client reads, comments aside.
     pub(super) fn read(&mut self) -> Read {
+        match self.read_all() {
+            Read::Piece(comment) if comment == COMMENT => self.read_all(),
+            read => read,
+        }
+    }
+
+    pub(super) fn read_all(&mut self) -> Read {
         let waker = Waker::from(Arc::clone(&self.woken));
         match self.body.as_mut().poll_frame(&mut Context::from_waker(&waker)) {
             Poll::Pending => Read::Nothing,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response, header::CONNECTION};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
@@ -152,16 +152,18 @@ pin_project! {
         #[pin]
         answer: Option<F>,
         in_flight: Option<InFlight>,
+        asks_to_close: bool,
     }
 }
 
 impl<F> CountedResponse<F> {
-    pub(crate) fn new(answer: F, in_flight: InFlight) -> Self {
-        Self { answer: Some(answer), in_flight: Some(in_flight) }
+    /// `asks_to_close` adds `Connection: close` to the response, which is for HTTP/1.1 only.
+    pub(crate) fn new(answer: F, in_flight: InFlight, asks_to_close: bool) -> Self {
+        Self { answer: Some(answer), in_flight: Some(in_flight), asks_to_close }
     }
 
     pub(crate) fn never() -> Self {
-        Self { answer: None, in_flight: None }
+        Self { answer: None, in_flight: None, asks_to_close: false }
     }
 }
 
@@ -174,7 +176,10 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let Some(answer) = this.answer.as_pin_mut() else { return Poll::Pending };
-        let response = ready!(answer.poll(cx));
+        let mut response = ready!(answer.poll(cx));
+        if *this.asks_to_close {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let in_flight = this.in_flight.take();
         Poll::Ready(Ok(response.map(|body| CountedBody::new(body, in_flight))))
     }

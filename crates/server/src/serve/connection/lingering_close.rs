@@ -46,8 +46,12 @@ impl UnreadBytes {
         self.0.multiplexed.store(true, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_multiplexed(&self) -> bool {
+        self.0.multiplexed.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_set(&self) -> bool {
-        self.0.unread.load(Ordering::Relaxed) && !self.0.multiplexed.load(Ordering::Relaxed)
+        self.0.unread.load(Ordering::Relaxed) && !self.is_multiplexed()
     }
 }
 

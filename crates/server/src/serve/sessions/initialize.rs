@@ -12,11 +12,10 @@ use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
 use http_body_util::{BodyExt as _, Either, Empty};
 use portcullis_endpoint::BackendSessionGuard;
-use portcullis_metadata::ResourceUri;
 use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::upstream_end::UpstreamEndQueue;
+use super::upstream_end::{Upstream, UpstreamEndQueue};
 use crate::serve::backend::BackendBody;
 
 /// How long the upstream may take after the client has disconnected.
@@ -24,8 +23,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs the calls of one resource that open upstream sessions.
 pub(crate) struct InitializeCalls {
-    pub(crate) resource: ResourceUri,
     pub(crate) header: HeaderName,
+    pub(crate) upstream: Upstream,
     pub(crate) upstream_ends: UpstreamEndQueue,
 }
 
@@ -72,7 +71,8 @@ impl InitializeCalls {
         let initialize_calls = Arc::clone(self);
         response.extensions_mut().insert(BackendSessionGuard::new(move || {
             tracing::info!("an upstream session ends because it was never recorded");
-            initialize_calls.upstream_ends.add(initialize_calls.resource.clone(), backend.clone());
+            let upstream = (initialize_calls.header.clone(), initialize_calls.upstream.clone());
+            initialize_calls.upstream_ends.add(Some(upstream), backend.clone());
         }));
     }
 }

@@ -1,7 +1,8 @@
 //! Ending of upstream sessions whose session has ended.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request};
 use http_body_util::Empty;
@@ -11,6 +12,7 @@ use portcullis_session::{EndReason, Session, SessionObserver};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
+    time::timeout,
 };
 use tower_service::Service as _;
 
@@ -22,29 +24,73 @@ const MAX_QUEUED: usize = 1024;
 /// The maximum number of concurrent requests, so that a slow upstream does not delay all others.
 const MAX_CONCURRENT: usize = 16;
 
+/// How long the sessions that a new configuration ends wait for a place in the queue.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Observes sessions: audits them, and queues the end of their upstream sessions.
 pub(crate) struct SessionEvents {
     upstream_ends: UpstreamEndQueue,
     audit: Option<Audit>,
 }
 
-/// The queue of upstream sessions to end.
+/// The queue of upstream sessions to end, and the upstreams of the current configuration.
 #[derive(Clone)]
-pub(crate) struct UpstreamEndQueue(mpsc::Sender<UpstreamSession>);
+pub(crate) struct UpstreamEndQueue {
+    sender: mpsc::Sender<UpstreamSession>,
+    upstreams: Arc<ArcSwap<Upstreams>>,
+}
 
 impl UpstreamEndQueue {
+    /// Queues the end of a session at the upstream that its resource has now.
+    fn add_session(&self, session: &Session) {
+        let upstream = self.upstreams.load().get(session.resource()).cloned();
+        self.add(upstream, session.backend_id().into());
+    }
+
     /// Queues the end of an upstream session.
-    pub(crate) fn add(&self, resource: ResourceUri, backend: Box<[u8]>) {
-        if self.0.try_send(UpstreamSession { resource, backend }).is_err() {
+    pub(crate) fn add(&self, upstream: Option<(HeaderName, Upstream)>, backend: Box<[u8]>) {
+        if self.sender.try_send(UpstreamSession { upstream, backend }).is_err() {
             tracing::warn!("too many sessions end at once; one is left to its upstream's timeout");
         }
+    }
+
+    /// Queues the end of many upstream sessions, as far as the queue has capacity for them within 60 s.
+    pub(crate) fn add_all(&self, sessions: Vec<UpstreamSession>) {
+        if sessions.is_empty() {
+            return;
+        }
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            let send_all = async {
+                for session in sessions {
+                    // It fails only when the process is ending.
+                    let _ = sender.send(session).await;
+                }
+            };
+            if timeout(QUEUE_TIMEOUT, send_all).await.is_err() {
+                tracing::warn!("too many sessions end at once; some are left to their upstream's timeout");
+            }
+        });
+    }
+
+    /// Replaces the upstreams of sessions that end from now on.
+    pub(crate) fn set_upstreams(&self, upstreams: Upstreams) {
+        self.upstreams.store(Arc::new(upstreams));
     }
 }
 
 /// A session that still exists at its upstream.
 pub(crate) struct UpstreamSession {
-    resource: ResourceUri,
+    /// `None` if the resource is no longer configured.
+    upstream: Option<(HeaderName, Upstream)>,
     backend: Box<[u8]>,
+}
+
+impl UpstreamSession {
+    /// Returns the session at the upstream that its resource has among these.
+    pub(crate) fn new(session: &Session, upstreams: &Upstreams) -> Self {
+        Self { upstream: upstreams.get(session.resource()).cloned(), backend: session.backend_id().into() }
+    }
 }
 
 /// The upstream of one resource, called from the control runtime.
@@ -58,9 +104,12 @@ pub(crate) enum Upstream {
 pub(crate) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
 
 impl SessionEvents {
-    pub(crate) fn new(audit: Option<Audit>) -> (Self, mpsc::Receiver<UpstreamSession>) {
-        let (queue, queued) = mpsc::channel(MAX_QUEUED);
-        (Self { upstream_ends: UpstreamEndQueue(queue), audit }, queued)
+    /// Returns the observer, and the task that ends sessions at the upstreams.
+    pub(crate) fn new(audit: Option<Audit>) -> (Self, UpstreamEnder) {
+        let (sender, queued) = mpsc::channel(MAX_QUEUED);
+        let upstreams = Arc::<ArcSwap<Upstreams>>::default();
+        let ender = UpstreamEnder { queued, upstreams: Arc::clone(&upstreams) };
+        (Self { upstream_ends: UpstreamEndQueue { sender, upstreams }, audit }, ender)
     }
 
     pub(crate) fn upstream_ends(&self) -> &UpstreamEndQueue {
@@ -95,8 +144,12 @@ impl SessionObserver for SessionEvents {
         if let Some(audit) = &self.audit {
             audit.session_ended(session, reason);
         }
-        if reason == EndReason::Shutdown {
-            // All sessions end at once: more than the queue can take, and one line in the log is enough.
+        let ends_with_many = matches!(
+            reason,
+            EndReason::Shutdown | EndReason::ResourceRemoved | EndReason::BackendRemoved | EndReason::IssuerRemoved
+        );
+        if ends_with_many {
+            // More than the queue can take, and one line in the log is enough. The caller tells the upstreams.
             tracing::debug!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
             return;
         }
@@ -105,15 +158,15 @@ impl SessionObserver for SessionEvents {
         let upstream_is_unaware =
             !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
         if upstream_is_unaware && !session.backend_id().is_empty() {
-            self.upstream_ends.add(session.resource().clone(), session.backend_id().into());
+            self.upstream_ends.add_session(session);
         }
     }
 }
 
 /// Ends the queued sessions at their upstreams.
 pub(crate) struct UpstreamEnder {
-    pub(crate) queued: mpsc::Receiver<UpstreamSession>,
-    pub(crate) upstreams: Upstreams,
+    queued: mpsc::Receiver<UpstreamSession>,
+    upstreams: Arc<ArcSwap<Upstreams>>,
 }
 
 impl UpstreamEnder {
@@ -125,27 +178,27 @@ impl UpstreamEnder {
             tokio::select! {
                 Some(_) = requests.join_next() => {}
                 last = &mut shutdown => break last.unwrap_or_default(),
-                Some(session) = self.queued.recv(), if requests.len() < MAX_CONCURRENT => self.end(&mut requests, session),
+                Some(session) = self.queued.recv(), if requests.len() < MAX_CONCURRENT => session.end(&mut requests),
             }
         };
         self.queued.close();
         while let Some(session) = self.queued.recv().await {
             wait_for_capacity(&mut requests).await;
-            self.end(&mut requests, session);
+            session.end(&mut requests);
         }
+        let upstreams = self.upstreams.load_full();
         for session in last.iter().filter(|session| !session.backend_id().is_empty()) {
             wait_for_capacity(&mut requests).await;
-            let session =
-                UpstreamSession { resource: session.resource().clone(), backend: session.backend_id().into() };
-            self.end(&mut requests, session);
+            UpstreamSession::new(session, &upstreams).end(&mut requests);
         }
         while requests.join_next().await.is_some() {}
     }
+}
 
-    fn end(&self, requests: &mut JoinSet<()>, UpstreamSession { resource, backend }: UpstreamSession) {
-        if let Some((header, upstream)) = self.upstreams.get(&resource) {
-            let (header, mut upstream) = (header.clone(), upstream.clone());
-            requests.spawn(async move { upstream.end(&header, &backend).await });
+impl UpstreamSession {
+    fn end(self, requests: &mut JoinSet<()>) {
+        if let Some((header, mut upstream)) = self.upstream {
+            requests.spawn(async move { upstream.end(&header, &self.backend).await });
         }
     }
 }
@@ -197,13 +250,13 @@ mod tests {
     }
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
-        let (events, mut queued) = SessionEvents::new(None);
+        let (events, mut ender) = SessionEvents::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         let store = SessionStore::new(settings, Arc::new(FixedClock), Arc::new(events));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);
-        queued.try_recv().ok().map(|session| session.backend)
+        ender.queued.try_recv().ok().map(|session| session.backend)
     }
 
     /// E9: sessions that expire are ended at the upstream, and those that the upstream ended itself are not.
@@ -217,6 +270,7 @@ mod tests {
         assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
         assert_eq!(end(EndReason::EndedElsewhere, b"backend"), None);
         assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown ends all of them itself");
+        assert_eq!(end(EndReason::ResourceRemoved, b"backend"), None, "the reload ends all of them itself");
         assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");
     }
 }

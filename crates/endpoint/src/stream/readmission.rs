@@ -1,0 +1,50 @@
+//! Streams after a change of the settings: those whose request would no longer be admitted end.
+
+use std::sync::Arc;
+
+use portcullis_guard::{Operation, ProtectedResource};
+use portcullis_verifier::{Principal, VerifiedToken};
+
+use super::{StreamEndReason, StreamRegistry, open_stream::OpenStream};
+
+/// The request that opened an event stream.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct StreamRequest<'a> {
+    /// The resource with the settings under which the request was admitted.
+    pub resource: &'a Arc<ProtectedResource>,
+    /// The principal of the token; `None` if authentication was off.
+    pub principal: Option<&'a Principal>,
+    /// The message that the stream answers; `None` for GET.
+    pub operation: Option<&'a Operation>,
+}
+
+impl StreamRegistry {
+    /// Ends the streams that `is_admitted` rejects, such as those that do not satisfy new rules. Returns their number.
+    ///
+    /// Each stream ends as after [`sweep`](Self::sweep), which must still be called. `is_admitted` is called without a lock.
+    pub fn end_unless(&self, is_admitted: impl Fn(&StreamRequest<'_>) -> bool) -> usize {
+        let now = self.now();
+        let mut ended = Vec::new();
+        for stream in self.all() {
+            if !is_admitted(&stream.request()) && stream.finish(now) {
+                ended.push(stream);
+            }
+        }
+        for stream in &ended {
+            self.report(&stream.ended(now.unix, StreamEndReason::ConfigurationChanged));
+            stream.wake();
+        }
+        ended.len()
+    }
+}
+
+impl OpenStream {
+    fn request(&self) -> StreamRequest<'_> {
+        StreamRequest {
+            resource: &self.resource,
+            principal: self.verified.as_ref().map(VerifiedToken::principal),
+            operation: self.operation.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Streams on which clients listen: their comments, their result, and their end with the session or the server.
+
+use serde_json::json;
+
+use super::rig::*;
+use crate::tests::world::*;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// The result of `subscriptions/listen` for the id of [`modern`] messages.
+const RESULT: &str = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"resultType\":\"complete\",\
+                      \"_meta\":{\"io.modelcontextprotocol/subscriptionId\":7}}}\n\n";
+
+async fn modern_stream(streams: &Streams, method: &str, answer: &'static [(&'static str, &'static str)]) -> Open {
+    let headers = [(VERSION, "2026-07-28"), ("mcp-method", method), JSON];
+    streams.open("POST", &headers, modern(method, json!({"notifications": {}})).to_string(), answer).await
+}
+
+async fn listen(streams: &Streams) -> Open {
+    modern_stream(streams, "subscriptions/listen", EVENT_STREAM).await
+}
+
+/// L3: a stream that is silent for 15 s sends a comment, and another one 15 s later.
+#[tokio::test]
+async fn a_silent_stream_sends_comments() {
+    let streams = Streams::new().await;
+    let mut open = streams.get().await;
+    assert_eq!(open.read_all(), Read::Nothing);
+    assert_eq!((streams.pass(14), open.woken(), open.read_all()), (0, 0, Read::Nothing));
+    assert_eq!((streams.pass(1), open.woken()), (0, 1));
+    assert_eq!((open.read_all(), open.read_all()), (piece(COMMENT), Read::Nothing));
+    open.events.send("data: 1\n\n");
+    assert_eq!(open.read_all(), piece("data: 1\n\n"));
+    assert_eq!((streams.pass(1), streams.pass(14), open.read_all()), (0, 0, Read::Nothing));
+    assert_eq!((streams.pass(1), open.read_all(), open.read_all()), (0, piece(COMMENT), Read::Nothing));
+}
+
+/// L3: no comment splits an event, and none is added to bytes that are encoded or have a fixed length.
+#[tokio::test]
+async fn comments_have_their_places() {
+    let mut streams = Streams::new().await;
+    streams.comes_with(600, "mcp:tools", |token| token);
+    let mut open = streams.get().await;
+    open.events.send("data: 1\n");
+    assert_eq!((open.read_all(), streams.pass(1), streams.pass(15)), (piece("data: 1\n"), 0, 0));
+    assert_eq!(open.read_all(), Read::Nothing);
+    open.events.send("\n");
+    assert_eq!((open.read_all(), open.read_all()), (piece("\n"), Read::Nothing));
+
+    const ENCODED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-encoding", "gzip")];
+    const FIXED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-length", "100")];
+    for answer in [ENCODED, FIXED] {
+        let mut open = streams.open("GET", &[(SESSION, &streams.session)], String::new(), answer).await;
+        assert_eq!((streams.pass(15), open.read_all()), (0, Read::Nothing));
+        let mut listening = modern_stream(&streams, "subscriptions/listen", answer).await;
+        drop(open);
+        assert_eq!((streams.pass(20), listening.read_all()), (0, Read::Nothing));
+    }
+}
+
+/// L3: the stream of a modern listener ends with the result of its request, once, after the event that has begun.
+#[tokio::test]
+async fn a_listener_receives_its_result() {
+    let streams = Streams::new().await;
+    let (mut quiet, mut amid, mut incomplete) =
+        (listen(&streams).await, listen(&streams).await, listen(&streams).await);
+    for open in [&mut amid, &mut incomplete] {
+        open.events.send("data: 1");
+        assert_eq!(open.read(), piece("data: 1"));
+    }
+    assert_eq!(streams.pass(60 + LEEWAY), 3);
+    assert_eq!((quiet.read_all(), quiet.read_all()), (piece(RESULT), Read::End));
+    assert!(quiet.events.is_dropped() && quiet.body.is_end_stream());
+    amid.events.send("\n\ndata: 2\n\n");
+    assert_eq!((amid.read(), amid.read(), amid.read()), (piece("\n\n"), piece(RESULT), Read::End));
+    assert_eq!((streams.pass(10), incomplete.read(), incomplete.read()), (0, Read::Failure, Read::End));
+}
+
+/// L3: only the stream of a listener has a result.
+#[tokio::test]
+async fn other_streams_have_no_result() {
+    let streams = Streams::new().await;
+    let (mut get, mut call) = (streams.get().await, modern_stream(&streams, "tools/list", EVENT_STREAM).await);
+    assert_eq!(streams.pass(60 + LEEWAY), 2);
+    assert_eq!((get.read_all(), call.read_all()), (Read::End, Read::End));
+}
+
+/// L3: a drain ends the streams of listeners after the current event, also those that open later. Answers continue.
+#[tokio::test]
+async fn a_drain_ends_listeners() {
+    let streams = Streams::new().await;
+    let message = request("tools/call", json!({"name": "slow"})).to_string();
+    let mut answer = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
+    let (mut get, mut amid, mut listener) = (streams.get().await, streams.get().await, listen(&streams).await);
+    amid.events.send("data: 1");
+    assert_eq!((amid.read(), get.read(), listener.read()), (piece("data: 1"), Read::Nothing, Read::Nothing));
+    assert_eq!((streams.world.settings.streams.drain(), get.woken(), listener.woken()), (3, 1, 1));
+    assert_eq!((get.read(), listener.read(), listener.read()), (Read::End, piece(RESULT), Read::End));
+    amid.events.send("\n\n");
+    assert_eq!((amid.read(), amid.read()), (piece("\n\n"), Read::End));
+    let mut late = listen(&streams).await;
+    assert_eq!((late.read(), late.read()), (piece(RESULT), Read::End));
+    answer.events.send("data: 2\n\n");
+    assert_eq!((streams.pass(0), answer.read(), answer.read()), (0, piece("data: 2\n\n"), Read::Nothing));
+    let told = streams.told();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told.iter().all(|(code, ..)| *code == "stream.shutdown"), "{told:?}");
+}
+
+/// L3: without authentication, a drain ends streams, too.
+#[tokio::test]
+async fn a_drain_ends_listeners_without_a_token() {
+    let mut off = Streams::of(World::open()).await;
+    off.world.comes_without_token();
+    let mut open = off.get().await;
+    assert_eq!((off.world.settings.streams.drain(), open.read()), (1, Read::End));
+    assert_eq!(off.told(), [("stream.shutdown", true, None)]);
+}
+
+/// E9: the end of a session ends all its streams, and no others.
+#[tokio::test]
+async fn the_end_of_a_session_ends_its_streams() {
+    let mut streams = Streams::new().await;
+    let (mut get, mut modern) = (streams.get().await, listen(&streams).await);
+    let message = request("tools/call", json!({"name": "slow"})).to_string();
+    let mut answer = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
+    let deleted = std::mem::take(&mut streams.session);
+    streams.session = streams.world.initialize().await;
+    let mut other = streams.get().await;
+    assert_eq!(streams.world.send("DELETE", &[(SESSION, &deleted)], "").await.status, 200);
+    assert_eq!((streams.pass(0), get.woken() + answer.woken()), (2, 0));
+    assert_eq!((get.read(), answer.read()), (Read::End, Read::End));
+    assert_eq!((modern.read(), other.read()), (Read::Nothing, Read::Nothing));
+    assert!(streams.told().iter().all(|(code, in_session, _)| *code == "stream.session_ended" && *in_session));
+}

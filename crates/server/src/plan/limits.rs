@@ -1,0 +1,38 @@
+//! Limits: validation of `[limits]`, apart from rates.
+
+use anyhow::anyhow;
+
+use crate::config::{Limits, Span};
+
+/// # Errors
+/// When a limit is out of its range: the first one.
+pub(super) fn check(limits: &Limits) -> anyhow::Result<()> {
+    errors(limits).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// One error for each limit that is out of its range.
+pub(super) fn errors(limits: &Limits) -> Vec<anyhow::Error> {
+    let counts = [
+        ("max_body", limits.max_body, 1 << 10, 1 << 30),
+        ("body_budget", limits.body_budget, limits.max_body, 1 << 36),
+        ("max_depth", limits.max_depth, 8, 127),
+        ("max_token", limits.max_token, 1 << 10, 64 << 10),
+        ("max_connections", limits.max_connections, 1, 1_000_000),
+        ("upstream_connections", limits.upstream_connections.unwrap_or(limits.max_connections), 1, 1_000_000),
+        ("max_headers", limits.max_headers, 16, 10_000),
+        ("max_streams", limits.max_streams as usize, 1, 10_000),
+        ("max_resets", limits.max_resets, 1, 10_000),
+        ("cached_tokens", limits.cached_tokens, 16, 10_000_000),
+        ("in_flight_per_principal", limits.in_flight_per_principal, 1, 1_000_000),
+    ];
+    let times = [
+        ("header_timeout", limits.header_timeout, Span::secs(600)),
+        ("body_pause", limits.body_pause, Span::secs(600)),
+        ("body_timeout", limits.body_timeout, Span::secs(60 * 60)),
+    ];
+    let outside = counts.into_iter().filter(|(_, value, low, high)| !(low..=high).contains(&value));
+    let outside = outside.map(|(name, value, low, high)| anyhow!("limits.{name} = {value} is outside {low} to {high}"));
+    let too_long = times.into_iter().filter(|(_, value, high)| !(&Span::secs(1)..=high).contains(&value));
+    let too_long = too_long.map(|(name, value, high)| anyhow!("limits.{name} = \"{value}\" is outside 1s to {high}"));
+    outside.chain(too_long).collect()
+}

@@ -1,0 +1,105 @@
+//! The listening socket: a new one, or one that a service manager passes (systemd's socket activation).
+
+use std::net::{SocketAddr, TcpListener};
+
+use anyhow::{Context as _, ensure};
+use listenfd::ListenFd;
+use rustix::net::sockopt::socket_acceptconn;
+
+/// Opens the port.
+///
+/// # Errors
+/// When the address cannot be listened on. The message says how to fix it.
+pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot listen on {address}; stop the program that holds the port, or choose another with --listen")
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// A listening socket that a service manager opened and passes to this process. It outlives the process: between two
+/// processes, clients wait in its queue.
+pub(crate) struct PassedListener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl PassedListener {
+    /// Returns the socket of `LISTEN_FDS`; `None` if there is none for this process (`LISTEN_PID`).
+    ///
+    /// # Errors
+    /// When there are several, or it is not a listening TCP socket. The message says how to fix it.
+    pub(crate) fn from_environment() -> anyhow::Result<Option<Self>> {
+        // `listenfd` also takes sockets whose `LISTEN_PID` is missing. They could be meant for another process.
+        if std::env::var_os("LISTEN_PID").is_none_or(|process| process.is_empty()) {
+            return Ok(None);
+        }
+        let mut passed = ListenFd::from_env();
+        if passed.len() == 0 {
+            return Ok(None);
+        }
+        ensure!(
+            passed.len() == 1,
+            "LISTEN_FDS passes {} sockets, and the server listens on one; keep one ListenStream= in the socket unit",
+            passed.len()
+        );
+        let listener = passed.take_tcp_listener(0).context(
+            "LISTEN_FDS does not pass a TCP socket; use an address and a port, such as ListenStream=127.0.0.1:3000, in the \
+             socket unit",
+        )?;
+        let listener = listener.context("LISTEN_FDS passes no socket")?;
+        ensure!(
+            socket_acceptconn(&listener)?,
+            "LISTEN_FDS passes a TCP socket that does not listen; remove Accept=yes from the socket unit"
+        );
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Some(Self { listener, address }))
+    }
+
+    /// Returns the address that the socket listens on.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Checks that the socket listens on the configured address. Port 0 stands for any port.
+    ///
+    /// # Errors
+    /// When it does not. The message says how to fix it.
+    pub(crate) fn check_address(&self, configured: SocketAddr) -> anyhow::Result<()> {
+        let is_same_port = configured.port() == 0 || configured.port() == self.address.port();
+        ensure!(
+            configured.ip() == self.address.ip() && is_same_port,
+            "LISTEN_FDS passes a socket on {}, and `listen` is {configured}; remove `listen` or make it the same as \
+             ListenStream= in the socket unit",
+            self.address
+        );
+        Ok(())
+    }
+
+    pub(crate) fn into_listener(self) -> TcpListener {
+        self.listener
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The configured address must be that of the passed socket.
+    #[test]
+    fn the_configured_address_must_match() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let passed = PassedListener { listener, address };
+        for matching in [address, SocketAddr::from(([127, 0, 0, 1], 0))] {
+            assert!(passed.check_address(matching).is_ok());
+        }
+        let other_port = SocketAddr::new(address.ip(), address.port() ^ 1);
+        for other in [other_port, SocketAddr::from(([0, 0, 0, 0], address.port())), SocketAddr::from(([0; 16], 0))] {
+            let error = passed.check_address(other).unwrap_err().to_string();
+            assert!(error.contains(&address.to_string()) && error.contains("remove `listen`"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Reloading, at SIGHUP and when files change: the configuration, certificates and session keys, and the audit file.
+
+mod candidate;
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::anyhow;
+use arc_swap::ArcSwap;
+use tokio::{
+    signal::unix::Signal,
+    task::spawn_blocking,
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    changed_files::{CHECK_PERIOD, ChangedFiles, Versions},
+    file_limit,
+    state::ServerState,
+};
+use crate::{
+    audit::AuditReopener,
+    config::{Change, Config, Overrides, Reload},
+    plan::Contents,
+};
+use candidate::Candidate;
+
+/// The most changes, and the most reasons, that one reload logs.
+const MAX_LOGGED: usize = 100;
+
+/// Where the running configuration was read from.
+pub(crate) struct ConfigSource {
+    /// The configuration file.
+    pub(crate) file: PathBuf,
+    /// The values from the command line.
+    pub(crate) overrides: Overrides,
+    /// The running configuration.
+    pub(crate) config: Config,
+}
+
+/// Reloads the server's configuration.
+pub(super) struct Reloader {
+    state: Arc<ArcSwap<ServerState>>,
+    /// `None` without a configuration file.
+    source: Option<ConfigSource>,
+    audit: Option<AuditReopener>,
+    files: ChangedFiles,
+    /// The content of the files and secrets that the running configuration names.
+    contents: Contents,
+    versions: Versions,
+    /// The number of attempts.
+    number: u64,
+}
+
+impl Reloader {
+    /// Returns a reloader for the running configuration, whose files and secrets have this content.
+    pub(super) fn new(
+        state: Arc<ArcSwap<ServerState>>,
+        source: Option<ConfigSource>,
+        audit: Option<AuditReopener>,
+        files: ChangedFiles,
+        contents: Contents,
+    ) -> Self {
+        let versions = source.as_ref().map(|source| Versions::of(&source.file, &source.config)).unwrap_or_default();
+        Self { state, source, audit, files, contents, versions, number: 0 }
+    }
+
+    /// Reloads at each SIGHUP and, if the configuration says so, when its files change. Never returns.
+    pub(super) async fn run(mut self, mut hangups: Signal) {
+        let mut period = interval(CHECK_PERIOD);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = period.tick() => {
+                    self.files.check();
+                    if self.watches() && self.versions.now() != self.versions {
+                        self.reload().await;
+                    }
+                }
+                Some(()) = hangups.recv() => {
+                    if let Some(audit) = &self.audit {
+                        audit.reopen();
+                    }
+                    self.files.check();
+                    self.reload().await;
+                }
+            }
+        }
+    }
+
+    fn watches(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.config.reload == Reload::Watch)
+    }
+
+    /// Reads the configuration and replaces the running one, unless the new one cannot run.
+    async fn reload(&mut self) {
+        let Some(source) = &self.source else { return };
+        self.number += 1;
+        let (file, overrides, running) = (source.file.clone(), source.overrides, source.config.clone());
+        // Taken before the files are read: a later change is then noticed.
+        self.versions = self.versions.now();
+        let read = spawn_blocking(move || Candidate::read(&file, overrides, &running)).await;
+        let result = match read {
+            Ok((versions, result)) => {
+                if let Some(versions) = versions {
+                    self.versions = versions.with_first_of(&self.versions);
+                }
+                result
+            }
+            Err(_) => Err(vec![anyhow!("reading it was interrupted")]),
+        };
+        let result = match result {
+            Ok(candidate) => self.apply(candidate).await.map_err(|error| vec![error]),
+            Err(reasons) => Err(reasons),
+        };
+        if let Err(reasons) = result {
+            self.log_rejected(&reasons);
+        }
+    }
+
+    /// Replaces the running configuration between two requests.
+    async fn apply(&mut self, candidate: Candidate) -> anyhow::Result<()> {
+        let Candidate { config, mut plan, mut applied, kept } = candidate;
+        applied.extend(plan.contents.changed_since(&self.contents));
+        log_kept(&kept);
+        if applied.is_empty() {
+            tracing::info!(config.reload = self.number, "the configuration has not changed");
+            return Ok(());
+        }
+        let shortage = file_limit::fit(&mut plan);
+        let former = self.state.load_full();
+        let current = Arc::new(ServerState::new(&plan, former.process(), Some(&former))?);
+        current.fetch_new_keys(&former).await;
+        self.state.store(Arc::clone(&current));
+        let ended = current.end_sessions_of(&former);
+        let (sessions_ended, streams_ended) = (ended.count, current.end_streams());
+        let upstream_ends = &current.process().upstream_ends;
+        upstream_ends.add_all(ended.at_upstreams);
+        upstream_ends.set_upstreams(current.upstreams());
+        if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
+            self.files.replace(&plan);
+        }
+        self.contents = plan.contents;
+        if let Some(source) = &mut self.source {
+            source.config = config;
+        }
+        if let Some(shortage) = shortage {
+            shortage.warn();
+        }
+        plan.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        for Change { key, old, new } in applied.iter().take(MAX_LOGGED) {
+            tracing::info!(config.key = key, config.old = old, config.new = new, "a setting has changed");
+        }
+        tracing::info!(
+            config.reload = self.number,
+            config.changes = applied.len(),
+            sessions.ended = sessions_ended,
+            streams.ended = streams_ended,
+            "the configuration was replaced"
+        );
+        Ok(())
+    }
+
+    fn log_rejected(&self, reasons: &[anyhow::Error]) {
+        for reason in reasons.iter().take(MAX_LOGGED) {
+            tracing::error!(
+                config.reload = self.number,
+                config.reason = format!("{reason:#}"),
+                "the configuration is invalid"
+            );
+        }
+        tracing::error!(
+            config.reload = self.number,
+            config.reasons = reasons.len(),
+            "the new configuration was rejected; the running one is unchanged"
+        );
+    }
+}
+
+fn log_kept(kept: &[Change]) {
+    for Change { key, old, new } in kept.iter().take(MAX_LOGGED) {
+        tracing::warn!(config.key = key, config.old = old, config.new = new, "this change needs a restart");
+    }
+}

@@ -1,0 +1,124 @@
+//! A configuration that can replace the running one.
+
+use std::path::Path;
+
+use super::super::changed_files::Versions;
+use crate::{
+    config::{Change, Config, Overrides, changes, keep_until_restart, load_all_reasons},
+    plan::Plan,
+};
+
+/// A configuration that can replace the running one.
+pub(super) struct Candidate {
+    pub(super) config: Config,
+    pub(super) plan: Plan,
+    /// The differences from the running configuration.
+    pub(super) applied: Vec<Change>,
+    /// The differences that need a restart. The configuration has the running values.
+    pub(super) kept: Vec<Change>,
+}
+
+impl Candidate {
+    /// Reads the configuration, its files and its secrets, as at the start. Also returns the versions of the files, if the
+    /// configuration can be read.
+    ///
+    /// # Errors
+    /// Fails when the configuration cannot run, as it is written or with the running values of keys that need a restart. There is
+    /// a reason for each part that cannot.
+    pub(super) fn read(
+        file: &Path,
+        overrides: Overrides,
+        running: &Config,
+    ) -> (Option<Versions>, Result<Self, Vec<anyhow::Error>>) {
+        let mut loaded = match load_all_reasons(file, overrides) {
+            Ok(loaded) => loaded,
+            Err(reasons) => return (None, Err(reasons)),
+        };
+        // A passed socket has an address that is not configured.
+        if !loaded.sets("listen") {
+            loaded.config.listen = running.listen;
+        }
+        let versions = Versions::of(file, &loaded.config);
+        (Some(versions), Self::new(loaded.config, running))
+    }
+
+    fn new(mut config: Config, running: &Config) -> Result<Self, Vec<anyhow::Error>> {
+        let mut plan = Plan::validated(&config)?;
+        let kept = keep_until_restart(running, &mut config);
+        if !kept.is_empty() {
+            let keys: Vec<&str> = kept.iter().map(|change| change.key.as_str()).collect();
+            let needs_restart = |reason: anyhow::Error| {
+                reason.context(format!(
+                    "it needs a restart, because these keys cannot change before: {}",
+                    keys.join(", ")
+                ))
+            };
+            plan = Plan::validated(&config)
+                .map_err(|reasons| reasons.into_iter().map(needs_restart).collect::<Vec<_>>())?;
+        }
+        let applied = changes(running, &config);
+        Ok(Self { config, plan, applied, kept })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::from_text;
+
+    const RUNNING: &str = r#"
+        listen = "127.0.0.1:3000"
+        base_url = "http://127.0.0.1:3000"
+        [[resource]]
+        endpoint = "/mcp"
+        auth = "none"
+        upstream = "demo"
+    "#;
+
+    fn candidate(running: &str, from: &str, to: &str) -> Result<Candidate, Vec<String>> {
+        assert!(running.contains(from), "{from}");
+        let candidate = Candidate::new(from_text(&running.replace(from, to)).unwrap(), &from_text(running).unwrap());
+        candidate.map_err(|reasons| reasons.iter().map(|reason| format!("{reason:#}")).collect())
+    }
+
+    /// J10: what needs a restart is kept back, and the rest is applied.
+    #[test]
+    fn changes_are_divided() {
+        let candidate =
+            candidate(RUNNING, "127.0.0.1:3000\"\n        base", "127.0.0.1:4000\"\nshutdown_timeout = \"1s\"\n base");
+        let candidate = candidate.ok().unwrap();
+        let keys = |changes: &[Change]| changes.iter().map(|change| change.key.clone()).collect::<Vec<_>>();
+        assert_eq!(keys(&candidate.kept), ["listen"]);
+        assert_eq!(keys(&candidate.applied), ["shutdown_timeout"]);
+        assert_eq!(candidate.plan.listen.port(), 3000);
+    }
+
+    /// D1, J10: rules about the address that the server listens on are checked with the running one.
+    #[test]
+    fn the_running_address_is_checked() {
+        let open =
+            RUNNING.replace("listen = \"127.0.0.1:3000\"", "listen = \"0.0.0.0:3000\"").replace("auth = \"none\"", "");
+        let open = format!("{open}\n[[issuer]]\nissuer = \"https://a.example\"");
+        let closed = open.replace("0.0.0.0:3000", "127.0.0.1:3000").replace("endpoint", "auth = \"none\"\nendpoint");
+        let reasons = Candidate::new(from_text(&closed).unwrap(), &from_text(&open).unwrap()).err().unwrap();
+        let reason = format!("{:#}", reasons[0]);
+        assert!(reason.contains("needs a restart") && reason.contains("listen") && reason.contains("auth"), "{reason}");
+    }
+
+    /// J10: every part that cannot run has its reason.
+    #[test]
+    fn all_reasons_are_found() {
+        let many = "upstream = \"demo\"\n[[resource]]\nendpoint = \"bad\"\nupstream = \"demo\"\nauth = \"none\"\n\
+                    [[issuer]]\nissuer = \"ftp://x\"\n[[issuer]]\nissuer = \"https://a.example\"\nalgorithms = [\"none\"]\n\
+                    [limits]\nmax_body = 1\nmax_depth = 1\n[session]\nidle_timeout = \"1ms\"";
+        let reasons = candidate(RUNNING, "upstream = \"demo\"", many).err().unwrap();
+        for wanted in ["max_body", "max_depth", "idle_timeout", "ftp://x", "algorithms has \"none\""] {
+            assert!(reasons.iter().any(|reason| reason.contains(wanted)), "{wanted}: {reasons:#?}");
+        }
+        let many = "upstream = \"demo\"\nrevisions = []\n[[resource]]\nendpoint = \"bad\"\nauth = \"none\"\nupstream = \"demo\"";
+        let reasons = candidate(RUNNING, "upstream = \"demo\"", many).err().unwrap();
+        for wanted in ["resource \"/mcp\": revisions", "resource \"bad\": endpoint"] {
+            assert!(reasons.iter().any(|reason| reason.contains(wanted)), "{wanted}: {reasons:#?}");
+        }
+    }
+}

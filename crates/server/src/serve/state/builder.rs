@@ -1,0 +1,178 @@
+//! Building of the state from a plan, with the unchanged parts of a former state.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use portcullis_discovery::HttpFetch;
+use portcullis_endpoint::{EndpointLayer, EndpointSettings};
+use portcullis_guard::{Authentication, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer};
+use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
+use tower_layer::Layer as _;
+
+use super::{ConfiguredIssuer, Process, Resource, ServerState, limits::SharedLimits, upstream::ResourceUpstream};
+use crate::{
+    config::Authorization,
+    plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
+};
+
+/// The rate limits of rules, with the fingerprints of the rules.
+pub(super) type RuleLimits = Vec<(Fingerprint, Arc<RateLimiter>)>;
+
+/// Builds the parts of a state.
+pub(super) struct StateBuilder<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) process: &'a Process,
+    pub(super) former: Option<&'a ServerState>,
+    pub(super) limits: &'a SharedLimits,
+}
+
+impl StateBuilder<'_> {
+    /// Builds the issuers, without network access. Those that have not changed keep their keys.
+    pub(super) fn issuers(&self) -> anyhow::Result<Vec<ConfiguredIssuer>> {
+        let former = |fingerprint| self.former?.issuers.iter().find(|former| former.fingerprint == fingerprint);
+        self.plan
+            .issuers
+            .iter()
+            .map(|plan| {
+                let fingerprint = plan.fingerprint;
+                if let Some(former) = former(fingerprint) {
+                    return Ok(former.clone());
+                }
+                let name = || format!("issuer {:?}", plan.settings.issuer.as_str());
+                let fetch = HttpFetch::new(plan.fetch.clone()).with_context(name)?;
+                let (clock, control) = (Arc::clone(&self.process.clock), tokio::runtime::Handle::current());
+                let issuer = TrustedIssuer::new(plan.settings.clone(), Arc::new(fetch), clock, control);
+                Ok(ConfiguredIssuer { fingerprint, issuer: issuer.with_context(name)? })
+            })
+            .collect()
+    }
+
+    /// Builds a resource, or returns the former one if neither it nor anything that it uses has changed.
+    pub(super) fn resource(&self, plan: &ResourcePlan, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Arc<Resource>> {
+        let issuers: Vec<&ConfiguredIssuer> = plan.issuers.iter().map(|position| &issuers[*position]).collect();
+        let issuer_fingerprints: Vec<Fingerprint> = issuers.iter().map(|issuer| issuer.fingerprint).collect();
+        let inputs = (self.plan.shared, plan.fingerprint, issuer_fingerprints);
+        let uri = &plan.metadata.resource;
+        let former = self.former.and_then(|former| former.resource(uri));
+        if let Some(former) = former.filter(|former| former.inputs == inputs) {
+            return Ok(Arc::clone(former));
+        }
+        let verifier = self.verifier(plan, &issuers, former)?;
+        let resource = self.protected_resource(plan, verifier.clone())?;
+        let rule_limits = self.rule_limits(plan, former);
+        let endpoint = EndpointLayer::new(self.endpoint(plan, &resource, &rule_limits))?;
+        let guard = GuardLayer::new(Arc::clone(&resource));
+        let upstream = match former.filter(|former| former.upstream.fingerprint == plan.upstream_fingerprint) {
+            Some(former) => Arc::clone(&former.upstream),
+            None => ResourceUpstream::new(plan, self.process)?,
+        };
+        let stacks = upstream.backends.iter().map(|backend| guard.layer(endpoint.layer(backend.clone()))).collect();
+        Ok(Arc::new(Resource {
+            endpoint: plan.endpoint.clone(),
+            metadata_path: resource.metadata_path().to_owned(),
+            root_metadata: plan.root_metadata,
+            resource,
+            verifier,
+            stacks,
+            layer: endpoint,
+            upstream,
+            rule_limits: rule_limits.into_iter().flatten().collect(),
+            inputs,
+        }))
+    }
+
+    /// Builds the verifier, or returns the former one, with its cached tokens, if it has the same issuers.
+    fn verifier(
+        &self,
+        plan: &ResourcePlan,
+        issuers: &[&ConfiguredIssuer],
+        former: Option<&Arc<Resource>>,
+    ) -> anyhow::Result<Option<Arc<Verifier>>> {
+        if plan.authorization == Authorization::None {
+            return Ok(None);
+        }
+        let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
+        settings.max_token_bytes = self.plan.limits.max_token;
+        settings.cache_entries = self.plan.limits.cached_tokens;
+        let has_same_cache = self.former.is_some_and(|former| former.cached_tokens == settings.cache_entries);
+        let former = former.and_then(|former| former.verifier.as_ref()).filter(|_| has_same_cache);
+        let has_same_issuers = |former: &&Arc<Verifier>| {
+            let mut pairs = former.issuers().iter().zip(issuers);
+            former.issuers().len() == issuers.len() && pairs.all(|(former, new)| Arc::ptr_eq(former, &new.issuer))
+        };
+        if let Some(former) = former.filter(has_same_issuers) {
+            return Ok(Some(Arc::clone(former)));
+        }
+        let issuers = issuers.iter().map(|issuer| Arc::clone(&issuer.issuer)).collect();
+        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.process.clock))?))
+    }
+
+    fn protected_resource(
+        &self,
+        plan: &ResourcePlan,
+        verifier: Option<Arc<Verifier>>,
+    ) -> anyhow::Result<Arc<ProtectedResource>> {
+        let authentication = verifier.map_or(Authentication::Off, Authentication::Required);
+        let mut settings = GuardSettings::new(plan.metadata.clone(), authentication)?;
+        settings.realm.clone_from(&plan.realm);
+        settings.root_metadata = plan.root_metadata;
+        settings.required_scopes = plan.required_scopes.clone();
+        settings.scopes_enforced_by = ScopeEnforcer::Inner;
+        settings.scope_implications = plan.scope_implications.clone();
+        settings.claims.clone_from(&plan.claims);
+        settings.routes.clone_from(&plan.routes);
+        settings.origins = plan.origins.clone();
+        settings.cors = EndpointSettings::cors(&plan.session_header);
+        settings.limits = self.limits.guard.clone();
+        settings.trusted_proxies = self.plan.rates.proxies.clone();
+        settings.clock = Arc::clone(&self.process.clock);
+        settings.sink = Arc::clone(&self.process.observers) as _;
+        Ok(ProtectedResource::new(settings)?)
+    }
+
+    /// The rate limit of each rule. Rules that have not changed keep their counts.
+    fn rule_limits(
+        &self,
+        plan: &ResourcePlan,
+        former: Option<&Arc<Resource>>,
+    ) -> Vec<Option<(Fingerprint, Arc<RateLimiter>)>> {
+        let mut kept: RuleLimits = former.map(|former| former.rule_limits.clone()).unwrap_or_default();
+        let limit = |(rate, fingerprint): (&Option<_>, &Fingerprint)| {
+            let rate = (*rate)?;
+            // Of two equal rules, each has its own.
+            let position = kept.iter().position(|(former, _)| former == fingerprint);
+            Some(position.map(|position| kept.swap_remove(position)).unwrap_or_else(|| {
+                let clock = Arc::clone(&self.process.clock);
+                (*fingerprint, RateLimiter::new(rate, self.plan.rates.entries, clock))
+            }))
+        };
+        plan.rates.iter().zip(&plan.rule_fingerprints).map(limit).collect()
+    }
+
+    fn endpoint(
+        &self,
+        plan: &ResourcePlan,
+        resource: &Arc<ProtectedResource>,
+        rule_limits: &[Option<(Fingerprint, Arc<RateLimiter>)>],
+    ) -> EndpointSettings {
+        let mut settings = EndpointSettings::new(Arc::clone(resource), self.process.sessions.clone());
+        settings.ended_status = self.plan.session.ended_status;
+        settings.required_scopes = plan.required_scopes.clone();
+        settings.rules.clone_from(&plan.rules);
+        for (rule, limit) in settings.rules.iter_mut().zip(rule_limits) {
+            rule.limit = limit.as_ref().map(|(_, limit)| Arc::clone(limit));
+        }
+        settings.revisions = plan.revisions;
+        settings.session_header = plan.session_header.clone();
+        settings.session_mode = plan.session_mode;
+        settings.upstream = plan.upstream.identity().into();
+        if let UpstreamPlan::Http(upstream) = &plan.upstream {
+            settings.head_timeout = upstream.head_timeout;
+        }
+        settings.max_body = self.plan.limits.max_body;
+        settings.max_depth = self.plan.limits.max_depth;
+        settings.budget = Arc::clone(&self.limits.body_budget);
+        settings.streams = self.process.streams.clone();
+        settings
+    }
+}

@@ -1,0 +1,60 @@
+//! The limits that all resources share, so that using several does not raise them.
+
+use std::sync::Arc;
+
+use portcullis_endpoint::BodyBudget;
+use portcullis_guard::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter};
+use portcullis_metadata::Clock;
+
+use crate::plan::Plan;
+
+/// The limits that all resources share.
+pub(super) struct SharedLimits {
+    settings: Settings,
+    pub(super) guard: GuardLimits,
+    pub(super) body_budget: Arc<BodyBudget>,
+}
+
+/// The settings of the limits.
+#[derive(Clone, Copy)]
+struct Settings {
+    per_address: Option<Rate>,
+    per_principal: Option<Rate>,
+    entries: usize,
+    /// Requests and streams in progress.
+    in_flight: (usize, usize),
+    body_budget: usize,
+}
+
+impl SharedLimits {
+    /// Returns the limits of a plan. Those with the settings of former ones are these.
+    pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, former: Option<&Self>) -> Self {
+        let settings = Settings {
+            per_address: plan.rates.per_address,
+            per_principal: plan.rates.per_principal,
+            entries: plan.rates.entries,
+            // A session has one stream on which its client listens, so streams have the limit of sessions.
+            in_flight: (plan.limits.in_flight_per_principal, plan.session.settings.max_per_owner),
+            body_budget: plan.limits.body_budget,
+        };
+        let limiter = |rate: fn(&Settings) -> Option<Rate>, kept: fn(&GuardLimits) -> &Option<Arc<RateLimiter>>| {
+            let inputs = |settings: &Settings| (rate(settings), settings.entries);
+            match former.filter(|former| inputs(&former.settings) == inputs(&settings)) {
+                Some(former) => kept(&former.guard).clone(),
+                None => rate(&settings).map(|rate| RateLimiter::new(rate, settings.entries, Arc::clone(clock))),
+            }
+        };
+        let mut guard = GuardLimits::default();
+        guard.per_address = limiter(|settings| settings.per_address, |guard| &guard.per_address);
+        guard.per_principal = limiter(|settings| settings.per_principal, |guard| &guard.per_principal);
+        guard.in_flight = match former.filter(|former| former.settings.in_flight == settings.in_flight) {
+            Some(former) => former.guard.in_flight.clone(),
+            None => Some(ConcurrencyLimiter::new(settings.in_flight.0, settings.in_flight.1)),
+        };
+        let body_budget = match former.filter(|former| former.settings.body_budget == settings.body_budget) {
+            Some(former) => Arc::clone(&former.body_budget),
+            None => BodyBudget::new(settings.body_budget),
+        };
+        Self { settings, guard, body_budget }
+    }
+}

@@ -1,0 +1,192 @@
+//! `cargo xtask bench streams`: the memory of an idle event stream, and what stays when streams have closed.
+
+mod client;
+mod upstream;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use portcullis_metadata::SystemClock;
+use portcullis_scenarios::{Scratch, block_on, command, free_address};
+use portcullis_testkit::TestIssuer;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::Serialize;
+use tokio::time::sleep;
+
+use self::client::Client;
+use super::{
+    portcullis::{BASE_URL, ISSUER, PATH},
+    process::{MeasuredProcess, Memory},
+    report::machine,
+};
+use xtask::built;
+
+pub(super) use self::upstream::run as run_upstream;
+
+/// What to measure.
+#[derive(Args)]
+pub(super) struct Options {
+    /// Streams that are open at once.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=25_000))]
+    streams: u32,
+    /// How often all streams open and close.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// The release build to measure, in place of one that is built now.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Print the figures for machines.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Streams of one owner.
+const STREAMS_PER_OWNER: u32 = 100;
+/// Goals: resident bytes of one stream, and the part of the memory at the start by which it may have grown at the end.
+const STREAM_GOAL: f64 = 20.0 * 1024.0;
+const GROWTH_GOAL: f64 = 0.10;
+/// Descriptors for everything but streams.
+const RESERVED_FILES: u64 = 600;
+/// How long the server has to return memory after the streams have closed.
+const SETTLE: Duration = Duration::from_secs(15);
+
+pub(super) fn run(options: &Options) -> anyhow::Result<()> {
+    let portcullis = match &options.program {
+        Some(program) => program.clone(),
+        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+    };
+    let report = block_on(measure(options, &portcullis))?;
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        report.print();
+    }
+    report.check_goals()
+}
+
+/// What was measured.
+#[derive(Serialize)]
+struct Report {
+    streams: u32,
+    start: Memory,
+    rounds: Vec<Round>,
+}
+
+/// The memory of the server while all streams are open, and after they have closed.
+#[derive(Serialize)]
+struct Round {
+    open: Memory,
+    closed: Memory,
+}
+
+async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
+    let streams = options.streams.min(possible_streams());
+    if streams < options.streams {
+        eprintln!("the hard limit of open files permits {streams} streams; raise it with `ulimit -Hn`");
+    }
+    let folder = Scratch::folder("streams");
+    let mut upstream = Command::new(std::env::current_exe()?);
+    upstream.arg("streams-upstream");
+    let upstream = MeasuredProcess::announcing(&mut upstream)?;
+    let test_issuer =
+        TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}{PATH}")).with_clock(SystemClock::new());
+    fs::write(folder.path().join("jwks.json"), test_issuer.jwks_json())?;
+    let listen = free_address()?;
+    let configuration = folder.path().join("streams.toml");
+    fs::write(
+        &configuration,
+        format!(
+            "listen = \"{listen}\"\nbase_url = \"{BASE_URL}\"\nworkers = 2\n\n[limits]\nmax_connections = 30000\n\n\
+             [[issuer]]\nissuer = \"{ISSUER}\"\njwks_file = \"{folder}/jwks.json\"\n\n\
+             [[resource]]\nendpoint = \"{PATH}\"\nrequired_scopes = [\"mcp:tools\"]\n\
+             upstream = {{ http = \"http://{upstream}/mcp\" }}\n",
+            folder = folder.as_str(),
+            upstream = upstream.address,
+        ),
+    )?;
+    let mut server = command(portcullis);
+    server.args(["serve", "--config"]).arg(&configuration).stdout(Stdio::null());
+    server.stderr(fs::File::create(folder.path().join("server.log"))?);
+    let mut server = MeasuredProcess::start(&mut server, listen)?;
+    drop(
+        server
+            .listening()
+            .await
+            .with_context(|| fs::read_to_string(folder.path().join("server.log")).unwrap_or_default())?,
+    );
+
+    let owners = streams.div_ceil(STREAMS_PER_OWNER);
+    let tokens: Vec<_> = (0..owners)
+        .map(|owner| test_issuer.token().expires_in(3_600).scope("mcp:tools").subject(&format!("user-{owner}")).sign())
+        .collect();
+    let clients = Client::open_all(listen, tokens).await?;
+    sleep(Duration::from_secs(2)).await;
+    let start = server.memory()?;
+    let mut rounds = Vec::new();
+    for round in 0..options.rounds {
+        eprintln!("round {} of {}", round + 1, options.rounds);
+        let mut open = Vec::new();
+        for client in &clients {
+            for _ in 0..STREAMS_PER_OWNER.min(streams - u32::try_from(open.len())?) {
+                open.push(client.open_stream().await?);
+            }
+        }
+        sleep(Duration::from_secs(1)).await;
+        let while_open = server.memory()?;
+        drop(open);
+        sleep(SETTLE).await;
+        rounds.push(Round { open: while_open, closed: server.memory()? });
+    }
+    Ok(Report { streams, start, rounds })
+}
+
+/// The streams that the hard limit of open files permits. The server has two descriptors for each. Raises the soft limit of this
+/// process and of those that it starts.
+fn possible_streams() -> u32 {
+    let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(1 << 20);
+    // Without the permission, the soft limit is enough for fewer streams, and one fails to open.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(hard), maximum: Some(hard) });
+    u32::try_from(hard.saturating_sub(RESERVED_FILES) / 2).unwrap_or(u32::MAX)
+}
+
+impl Report {
+    /// Resident bytes of one stream, in the round that took the most.
+    fn bytes_per_stream(&self) -> f64 {
+        let most = self.rounds.iter().map(|round| round.open.resident).max().unwrap_or_default();
+        most.saturating_sub(self.start.resident) as f64 / f64::from(self.streams)
+    }
+
+    /// The part of the memory at the start by which it has grown at the end.
+    fn growth(&self) -> f64 {
+        let end = self.rounds.last().map_or(0, |round| round.closed.resident);
+        end as f64 / self.start.resident as f64 - 1.0
+    }
+
+    fn print(&self) {
+        let megabytes = |memory: Memory| {
+            format!("{:>6.1} MB ({:.1} MB anonymous)", memory.resident as f64 / 1e6, memory.anonymous as f64 / 1e6)
+        };
+        println!("{} streams; {}", self.streams, machine());
+        println!("at the start      {}", megabytes(self.start));
+        for (number, round) in self.rounds.iter().enumerate() {
+            println!("round {}, open     {}", number + 1, megabytes(round.open));
+            println!("round {}, closed   {}", number + 1, megabytes(round.closed));
+        }
+        println!("an idle stream    {:.1} KiB, goal {:.0} KiB", self.bytes_per_stream() / 1024.0, STREAM_GOAL / 1024.0);
+        println!("growth at the end {:.0} %, goal {:.0} %", self.growth() * 100.0, GROWTH_GOAL * 100.0);
+    }
+
+    fn check_goals(&self) -> anyhow::Result<()> {
+        ensure!(self.bytes_per_stream() <= STREAM_GOAL, "an idle stream takes more than the goal");
+        if self.growth() > GROWTH_GOAL {
+            bail!("more memory stays than the goal when all streams have closed");
+        }
+        Ok(())
+    }
+}

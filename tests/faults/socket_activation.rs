@@ -1,0 +1,141 @@
+//! Sockets that a service manager passes (`LISTEN_FDS`).
+
+use std::{
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::{fd::OwnedFd, unix::net::UnixListener},
+    process::Stdio,
+    time::Duration,
+};
+
+use portcullis_scenarios::{Connection, Finished, Request, Scratch, command, listen_address, program};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStderr, Command},
+    time::timeout,
+};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A configuration without `listen` whose upstream cannot be reached by anybody else.
+fn configuration(listen: &str) -> Scratch {
+    let text = format!(
+        "{listen}\nbase_url = \"http://127.0.0.1:3000\"\n\
+         [[resource]]\nendpoint = \"/mcp\"\nauth = \"none\"\nupstream = \"demo\"\n"
+    );
+    Scratch::file("portcullis.toml", &text)
+}
+
+/// `serve` with sockets from 3 on. `process` is the value of `LISTEN_PID`; `$$` is the process that becomes the server.
+fn activated(socket: impl Into<OwnedFd>, sockets: u8, process: &str, configuration: &Scratch) -> Command {
+    let script = format!(
+        "exec 3<&0 4<&0 </dev/null; export LISTEN_FDS={sockets} LISTEN_PID={process}; \
+         exec \"$0\" serve --config \"$1\" --log-format json"
+    );
+    let mut shell = command("sh".as_ref());
+    shell.args(["-c", &script]).arg(program()).arg(configuration.as_str()).stdin(Stdio::from(socket.into()));
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut shell = Command::from(shell);
+    shell.kill_on_drop(true);
+    shell
+}
+
+/// A server that listens, and its log.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    _log: Lines<BufReader<ChildStderr>>,
+}
+
+impl Server {
+    async fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = timeout(LIMIT, async {
+            loop {
+                let line = log.next_line().await.unwrap().expect("it listens");
+                if let Some(address) = listen_address(&line) {
+                    return address;
+                }
+            }
+        });
+        let address = address.await.unwrap();
+        Self { child, address, _log: log }
+    }
+
+    async fn stop(mut self) {
+        let id = self.child.id().unwrap().to_string();
+        assert!(Command::new("kill").arg(id).status().await.unwrap().success());
+        assert_eq!(timeout(LIMIT, self.child.wait()).await.unwrap().unwrap().code(), Some(0));
+    }
+}
+
+async fn error_of(mut command: Command) -> String {
+    let finished = Finished::from(timeout(LIMIT, command.output()).await.unwrap().unwrap());
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{}", finished.stderr);
+    finished.stderr
+}
+
+fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+/// The server listens on the passed socket. Between two processes, clients wait in its queue: a restart refuses no connection.
+#[tokio::test]
+async fn a_restart_refuses_no_connection() {
+    let (socket, address) = listener();
+    for listen in [String::new(), format!("listen = \"{address}\""), "listen = \"127.0.0.1:0\"".to_owned()] {
+        let configuration = configuration(&listen);
+        let start = || activated(socket.try_clone().unwrap(), 1, "$$", &configuration);
+        let first = Server::start(start()).await;
+        assert_eq!(first.address, address);
+        assert_eq!(Request::new("GET", "/healthz").send(address).await.status, 200);
+        first.stop().await;
+        let mut waiting = Connection::open(address).await;
+        waiting.write(&Request::new("GET", "/healthz").to_bytes()).await;
+        let second = Server::start(start()).await;
+        assert_eq!(waiting.answer().await.unwrap().status, 200, "{listen}");
+        drop(waiting);
+        second.stop().await;
+    }
+}
+
+/// Sockets for another process, or for none, are not taken.
+#[tokio::test]
+async fn sockets_of_others_are_left_alone() {
+    for process in ["1", "", "not-a-number"] {
+        let (socket, passed) = listener();
+        let server = Server::start(activated(socket, 1, process, &configuration("listen = \"127.0.0.1:0\""))).await;
+        assert_ne!(server.address, passed, "LISTEN_PID={process}");
+        server.stop().await;
+    }
+}
+
+/// A socket that does not fit ends the start, with the fix.
+#[tokio::test]
+async fn sockets_that_do_not_fit() {
+    let (socket, address) = listener();
+    let passed = || socket.try_clone().unwrap();
+    let other = configuration("listen = \"127.0.0.1:1\"");
+    let error = error_of(activated(passed(), 1, "$$", &other)).await;
+    assert!(error.contains(&address.to_string()) && error.contains("remove `listen`"), "{error}");
+    let omitted = configuration("");
+    let error = error_of(activated(passed(), 2, "$$", &omitted)).await;
+    assert!(error.contains("2 sockets") && error.contains("ListenStream="), "{error}");
+    let connected = TcpStream::connect(address).unwrap();
+    let error = error_of(activated(connected, 1, "$$", &omitted)).await;
+    assert!(error.contains("Accept=yes"), "{error}");
+    let path = Scratch::path_for("passed.sock");
+    let error = error_of(activated(UnixListener::bind(path.path()).unwrap(), 1, "$$", &omitted)).await;
+    assert!(error.contains("TCP") && error.contains("ListenStream=127.0.0.1:3000"), "{error}");
+}
+
+/// The rule against unauthenticated access from the network holds for the address of a passed socket.
+#[tokio::test]
+async fn a_passed_socket_is_checked_as_a_configured_one() {
+    let socket = TcpListener::bind("0.0.0.0:0").unwrap();
+    let error = error_of(activated(socket, 1, "$$", &configuration(""))).await;
+    assert!(error.contains("auth = \"none\"") && error.contains("0.0.0.0"), "{error}");
+}

@@ -1,0 +1,104 @@
+//! Clients that disconnect while their request is in progress.
+
+use std::time::Duration;
+
+use portcullis_scenarios::{
+    Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call, modern_request,
+};
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+/// Longer than it takes to notice that a client has disconnected.
+const NOTICE: Duration = Duration::from_millis(1500);
+
+fn legacy(token: &str, session: &str) -> Request {
+    let body = call(2, "tools/call", &json!({ "name": "slow" }));
+    Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
+}
+
+fn modern(token: &str, method: &str, params: &serde_json::Value) -> Request {
+    let request = modern_request(Deployment::ENDPOINT, method, params).bearer(token);
+    if method == "tools/call" { request.header("Mcp-Name", "slow") } else { request }
+}
+
+fn get(token: &str, session: &str) -> Request {
+    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
+}
+
+/// L4: before the head of the response, a modern request ends at the upstream with its client, and a legacy one continues.
+#[tokio::test]
+async fn before_the_response() {
+    let raw = RawUpstream::scripted(|request: &RawRequest| {
+        request.body.contains("\"initialize\"").then(|| {
+            b"HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+                .to_vec()
+        })
+    })
+    .await;
+    let deployment = Deployment::builder().upstream_setting(raw.setting()).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let mut client = Connection::open(deployment.portcullis.address()).await;
+    client.write(&legacy(&token, &session).to_bytes()).await;
+    // The connection of `initialize` is either idle or used again, depending on the worker.
+    sleep(Duration::from_millis(300)).await;
+    let with_legacy = raw.open();
+    drop(client);
+    let mut client = Connection::open(deployment.portcullis.address()).await;
+    client.write(&modern(&token, "tools/call", &json!({ "name": "slow" })).to_bytes()).await;
+    sleep(NOTICE).await;
+    let with_modern = raw.open();
+    assert!(with_modern >= with_legacy, "the legacy request has ended");
+    drop(client);
+    raw.until_open(with_modern - 1).await;
+    sleep(NOTICE).await;
+    assert_eq!(raw.open(), with_modern - 1, "the legacy request has ended");
+}
+
+/// L4: so it is in the middle of the response; the stream of a listener ends with its client in any revision.
+#[tokio::test]
+async fn within_the_response() {
+    let streams = EventStreams::default();
+    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let continued = streams.open(&deployment, legacy(&token, &session)).await;
+    let ending = [
+        streams.open(&deployment, modern(&token, "tools/call", &json!({ "name": "slow" }))).await,
+        streams.open(&deployment, modern(&token, "subscriptions/listen", &json!({ "notifications": {} }))).await,
+        streams.open(&deployment, get(&token, &session)).await,
+    ];
+    drop(continued.connection);
+    for stream in ending {
+        drop(stream.connection);
+        timeout(Duration::from_secs(5), stream.events.closed()).await.unwrap();
+    }
+    sleep(NOTICE).await;
+    assert!(!continued.events.is_closed(), "the legacy request has ended");
+    // The upstream completes its response, and nothing is left.
+    continued.events.send("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n".into()).unwrap();
+    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+}
+
+/// L4: a legacy request that continues ends before the request that resumes its stream is forwarded, since a stream has one
+/// reader; and with DELETE of its session.
+#[tokio::test]
+async fn until_the_stream_is_resumed() {
+    let streams = EventStreams::default();
+    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let token = deployment.good_token();
+    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let mut continued = streams.open(&deployment, legacy(&token, &session)).await;
+    continued.pass("id: 7\ndata: {}\n\n").await;
+    let of_other = streams.open(&deployment, legacy(&token, &other)).await;
+    drop((continued.connection, of_other.connection));
+    sleep(NOTICE).await;
+    let plain = streams.open(&deployment, get(&token, &session)).await;
+    assert!(!continued.events.is_closed(), "another stream resumes nothing");
+    let _resumed = streams.open(&deployment, get(&token, &session).header("Last-Event-ID", "7")).await;
+    timeout(Duration::from_secs(1), continued.events.closed()).await.unwrap();
+    assert!(!of_other.events.is_closed() && !plain.events.is_closed());
+    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&other);
+    assert_eq!(deployment.send(delete).await.status, 200);
+    timeout(Duration::from_secs(1), of_other.events.closed()).await.unwrap();
+}

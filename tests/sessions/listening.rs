@@ -1,0 +1,73 @@
+//! Event streams on which clients listen: what they receive while nothing happens, and how they end.
+
+use std::time::Duration;
+
+use portcullis_scenarios::{Deployment, EventStreams, Request, call, modern_request};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+fn get(token: &str, session: &str) -> Request {
+    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
+}
+
+fn listen(token: &str) -> Request {
+    modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} })).bearer(token)
+}
+
+/// E9: DELETE ends the streams of its session within a second, at the upstream, too, and no others.
+#[tokio::test]
+async fn until_the_session_is_deleted() {
+    let streams = EventStreams::default();
+    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let token = deployment.good_token();
+    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let mut listening = streams.open(&deployment, get(&token, &session)).await;
+    let body = call(2, "tools/call", &json!({ "name": "slow" }));
+    let slow = Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
+    let mut answering = streams.open(&deployment, slow).await;
+    let mut of_other = streams.open(&deployment, get(&token, &other)).await;
+    let mut modern = streams.open(&deployment, listen(&token)).await;
+    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+    assert_eq!(deployment.send(delete).await.status, 200);
+    let deleted = Instant::now();
+    listening.ended().await;
+    answering.ended().await;
+    assert!(deleted.elapsed() < Duration::from_secs(1), "{:?}", deleted.elapsed());
+    let line = deployment.portcullis.logged("stream.session_ended", |_| true).await;
+    assert_eq!(line["session"].as_str().map(str::len), Some(16), "{line}");
+    of_other.assert_open().await;
+    modern.assert_open().await;
+}
+
+/// L3: a modern listener receives the result of its request before its stream ends with its token.
+#[tokio::test]
+async fn until_the_token_expires() {
+    let streams = EventStreams::default();
+    let deployment = Deployment::builder().issuer("leeway = \"0s\"").upstream(streams.upstream().await).start().await;
+    let mut listener = streams.open(&deployment, listen(&deployment.token().expires_in(3).sign())).await;
+    let result = String::from_utf8(listener.connection.chunk().await.unwrap()).unwrap();
+    let data = result.strip_prefix("event: message\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["result"]["resultType"], "complete", "{data}");
+    assert_eq!(data["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], data["id"], "{data}");
+    assert!(!data["id"].is_null(), "{data}");
+    listener.ended().await;
+}
+
+/// L3: a comment is sent after 15 s of silence, and never within an event.
+#[tokio::test]
+async fn through_a_silence() {
+    let streams = EventStreams::default();
+    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let mut amid = streams.open(&deployment, get(&token, &session)).await;
+    amid.pass("data: {\"begun\"").await;
+    let mut silent = streams.open(&deployment, get(&token, &session)).await;
+    let since = Instant::now();
+    assert_eq!(silent.connection.chunk().await.as_deref(), Some(&b":\n\n"[..]));
+    let silence = since.elapsed();
+    assert!(silence >= Duration::from_millis(14_900) && silence < Duration::from_secs(18), "{silence:?}");
+    silent.assert_open().await;
+    amid.pass(":true}\n\n").await;
+}

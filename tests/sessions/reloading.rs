@@ -1,0 +1,213 @@
+//! A changed configuration: what it changes, what it keeps, and what it ends.
+
+use std::sync::Mutex;
+
+use http::Method;
+use portcullis_scenarios::{
+    AuthorizationServer, Connection, Recorded, Reloading, Request, Scratch, Trickle, Upstream, audit_records,
+};
+
+const SCOPES: (&str, &str) = ("required_scopes = [\"mcp:tools\"]", "required_scopes = [\"mcp:admin\"]");
+
+/// The lines of the second resource.
+fn other(reloading: &Reloading) -> String {
+    let from = reloading.configuration.find("[[resource]]\nendpoint = \"/other\"").unwrap();
+    let lines = &reloading.configuration[from..];
+    let end = lines.find("}\n").unwrap() + 2;
+    lines[..end].to_owned()
+}
+
+fn initializes(upstream: &Upstream) -> usize {
+    upstream.recorded().iter().filter(|request| request.message_method().as_deref() == Some("initialize")).count()
+}
+
+fn deletes(upstream: &Upstream) -> usize {
+    upstream.recorded().iter().filter(|request| request.method == Method::DELETE).count()
+}
+
+/// J10: a valid change takes effect and is logged with key, old and new value; sessions, cached tokens, keys of issuers and
+/// other resources remain.
+#[tokio::test]
+async fn a_valid_change_keeps_the_rest() {
+    let reloading = Reloading::start(Upstream::start().await, "").await;
+    let (mcp, other) = (reloading.token(Reloading::MCP), reloading.token(Reloading::OTHER));
+    let session = reloading.open_session("/mcp", &mcp).await;
+    let elsewhere = reloading.open_session("/other", &other).await;
+    let (fetches, initialized) = (reloading.issuer.key_requests(), initializes(&reloading.upstream));
+    let line = reloading.reload(&[SCOPES]).await;
+    assert_eq!((&line["config.changes"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
+    let change = reloading.portcullis.logged("a setting has changed", |_| true).await;
+    assert_eq!(change["config.key"], "resource[\"/mcp\"].required_scopes", "{change}");
+    assert_eq!((&change["config.old"], &change["config.new"]), (&"[\"mcp:tools\"]".into(), &"[\"mcp:admin\"]".into()));
+    assert_eq!(reloading.call("/mcp", &mcp, &session).await.status, 403);
+    assert_eq!(reloading.call("/other", &other, &elsewhere).await.status, 200);
+    reloading.reload(&[]).await;
+    assert_eq!(reloading.call("/mcp", &mcp, &session).await.status, 200);
+    assert_eq!(initializes(&reloading.upstream), initialized);
+    assert_eq!(reloading.issuer.key_requests(), fetches);
+    let unchanged = reloading.reload(&[]).await;
+    assert_eq!(unchanged["message"], "the configuration has not changed", "{unchanged}");
+}
+
+/// J10: an invalid configuration is rejected as a whole, with every reason in the log, and the running one stays.
+#[tokio::test]
+async fn an_invalid_one_changes_nothing() {
+    let reloading = Reloading::start(Upstream::start().await, "").await;
+    let token = reloading.token(Reloading::MCP);
+    let session = reloading.open_session("/mcp", &token).await;
+    for (number, (edits, reasons)) in [
+        (
+            vec![SCOPES, ("workers = 2", "workers = 0\ntrusted_proxies = [\"x\"]"), ("\"/other\"", "\"other\"")],
+            vec!["workers", "trusted_proxies", "resource \\\"other\\\""],
+        ),
+        (
+            vec![SCOPES, ("workers = 2", "worker = 2"), ("\"/other\"", "\"/other\"\nrealms = \"x\"")],
+            vec!["`worker`", "realms"],
+        ),
+        (vec![SCOPES, ("workers = 2", "workers =")], vec!["portcullis.toml"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let line = reloading.reload(&edits).await;
+        assert_eq!(line["level"], "ERROR", "{line}");
+        assert_eq!(line["config.reasons"], reasons.len(), "{line}\n{}", reloading.portcullis.log());
+        let log = reloading.portcullis.log();
+        let logged: Vec<&str> = log
+            .lines()
+            .filter(|line| {
+                line.contains(&format!("\"config.reload\":{}", number + 1)) && line.contains("config.reason\"")
+            })
+            .collect();
+        for reason in reasons {
+            assert!(logged.iter().any(|line| line.contains(reason)), "{reason}: {logged:?}");
+        }
+        assert_eq!(reloading.call("/mcp", &token, &session).await.status, 200);
+    }
+}
+
+/// J10: what needs a restart is logged and does not change; everything else of the same configuration does.
+#[tokio::test]
+async fn what_needs_a_restart() {
+    let reloading = Reloading::start(Upstream::start().await, "").await;
+    let token = reloading.token(Reloading::MCP);
+    let session = reloading.open_session("/mcp", &token).await;
+    reloading.reload(&[SCOPES, ("127.0.0.1:0", "127.0.0.1:1"), ("workers = 2", "workers = 3")]).await;
+    for key in ["listen", "workers"] {
+        let line = reloading.portcullis.logged("needs a restart", |line| line["config.key"] == key).await;
+        assert_eq!(line["level"], "WARN", "{line}");
+    }
+    assert_eq!(reloading.call("/mcp", &token, &session).await.status, 403);
+}
+
+/// J10, E9: sessions of a removed resource end, at the upstream and in the audit trail, and the resource answers 404.
+#[tokio::test]
+async fn a_removed_resource() {
+    let audit = Scratch::file("audit.jsonl", "");
+    let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
+    let reloading = Reloading::start(Upstream::start().await, &tables).await;
+    let (mcp, token) = (reloading.token(Reloading::MCP), reloading.token(Reloading::OTHER));
+    let kept = reloading.open_session("/mcp", &mcp).await;
+    let session = reloading.open_session("/other", &token).await;
+    let removed = other(&reloading);
+    let line = reloading.reload(&[(&removed, "")]).await;
+    assert_eq!(line["sessions.ended"], 1, "{line}");
+    assert_eq!(reloading.call("/other", &token, &session).await.status, 404);
+    assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
+    let records = audit_records(audit.path().to_owned(), |record| record["session.reason"] == "resource_removed").await;
+    assert_eq!(records.iter().filter(|record| record["event"] == "session.ended").count(), 1, "{records:?}");
+    reloading.reload(&[]).await;
+    reloading.call("/other", &token, &session).await.assert_no_session();
+    // Two sessions were opened, one was used, and one was ended.
+    reloading.upstream.reached(4).await;
+    assert_eq!(deletes(&reloading.upstream), 1);
+    assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
+}
+
+/// J10, E9: sessions end with their upstream, and the former one is told.
+#[tokio::test]
+async fn another_upstream() {
+    let reloading = Reloading::start(Upstream::start().await, "").await;
+    let token = reloading.token(Reloading::OTHER);
+    let session = reloading.open_session("/other", &token).await;
+    let new = Upstream::start().await;
+    let (from, setting) = (other(&reloading), new.setting());
+    let to = from.replace(&reloading.upstream.setting(), &setting);
+    let line = reloading.reload(&[(&from, &to)]).await;
+    assert_eq!(line["sessions.ended"], 1, "{line}");
+    reloading.call("/other", &token, &session).await.assert_no_session();
+    let session = reloading.open_session("/other", &token).await;
+    assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
+    reloading.upstream.reached(2).await;
+    assert_eq!((initializes(&new), deletes(&new), deletes(&reloading.upstream)), (1, 0, 1));
+}
+
+/// B4, J10: tokens of a removed issuer are rejected at once, and their sessions end.
+#[tokio::test]
+async fn a_removed_issuer() {
+    let second = AuthorizationServer::start(Reloading::MCP);
+    let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
+    let reloading = Reloading::start(Upstream::start().await, &table).await;
+    let (kept, removed) = (reloading.token(Reloading::MCP), second.test_issuer().token().scope("mcp:tools").sign());
+    let session = reloading.open_session("/mcp", &removed).await;
+    let other = reloading.open_session("/mcp", &kept).await;
+    let line = reloading.reload(&[(&table, "")]).await;
+    assert_eq!(line["sessions.ended"], 1, "{line}");
+    let answer = reloading.call("/mcp", &removed, &session).await;
+    assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{answer:?}");
+    assert_eq!(reloading.call("/mcp", &kept, &other).await.status, 200);
+    reloading.reload(&[]).await;
+    reloading.call("/mcp", &removed, &session).await.assert_no_session();
+}
+
+/// J10, L3: streams end when their request does not satisfy changed rules, and others continue.
+#[tokio::test]
+async fn streams_that_do_not_satisfy_new_rules() {
+    let senders = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let opened = std::sync::Arc::clone(&senders);
+    let upstream = Upstream::scripted(move |request: &Recorded| {
+        (request.method == Method::GET).then(|| {
+            let (sender, body) = Trickle::new();
+            opened.lock().unwrap().push(sender);
+            Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+        })
+    })
+    .await;
+    let reloading = Reloading::start(upstream, "").await;
+    let mut streams = Vec::new();
+    for (endpoint, resource) in [("/mcp", Reloading::MCP), ("/other", Reloading::OTHER)] {
+        let token = reloading.token(resource);
+        let session = reloading.open_session(endpoint, &token).await;
+        let get = Request::new("GET", endpoint).header("Accept", "text/event-stream").bearer(&token).session(&session);
+        let mut connection = Connection::open(reloading.portcullis.address()).await;
+        connection.write(&get.to_bytes()).await;
+        assert_eq!(connection.head().await.unwrap().status, 200);
+        streams.push(connection);
+    }
+    let send = |stream: usize| senders.lock().unwrap()[stream].send("data: open\n\n".into());
+    reloading.reload(&[("\"/other\"", "\"/other\"\nrealm = \"r\"")]).await;
+    for (number, stream) in streams.iter_mut().enumerate() {
+        send(number).unwrap();
+        assert_eq!(stream.chunk().await.as_deref(), Some(&b"data: open\n\n"[..]));
+    }
+    let line = reloading.reload(&[SCOPES]).await;
+    assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
+    assert_eq!(streams[0].chunk().await, None);
+    send(1).unwrap();
+    assert_eq!(streams[1].chunk().await.as_deref(), Some(&b"data: open\n\n"[..]));
+    reloading.portcullis.logged("stream.configuration_changed", |_| true).await;
+}
+
+/// J10: with `reload = "watch"`, a changed file is noticed without a signal.
+#[tokio::test]
+async fn a_watched_file() {
+    let reloading = Reloading::start(Upstream::start().await, "").await;
+    let token = reloading.token(Reloading::MCP);
+    let session = reloading.open_session("/mcp", &token).await;
+    let watch = ("reload = \"signal\"", "reload = \"watch\"");
+    reloading.reload(&[watch]).await;
+    reloading.write(&[watch, SCOPES]);
+    let line = reloading.reloaded().await;
+    assert_eq!(line["config.changes"], 1, "{line}");
+    assert_eq!(reloading.call("/mcp", &token, &session).await.status, 403);
+}
