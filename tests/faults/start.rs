@@ -91,7 +91,7 @@ async fn issuers() {
     assert_neither_serves_nor_checks(
         "an issuer that is not configured",
         &unknown,
-        &["https://auth.example.com/", "byte for byte"],
+        &["https://auth.example.com/", "exactly this identifier"],
     )
     .await;
 }
@@ -106,7 +106,7 @@ async fn auth_none_on_the_network() {
     let file = Scratch::file("open.toml", &insisted);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(checked.stdout.contains("warning:") && checked.stdout.contains("anybody"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("warning:") && checked.stdout.contains("anyone"), "{}", checked.stdout);
 }
 
 /// J6: a literal secret is rejected and not printed. The message names environment and file as the fix.

@@ -72,7 +72,7 @@ async fn problems_are_reported_with_the_fix() {
     let (_demo, url) = demo().await;
     let finished = Portcullis::run(&["doctor", &url.replace("/mcp", "/elsewhere")]).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stdout.contains("not 401"), "{finished:?}");
+    assert!(finished.stdout.contains("not with 401"), "{finished:?}");
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ fn check_status(response: &FetchResponse) -> Finding {
     } else if status.is_redirection() {
         "answer at this URL, or give clients the URL that it redirects to"
     } else {
-        "answer with 401 and a Bearer challenge before anything else is judged"
+        "answer with 401 and a Bearer challenge before anything else is checked"
     };
     let described = page::described(response);
     Finding::problem(STATUS, format!("a request without a token is answered with {described}, not with 401"), fix)

@@ -35,7 +35,7 @@ const OPAQUE_TEXT: &str = "it is not a JWT: only its issuer can say what it is g
 /// Longer tokens are not looked at.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// What the chain says, as far as a token is judged by it.
+/// The parts of the chain that a token is checked against.
 pub(crate) struct Chain {
     pub(crate) metadata: ProtectedResourceMetadata,
     pub(crate) needed: Scopes,

@@ -146,7 +146,7 @@ async fn connection_options_are_no_part_of_a_request() {
     assert_eq!((world.inner.last().header("connection"), world.inner.last().header("x-mine")), (None, None));
 }
 
-/// E5: initialize itself is judged like any message.
+/// E5: initialize is checked like any message.
 #[tokio::test]
 async fn initialize_must_be_json() {
     let world = World::open();
