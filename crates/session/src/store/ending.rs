@@ -145,6 +145,12 @@ impl Inner {
     pub(super) fn finish_eviction(&self, evicted: Option<Evicted>) {
         let Some(Evicted::JustEnded { session, last_used }) = evicted else { return };
         let reason = session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
+        if self.has_peers && reason == Some(EndReason::Idle) && self.is_used_elsewhere(&session) {
+            // It continues elsewhere.
+            self.leave_table(&session);
+            self.observer.released(&session);
+            return;
+        }
         self.remove(&session, reason.unwrap_or(EndReason::Evicted));
     }
 
@@ -167,11 +173,15 @@ impl Inner {
     }
 
     fn remove_from_table(&self, session: &Session, reason: EndReason) {
-        self.table.remove_if(session.id(), |_, stored| ptr::eq(&**stored, session));
         self.last_uses.remove(session.id());
+        self.leave_table(session);
+        self.observer.ended(session, reason);
+    }
+
+    fn leave_table(&self, session: &Session) {
+        self.table.remove_if(session.id(), |_, stored| ptr::eq(&**stored, session));
         self.remove_identifiers(session);
         self.capacity.remove(session);
-        self.observer.ended(session, reason);
     }
 
     /// Removes the later identifiers. None is added to an ended session.

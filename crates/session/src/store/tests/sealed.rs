@@ -208,6 +208,25 @@ fn a_session_ends_where_it_was_used_last() {
     assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
 }
 
+/// E9, E12: a session that is idle here and used elsewhere makes room for a new one, and does not end.
+#[test]
+fn a_session_that_is_used_elsewhere_is_not_evicted() {
+    let clock = Arc::new(HandClock::default());
+    clock.advance(Duration::from_secs(1_800_000_000));
+    let alone = |settings: &mut SessionSettings| settings.max_per_owner = 1;
+    let (first, second) = (process_with(&clock, MINUTE, alone), process_with(&clock, MINUTE, alone));
+    let identifier = first.open();
+    clock.advance(20 * MINUTE);
+    assert_eq!(second.try_use(&identifier), Ok(()));
+    second.bench.store.record_last_uses();
+    second.tell(&first);
+    clock.advance(11 * MINUTE);
+    first.open();
+    assert!(first.reasons().is_empty() && first.journal.ends.lock().unwrap().is_empty());
+    assert_eq!((first.bench.store.len(), first.bench.store.0.capacity.counts()), (1, (1, 1)));
+    assert_eq!(second.try_use(&identifier), Ok(()));
+}
+
 /// E12: the absolute lifetime is that of the record.
 #[test]
 fn the_lifetime_is_that_of_the_record() {
