@@ -16,7 +16,7 @@ async fn post(deployment: &Deployment, path: &str, token: &str, session: &str) -
 
 /// Returns `identifier` with the next character of the alphabet at this place.
 fn changed_at(identifier: &str, place: usize) -> String {
-    let known = CHARACTERS.find(&identifier[place..=place]).unwrap();
+    let known = CHARACTERS.find(&identifier[place..=place]).unwrap_or_default();
     let other = CHARACTERS.as_bytes()[(known + 1) % 64] as char;
     format!("{}{other}{}", &identifier[..place], &identifier[place + 1..])
 }

@@ -52,7 +52,7 @@ impl Server {
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = timeout(LIMIT, async {
             loop {
-                let line = log.next_line().await.unwrap().expect("it listens");
+                let line = log.next_line().await.unwrap().unwrap();
                 if let Some(address) = listen_address(&line) {
                     return address;
                 }

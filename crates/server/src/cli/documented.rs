@@ -28,7 +28,7 @@ fn the_guide_names_every_option() {
         ("status", &[DIAGNOSIS, CONNECT]),
         ("list", &[DIAGNOSIS, CONNECT]),
         ("doctor", &[DIAGNOSIS, CONNECT]),
-        ("explain-token", &[DIAGNOSIS]),
+        ("explain-token", &[DIAGNOSIS, CONNECT]),
         ("idp", &[DEVELOPMENT_SERVER]),
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
     ] {

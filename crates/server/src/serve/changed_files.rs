@@ -18,9 +18,12 @@ use crate::{
 /// How often the files are checked for changes.
 pub(super) const CHECK_PERIOD: Duration = Duration::from_secs(10);
 
-/// The versions of files: modification time, length and inode of each, or `None` if it cannot be read.
+/// The versions of files, each `None` if the file cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Versions(Vec<(PathBuf, Option<(SystemTime, u64, u64)>)>);
+pub(super) struct Versions(Vec<(PathBuf, Option<Version>)>);
+
+/// A file's modification time, length and inode.
+type Version = (SystemTime, u64, u64);
 
 impl Versions {
     /// Returns the versions of the configuration file and of the files that a configuration names, apart from certificates and
@@ -44,7 +47,7 @@ impl Versions {
     }
 }
 
-fn with_version(file: PathBuf) -> (PathBuf, Option<(SystemTime, u64, u64)>) {
+fn with_version(file: PathBuf) -> (PathBuf, Option<Version>) {
     let metadata = fs::metadata(&file).ok();
     let version = metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len(), metadata.ino())));
     (file, version)
