@@ -188,13 +188,13 @@ async fn streams_that_do_not_satisfy_new_rules() {
     reloading.reload(&[("\"/other\"", "\"/other\"\nrealm = \"r\"")]).await;
     for (number, stream) in streams.iter_mut().enumerate() {
         send(number).unwrap();
-        assert_eq!(stream.chunk().await.as_deref(), Some(&b"data: open\n\n"[..]));
+        assert_eq!(Reloading::event(stream).await.as_deref(), Some(&b"data: open\n\n"[..]));
     }
     let line = reloading.reload(&[SCOPES]).await;
     assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
-    assert_eq!(streams[0].chunk().await, None);
+    assert_eq!(Reloading::event(&mut streams[0]).await, None);
     send(1).unwrap();
-    assert_eq!(streams[1].chunk().await.as_deref(), Some(&b"data: open\n\n"[..]));
+    assert_eq!(Reloading::event(&mut streams[1]).await.as_deref(), Some(&b"data: open\n\n"[..]));
     reloading.portcullis.logged("stream.configuration_changed", |_| true).await;
 }
 

@@ -80,7 +80,7 @@ async fn fifty_times() {
     assert!(answered.load(Ordering::Relaxed) >= 2_000);
     for (number, stream) in streams.iter_mut().enumerate() {
         senders.lock().unwrap()[number].send("data: open\n\n".into()).unwrap();
-        assert_eq!(stream.chunk().await.as_deref(), Some(&b"data: open\n\n"[..]), "stream {number}");
+        assert_eq!(Reloading::event(stream).await.as_deref(), Some(&b"data: open\n\n"[..]), "stream {number}");
     }
     assert_eq!(reloading.issuer.key_requests(), 1);
 }

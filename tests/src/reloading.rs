@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::{Answer, AuthorizationServer, Portcullis, Request, Scratch, Signal, Upstream};
+use crate::{Answer, AuthorizationServer, Connection, Portcullis, Request, Scratch, Signal, Upstream};
 
 /// The program with an issuer, an upstream, and a configuration file that a scenario changes.
 pub struct Reloading {
@@ -83,6 +83,16 @@ impl Reloading {
     pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> Answer {
         let body = crate::call(2, "echo", &serde_json::json!({}));
         self.send(Request::post(endpoint, body).bearer(token).session(session)).await
+    }
+
+    /// Reads the next event of a stream. Comments do not count.
+    pub async fn event(stream: &mut Connection) -> Option<Vec<u8>> {
+        loop {
+            let chunk = stream.chunk().await;
+            if chunk.as_deref() != Some(b":\n\n") {
+                return chunk;
+            }
+        }
     }
 
     /// Opens a session and returns its identifier.
