@@ -158,7 +158,9 @@ impl Ground<'_> {
             let run = self.client.run("token", self.brief, &[]).await?.succeeded()?;
             ensure!(run.asked.is_none(), "expected no consent");
             let held = self.client.held(self.brief)?;
-            expect::equal("the token that is printed", held.access_token.as_str(), run.written.trim())?;
+            // The trace of the requests precedes it on standard error.
+            let printed = run.written.lines().last().unwrap_or_default();
+            expect::equal("the token that is printed", held.access_token.as_str(), printed)?;
             if held.access_token != first.access_token {
                 expect::that(held.refresh_token != first.refresh_token, "refresh token", "another one", "the same")?;
                 return self.is_dead(&first).await;
