@@ -1,5 +1,7 @@
 //! Random histories of three processes that share a journal, compared with what every one of them must and must not do.
 
+mod environment;
+
 use std::{collections::HashMap, sync::atomic::AtomicBool};
 
 use proptest::{
@@ -16,6 +18,8 @@ use crate::{
     scope::EndScope,
 };
 
+use environment::{Message, ReplicaClock, ReplicaJournal, SharedStore, Step, any_step};
+
 const OWNERS: [Owner<'_>; 2] = [ALICE, MALLORY];
 const SCOPES: [&str; 2] = ["a", "a b"];
 const SECOND: u64 = 1_000;
@@ -30,108 +34,6 @@ const BATCH: u64 = MINUTE;
 const START: u64 = 1_800_000_000 * SECOND;
 /// Few, so that histories reach it.
 const PER_OWNER: usize = 3;
-
-#[derive(Clone, Debug)]
-enum Step {
-    Create { replica: usize, owner: usize },
-    Use { replica: usize, session: usize, identifier: usize, owner: usize, scopes: usize },
-    Delete { replica: usize, session: usize },
-    EndOwner { replica: usize, owner: usize },
-    Advance { millis: u64 },
-    Restart { replica: usize },
-    LoseStore,
-    RestoreStore,
-}
-
-fn any_step() -> impl Strategy<Value = Step> {
-    let millis = prop_oneof![
-        3 => 0..10 * SECOND,
-        3 => MINUTE..2 * MINUTE,
-        2 => Just(GRACE + MINUTE),
-        3 => Just(IDLE - 5 * MINUTE),
-        1 => Just(IDLE + 5 * MINUTE),
-    ];
-    prop_oneof![
-        4 => (0..3_usize, 0..2_usize).prop_map(|(replica, owner)| Step::Create { replica, owner }),
-        16 => (0..3_usize, any::<usize>(), any::<usize>(), 0..8_usize, 0..2_usize)
-            .prop_map(|(replica, session, identifier, owner, scopes)| Step::Use { replica, session, identifier, owner, scopes }),
-        4 => (0..3_usize, any::<usize>()).prop_map(|(replica, session)| Step::Delete { replica, session }),
-        1 => (0..3_usize, 0..2_usize).prop_map(|(replica, owner)| Step::EndOwner { replica, owner }),
-        6 => millis.prop_map(|millis| Step::Advance { millis }),
-        1 => (0..3_usize).prop_map(|replica| Step::Restart { replica }),
-        1 => Just(Step::LoseStore),
-        2 => Just(Step::RestoreStore),
-    ]
-}
-
-/// The clock of one process. All clocks advance together.
-struct ReplicaClock {
-    base: Arc<AtomicU64>,
-    /// Milliseconds ahead of the slowest clock.
-    ahead: u64,
-    started: u64,
-}
-
-impl Clock for ReplicaClock {
-    fn now(&self) -> UnixTime {
-        UnixTime::from_millis(START + self.base.load(Ordering::SeqCst) + self.ahead)
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.base.load(Ordering::SeqCst) - self.started)
-    }
-}
-
-/// What the processes share.
-#[derive(Default)]
-struct SharedStore {
-    is_up: AtomicBool,
-    ends: Mutex<Vec<SessionEnd>>,
-    last_uses: Mutex<HashMap<SessionId, UnixTime>>,
-    /// What has not reached the other processes yet.
-    unsent: Mutex<Vec<Message>>,
-}
-
-#[derive(Clone, Copy)]
-enum Message {
-    End(SessionEnd),
-    Used(LastUse),
-}
-
-struct ReplicaJournal {
-    shared: Arc<SharedStore>,
-    is_complete: AtomicBool,
-}
-
-impl SessionJournal for ReplicaJournal {
-    fn record(&self, end: &SessionEnd) -> EndTicket {
-        if !self.shared.is_up.load(Ordering::SeqCst) {
-            return EndTicket::failed();
-        }
-        self.shared.ends.lock().unwrap().push(*end);
-        self.shared.unsent.lock().unwrap().push(Message::End(*end));
-        EndTicket::done()
-    }
-
-    fn record_last_uses(&self, uses: &[LastUse]) {
-        if self.shared.is_up.load(Ordering::SeqCst) {
-            for used in uses {
-                let mut last_uses = self.shared.last_uses.lock().unwrap();
-                let known = last_uses.entry(used.session).or_insert(used.time);
-                *known = used.time.max(*known);
-                self.shared.unsent.lock().unwrap().push(Message::Used(*used));
-            }
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.is_complete.load(Ordering::SeqCst)
-    }
-
-    fn peer_delay(&self) -> Duration {
-        Duration::from_millis(PEER_DELAY)
-    }
-}
 
 struct Replica {
     store: SessionStore,

@@ -1,5 +1,7 @@
 //! Sessions that another process has opened, and ends that outlive their sessions.
 
+mod process;
+
 use std::{sync::Barrier, thread};
 
 use super::*;
@@ -8,91 +10,9 @@ use crate::{
     journal::{EndTicket, SessionEnd},
     scope::EndScope,
 };
+use process::{Process, process, process_with, two};
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Keeps what is recorded.
-#[derive(Default)]
-struct Recorded {
-    ends: Mutex<Vec<SessionEnd>>,
-    last_uses: Mutex<Vec<LastUse>>,
-    is_incomplete: AtomicBool,
-    peer_delay: Duration,
-}
-
-impl SessionJournal for Recorded {
-    fn record(&self, end: &SessionEnd) -> EndTicket {
-        self.ends.lock().unwrap().push(*end);
-        EndTicket::done()
-    }
-
-    fn record_last_uses(&self, uses: &[LastUse]) {
-        self.last_uses.lock().unwrap().extend_from_slice(uses);
-    }
-
-    fn is_complete(&self) -> bool {
-        !self.is_incomplete.load(Ordering::SeqCst)
-    }
-
-    fn peer_delay(&self) -> Duration {
-        self.peer_delay
-    }
-}
-
-/// A process with its journal. All have one key and one clock.
-struct Process {
-    bench: Bench,
-    journal: Arc<Recorded>,
-}
-
-fn process(clock: &Arc<HandClock>, peer_delay: Duration) -> Process {
-    process_with(clock, peer_delay, |_| {})
-}
-
-fn process_with(clock: &Arc<HandClock>, peer_delay: Duration, change: impl FnOnce(&mut SessionSettings)) -> Process {
-    let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
-    settings.max_per_owner = 4;
-    change(&mut settings);
-    let (heard, journal) = (Arc::new(Heard::default()), Arc::new(Recorded { peer_delay, ..Recorded::default() }));
-    let limits = EndsLimits { per_owner: 3, ..EndsLimits::DEFAULT };
-    let store = SessionStore::with_limits(settings, clock.clone(), heard.clone(), journal.clone(), limits);
-    Process { bench: Bench { store, clock: clock.clone(), heard, target: target() }, journal }
-}
-
-/// Two processes that are alone: each knows nothing of the ends of the other.
-fn two() -> (Process, Process) {
-    let clock = Arc::new(HandClock::default());
-    clock.advance(Duration::from_secs(1_800_000_000));
-    (process(&clock, Duration::ZERO), process(&clock, Duration::ZERO))
-}
-
-impl Process {
-    fn open(&self) -> Identifier {
-        self.bench.clock.advance(Duration::from_millis(1));
-        self.bench.open(ALICE).identifier()
-    }
-
-    fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
-        self.bench.find(ALICE, identifier.as_bytes()).map(drop)
-    }
-
-    fn end(&self, identifier: &Identifier) {
-        let in_use = self.bench.find(ALICE, identifier.as_bytes()).unwrap();
-        assert!(self.bench.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
-    }
-
-    fn reasons(&self) -> Vec<EndReason> {
-        self.bench.heard.take().into_iter().map(|(_, reason)| reason).collect()
-    }
-
-    /// What this process has recorded, at another one.
-    fn tell(&self, other: &Self) {
-        for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
-            other.bench.store.import(&end);
-        }
-        other.bench.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock().unwrap()));
-    }
-}
 
 /// E12: the record has all that the session needs; the same identifier is found in the table afterwards.
 #[test]

@@ -1,0 +1,121 @@
+//! Tests of tokens and the URLs that they are for.
+
+use super::*;
+
+fn token(answer: &str) -> Result<ResourceToken, ClientError> {
+    let purpose = Purpose {
+        start: &StartUrl::parse("https://mcp.example.com/mcp").unwrap(),
+        issuer: &Issuer::parse("https://auth.example.com").unwrap(),
+        resource: &ResourceUri::parse("https://mcp.example.com/mcp").unwrap(),
+        is_unbound: false,
+        client_id: None,
+        asked: &Scopes::parse("a b").unwrap(),
+        binding: None,
+    };
+    ResourceToken::new(TokenResponse::parse(answer.as_bytes()).unwrap(), purpose, UnixTime::from_secs(1000))
+}
+
+/// I9, H4: the header is only for the start URL and the resource.
+#[test]
+fn the_header_is_for_the_resource_only() {
+    let token = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap();
+    let sent = |url: &str| token.authorization_for(&Url::parse(url).unwrap());
+    assert_eq!(sent("https://mcp.example.com/mcp").unwrap(), "Bearer hush");
+    assert_eq!(sent("https://mcp.example.com:443/mcp/#a").unwrap(), "Bearer hush");
+    for url in [
+        "https://mcp.example.com/other",
+        "https://mcp.example.com/mcp/other",
+        "https://mcp.example.com/mcp?a=b",
+        "https://mcp.example.com:444/mcp",
+        "http://mcp.example.com/mcp",
+        "https://evil.example/mcp",
+        "https://mcp.example.com.evil.example/mcp",
+        "https://a@mcp.example.com/mcp",
+        "data:text/plain,x",
+    ] {
+        assert!(sent(url).is_none(), "{url}");
+    }
+}
+
+/// H4: a token serves the URL that it was obtained for and its resource, and nothing else.
+#[test]
+fn a_token_is_for_its_start_and_its_resource() {
+    let obtained = |resource: &str, start: Option<&str>| {
+        let mut parts = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap().parts().clone();
+        parts.start = start.map(|start| StartUrl::parse(start).unwrap());
+        parts.resource = ResourceUri::parse(resource).unwrap();
+        ResourceToken::from_parts(parts)
+    };
+    let (root, path) = ("https://mcp.example.com/", "https://mcp.example.com/a/mcp");
+    for (resource, start, other, expected) in [
+        (root, Some(path), path, true),
+        (root, Some(path), "https://mcp.example.com", true),
+        (root, Some(path), "https://mcp.example.com/a/mcp/", false),
+        (root, Some(path), "https://mcp.example.com/evil/mcp", false),
+        (root, Some(path), "https://mcp.example.com/a/mcp?b", false),
+        (root, Some(root), path, false),
+        (root, None, path, false),
+        (root, None, root, true),
+        (path, None, "https://mcp.example.com/a/mcp/", true),
+        (path, None, "https://mcp.example.com/a/mcp/b", false),
+        (path, Some(path), "https://mcp.example.com:444/a/mcp", false),
+    ] {
+        let token = obtained(resource, start);
+        assert_eq!(token.is_for(&StartUrl::parse(other).unwrap()), expected, "{resource} {start:?} {other}");
+    }
+}
+
+/// I4: a token of another type than Bearer is rejected.
+#[test]
+fn only_bearer_tokens_are_accepted() {
+    for kind in ["DPoP", "N_A", "mac"] {
+        let answer = format!(r#"{{"access_token":"hush","token_type":"{kind}"}}"#);
+        assert_eq!(token(&answer).unwrap_err().code(), "client.token_type");
+    }
+}
+
+/// I4: every member of the response is read.
+#[test]
+fn every_member_of_the_response_is_read() {
+    let full =
+        token(r#"{"access_token":"hush","token_type":"Bearer","expires_in":300,"refresh_token":"quiet","scope":"a"}"#)
+            .unwrap();
+    assert_eq!(full.expires_at(), Some(UnixTime::from_secs(1300)));
+    assert_eq!(full.refresh_token().unwrap().secret(), "quiet");
+    assert_eq!(full.scopes().unwrap().to_string(), "a");
+    let bare = token(r#"{"access_token":"hush","token_type":"Bearer"}"#).unwrap();
+    assert_eq!((bare.expires_at(), bare.scopes().unwrap().to_string()), (None, "a b".into()));
+}
+
+/// I5: a token is refreshed a minute before it expires, or when a fifth of its lifetime is left; members that a
+/// refresh response lacks are unchanged.
+#[test]
+fn a_token_is_refreshed_before_it_expires() {
+    let secs = UnixTime::from_secs;
+    let due = |lifetime: u64| {
+        let token = token(&format!(r#"{{"access_token":"a","token_type":"Bearer","expires_in":{lifetime}}}"#));
+        let token = token.unwrap();
+        (1000..=1000 + lifetime).find(|now| token.is_due(secs(*now))).unwrap() - 1000
+    };
+    assert_eq!((due(3600), due(300), due(50), due(0)), (3540, 240, 40, 0));
+    let endless = token(r#"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#).unwrap();
+    assert!(!endless.is_due(secs(u64::MAX)) && !endless.is_expired(secs(u64::MAX)));
+
+    let answer = |text: &str| TokenResponse::parse(text.as_bytes()).unwrap();
+    let next = endless.refreshed(answer(r#"{"access_token":"b","token_type":"Bearer"}"#), secs(2000)).unwrap();
+    assert_eq!((next.access_token().secret(), next.refresh_token().unwrap().secret()), ("b", "r"));
+    assert_eq!((next.scopes(), next.obtained_at()), (endless.scopes(), secs(2000)));
+    let rotated = r#"{"access_token":"c","token_type":"Bearer","refresh_token":"s","scope":"a","expires_in":1}"#;
+    let next = endless.refreshed(answer(rotated), secs(2000)).unwrap();
+    assert_eq!(next.refresh_token().unwrap().secret(), "s");
+    assert_eq!((next.scopes().unwrap().to_string(), next.expires_at()), ("a".into(), Some(secs(2001))));
+}
+
+/// J3: Debug shows neither token.
+#[test]
+fn debug_is_redacted() {
+    let token = token(r#"{"access_token":"hush","token_type":"Bearer","refresh_token":"quiet"}"#).unwrap();
+    let shown = format!("{token:?} {:?}", token.authorization_for(&Url::parse("https://mcp.example.com/mcp").unwrap()));
+    assert!(!shown.contains("hush") && !shown.contains("quiet"), "{shown}");
+    assert!(shown.starts_with("ResourceToken { issuer: "), "{shown}");
+}

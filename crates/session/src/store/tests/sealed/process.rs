@@ -1,0 +1,90 @@
+//! Processes that share session keys, and the records of their journals.
+
+use super::*;
+
+/// Keeps what is recorded.
+#[derive(Default)]
+pub(super) struct Recorded {
+    pub(super) ends: Mutex<Vec<SessionEnd>>,
+    pub(super) last_uses: Mutex<Vec<LastUse>>,
+    pub(super) is_incomplete: AtomicBool,
+    pub(super) peer_delay: Duration,
+}
+
+impl SessionJournal for Recorded {
+    fn record(&self, end: &SessionEnd) -> EndTicket {
+        self.ends.lock().unwrap().push(*end);
+        EndTicket::done()
+    }
+
+    fn record_last_uses(&self, uses: &[LastUse]) {
+        self.last_uses.lock().unwrap().extend_from_slice(uses);
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.is_incomplete.load(Ordering::SeqCst)
+    }
+
+    fn peer_delay(&self) -> Duration {
+        self.peer_delay
+    }
+}
+
+/// A process with its journal. All have one key and one clock.
+pub(super) struct Process {
+    pub(super) bench: Bench,
+    pub(super) journal: Arc<Recorded>,
+}
+
+pub(super) fn process(clock: &Arc<HandClock>, peer_delay: Duration) -> Process {
+    process_with(clock, peer_delay, |_| {})
+}
+
+pub(super) fn process_with(
+    clock: &Arc<HandClock>,
+    peer_delay: Duration,
+    change: impl FnOnce(&mut SessionSettings),
+) -> Process {
+    let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
+    settings.max_per_owner = 4;
+    change(&mut settings);
+    let (heard, journal) = (Arc::new(Heard::default()), Arc::new(Recorded { peer_delay, ..Recorded::default() }));
+    let limits = EndsLimits { per_owner: 3, ..EndsLimits::DEFAULT };
+    let store = SessionStore::with_limits(settings, clock.clone(), heard.clone(), journal.clone(), limits);
+    Process { bench: Bench { store, clock: clock.clone(), heard, target: target() }, journal }
+}
+
+/// Two processes that are alone: each knows nothing of the ends of the other.
+pub(super) fn two() -> (Process, Process) {
+    let clock = Arc::new(HandClock::default());
+    clock.advance(Duration::from_secs(1_800_000_000));
+    (process(&clock, Duration::ZERO), process(&clock, Duration::ZERO))
+}
+
+impl Process {
+    pub(super) fn open(&self) -> Identifier {
+        self.bench.clock.advance(Duration::from_millis(1));
+        self.bench.open(ALICE).identifier()
+    }
+
+    pub(super) fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
+        self.bench.find(ALICE, identifier.as_bytes()).map(drop)
+    }
+
+    pub(super) fn end(&self, identifier: &Identifier) {
+        let in_use = self.bench.find(ALICE, identifier.as_bytes()).unwrap();
+        assert!(self.bench.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
+    }
+
+    pub(super) fn reasons(&self) -> Vec<EndReason> {
+        self.bench.heard.take().into_iter().map(|(_, reason)| reason).collect()
+    }
+
+    /// What this process has recorded, at another one.
+    pub(super) fn tell(&self, other: &Self) {
+        for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
+            other.bench.store.import(&end);
+        }
+        other.bench.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock().unwrap()));
+    }
+}
