@@ -25,6 +25,7 @@ mod clients;
 mod code_grant;
 pub(crate) mod device_grant;
 pub(crate) mod grant;
+mod grant_context;
 mod known_client;
 mod non_interactive;
 mod refresh;
@@ -34,6 +35,7 @@ pub(crate) mod selection;
 pub(crate) mod settings;
 mod unbound;
 
+use grant_context::GrantContext;
 pub use refresh::Revocation;
 
 /// Obtains access tokens for protected resources: discovery, client registration, and a grant.
@@ -54,30 +56,6 @@ enum Mode {
     Interactive(Arc<dyn Interaction>),
     Device(Arc<dyn Interaction>),
     NonInteractive(NonInteractiveGrant),
-}
-
-/// The result of discovery, and the parameters of the grant that follow from it.
-struct GrantContext {
-    resource: ResourceUri,
-    /// Whether the metadata's resource is a path prefix of the start URL.
-    is_broader: bool,
-    metadata: AuthorizationServerMetadata,
-    policy: ChainPolicy,
-    /// The scopes to request.
-    scopes: Scopes,
-    /// The scopes of a registration.
-    registered: Scopes,
-    /// The key to bind the token to, if the resource requires or accepts DPoP.
-    binding: Option<Arc<DpopBinding>>,
-    /// The provider's differences from MCP's profile.
-    profile: RequestProfile,
-}
-
-impl GrantContext {
-    /// The `resource` parameter of requests.
-    fn requested_resource(&self) -> Option<&ResourceUri> {
-        (!self.profile.omits_resource).then_some(&self.resource)
-    }
 }
 
 impl Authorizer {

@@ -5,7 +5,7 @@ use portcullis_metadata::PkceVerifier;
 use super::{Authorizer, GrantContext, clients::Client};
 use crate::{
     AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl, authorization::code_flow::CodeFlow,
-    authorization::request::RequestParameters, registration::dynamic::Registration, token::resource_token::Purpose,
+    authorization::request::RequestParameters,
 };
 
 impl Authorizer {
@@ -18,15 +18,7 @@ impl Authorizer {
         found: &GrantContext,
     ) -> Result<ResourceToken, ClientError> {
         let flow = CodeFlow::from_metadata(&found.metadata, found.policy.clone(), found.profile.assumes_pkce)?;
-        let registration = Registration {
-            client_name: &self.settings.client_name,
-            redirect_uri: interaction.redirect_uri(),
-            needed: &found.scopes,
-            scopes: &found.registered,
-            only_for: found.profile.is_unbound().then_some(start.url()),
-            method: self.settings.token_auth_method,
-            grant_type: None,
-        };
+        let registration = self.registration(found, start, interaction.redirect_uri(), None);
         let mut client = self.client(interaction, &flow.server, &registration).await?;
         // The browser would show the server's error, and no response would arrive here.
         if self.has_forgotten(&flow, &client, registration.redirect_uri, found).await?
@@ -76,16 +68,6 @@ impl Authorizer {
         fields.extend(found.requested_resource().map(|resource| ("resource", resource.as_str())));
         let endpoint = self.token_endpoint(&flow.server);
         let response = endpoint.token(Some(credentials), &fields, found.binding.as_deref()).await?;
-        found.profile.check_response(&response, start, &flow.server.issuer)?;
-        let purpose = Purpose {
-            start,
-            issuer: &flow.server.issuer,
-            resource: &found.resource,
-            is_unbound: found.profile.omits_resource,
-            client_id: Some(&credentials.client_id),
-            asked: &found.scopes,
-            binding: found.binding.clone(),
-        };
-        ResourceToken::new(response, purpose, self.clock.now())
+        self.resource_token(response, found, start, &flow.server.issuer, Some(&credentials.client_id))
     }
 }

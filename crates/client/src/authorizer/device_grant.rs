@@ -10,7 +10,7 @@ use url::Url;
 use super::{Authorizer, GrantContext};
 use crate::{
     ClientCredentials, ClientError, Interaction, ResourceToken, StartUrl, authorization::server::Server,
-    registration::dynamic::Registration, token::endpoint::TokenEndpoint, token::resource_token::Purpose,
+    token::endpoint::TokenEndpoint,
 };
 
 /// What a user enters on another device (RFC 8628 section 3.2).
@@ -60,15 +60,7 @@ impl Authorizer {
         let Some(url) = &server.device_authorization_endpoint else {
             return Err(ClientError::DeviceFlowNotSupported { issuer: server.issuer });
         };
-        let registration = Registration {
-            client_name: &self.settings.client_name,
-            redirect_uri: interaction.redirect_uri(),
-            needed: &found.scopes,
-            scopes: &found.registered,
-            only_for: found.profile.is_unbound().then_some(start.url()),
-            method: self.settings.token_auth_method,
-            grant_type: Some(DEVICE_CODE),
-        };
+        let registration = self.registration(found, start, interaction.redirect_uri(), Some(DEVICE_CODE));
         let client = self.client(interaction, &server, &registration).await?;
         let endpoint =
             TokenEndpoint { name: ENDPOINT, url, policy: server.policy.of(url), ..self.token_endpoint(&server) };
@@ -84,17 +76,7 @@ impl Authorizer {
         let started = started?;
         interaction.show_device_code(&started.shown);
         let response = self.poll(&self.token_endpoint(&server), &credentials, found, &started).await?;
-        found.profile.check_response(&response, start, &server.issuer)?;
-        let purpose = Purpose {
-            start,
-            issuer: &server.issuer,
-            resource: &found.resource,
-            is_unbound: found.profile.omits_resource,
-            client_id: Some(&credentials.client_id),
-            asked: &found.scopes,
-            binding: found.binding.clone(),
-        };
-        ResourceToken::new(response, purpose, self.clock.now())
+        self.resource_token(response, found, start, &server.issuer, Some(&credentials.client_id))
     }
 
     async fn start_device(

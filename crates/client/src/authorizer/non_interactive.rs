@@ -8,7 +8,6 @@ use crate::{
     AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
     authorization::server::Server,
     token::endpoint::{Fields, TokenEndpoint},
-    token::resource_token::Purpose,
 };
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -46,17 +45,7 @@ impl Authorizer {
                 self.grant_token(&server, client, fields, found).await?
             }
         };
-        found.profile.check_response(&response, start, &server.issuer)?;
-        let purpose = Purpose {
-            start,
-            issuer: &server.issuer,
-            resource: &found.resource,
-            is_unbound: found.profile.omits_resource,
-            client_id: client.map(|client| client.client_id.as_str()),
-            asked: &found.scopes,
-            binding: found.binding.clone(),
-        };
-        ResourceToken::new(response, purpose, self.clock.now())
+        self.resource_token(response, found, start, &server.issuer, client.map(|client| client.client_id.as_str()))
     }
 
     async fn grant_token(

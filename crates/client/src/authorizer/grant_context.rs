@@ -1,0 +1,82 @@
+//! [`GrantContext`]: what every grant needs, and the parts of a grant that are the same for all.
+
+use std::sync::Arc;
+
+use portcullis_discovery::ChainPolicy;
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, TokenResponse};
+use url::Url;
+
+use super::Authorizer;
+use crate::{
+    ClientError, ResourceToken, StartUrl,
+    provider::RequestProfile,
+    registration::dynamic::Registration,
+    token::{dpop::DpopBinding, resource_token::Purpose},
+};
+
+/// The result of discovery, and the parameters of the grant that follow from it.
+pub(super) struct GrantContext {
+    pub(super) resource: ResourceUri,
+    /// Whether the metadata's resource is a path prefix of the start URL.
+    pub(super) is_broader: bool,
+    pub(super) metadata: AuthorizationServerMetadata,
+    pub(super) policy: ChainPolicy,
+    /// The scopes to request.
+    pub(super) scopes: Scopes,
+    /// The scopes of a registration.
+    pub(super) registered: Scopes,
+    /// The key to bind the token to, if the resource requires or accepts DPoP.
+    pub(super) binding: Option<Arc<DpopBinding>>,
+    /// The provider's differences from MCP's profile.
+    pub(super) profile: RequestProfile,
+}
+
+impl GrantContext {
+    /// The `resource` parameter of requests.
+    pub(super) fn requested_resource(&self) -> Option<&ResourceUri> {
+        (!self.profile.omits_resource).then_some(&self.resource)
+    }
+}
+
+impl Authorizer {
+    /// The registration of a client for a grant with a user.
+    pub(super) fn registration<'a>(
+        &'a self,
+        found: &'a GrantContext,
+        start: &'a StartUrl,
+        redirect_uri: &'a Url,
+        grant_type: Option<&'a str>,
+    ) -> Registration<'a> {
+        Registration {
+            client_name: &self.settings.client_name,
+            redirect_uri,
+            needed: &found.scopes,
+            scopes: &found.registered,
+            only_for: found.profile.is_unbound().then_some(start.url()),
+            method: self.settings.token_auth_method,
+            grant_type,
+        }
+    }
+
+    /// Checks a token response and returns its token.
+    pub(super) fn resource_token(
+        &self,
+        response: TokenResponse,
+        found: &GrantContext,
+        start: &StartUrl,
+        issuer: &Issuer,
+        client_id: Option<&str>,
+    ) -> Result<ResourceToken, ClientError> {
+        found.profile.check_response(&response, start, issuer)?;
+        let purpose = Purpose {
+            start,
+            issuer,
+            resource: &found.resource,
+            is_unbound: found.profile.omits_resource,
+            client_id,
+            asked: &found.scopes,
+            binding: found.binding.clone(),
+        };
+        ResourceToken::new(response, purpose, self.clock.now())
+    }
+}
