@@ -55,7 +55,7 @@ async fn late_bytes_reach_no_other_client() {
     }
 }
 
-/// L10: the client gets one plain number as the length, in whatever form the upstream sends it.
+/// L10: the client gets one plain number as the length, in any form that the upstream sends.
 #[tokio::test]
 async fn lengths_are_plain_numbers() {
     for lines in [

@@ -162,7 +162,7 @@ fn with_device_flow(request: &PeerRequest) -> Option<PeerAnswer> {
     }
 }
 
-/// I8: the device flow works at a server that lets the person wait; a code that nobody answers is not granted.
+/// I8: the device flow works at a server that lets the person wait; a code without an answer is not granted.
 #[tokio::test]
 async fn a_login_on_another_device() {
     let peer = Peer::start(with_device_flow).await;

@@ -54,7 +54,7 @@ async fn a_full_disk_costs_no_sign_in() {
     assert_eq!(server.requests("/authorize").len(), 1);
 }
 
-/// I5: a login that could not be kept asks nobody, and says what helps; the bridge signs in and keeps the tokens in memory,
+/// I5: a login that could not be stored does not start, and its message names the fix; the bridge signs in and keeps the tokens in memory,
 /// with one warning.
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::Verdict::{self, Met, Note, Problem, Warning};
 
-    fn judged(status: u16, header: Option<&'static str>) -> Vec<(&'static str, Verdict)> {
+    fn verdicts(status: u16, header: Option<&'static str>) -> Vec<(&'static str, Verdict)> {
         let headers = header.map(|value| (WWW_AUTHENTICATE, HeaderValue::from_static(value)));
         let response = FetchResponse {
             status: StatusCode::from_u16(status).unwrap(),
@@ -142,7 +142,7 @@ mod tests {
     fn a_good_challenge() {
         let good = r#"Bearer resource_metadata="https://a.example/.well-known/x", scope="mcp:tools""#;
         assert_eq!(
-            judged(401, Some(good)),
+            verdicts(401, Some(good)),
             [
                 ("challenge.status", Met),
                 ("challenge.bearer", Met),
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn each_fault_by_itself() {
         let of = |status, header, rule| {
-            judged(status, header).into_iter().find(|(id, _)| *id == rule).map(|(_, verdict)| verdict)
+            verdicts(status, header).into_iter().find(|(id, _)| *id == rule).map(|(_, verdict)| verdict)
         };
         for status in [200, 302, 400, 403, 404, 500] {
             assert_eq!(of(status, None, "challenge.status"), Some(Problem), "{status}");

@@ -170,13 +170,13 @@ impl LoopbackRedirect {
                     delay = None;
                 }
                 Some((stream, parameters)) = arrived.recv() => {
-                    let judged = request.validate_response(&parameters).map(|_| ());
-                    if matches!(judged, Err(RedirectError::State)) {
+                    let validated = request.validate_response(&parameters).map(|_| ());
+                    if matches!(validated, Err(RedirectError::State)) {
                         let text = "This response does not belong to the current sign-in.";
                         respond(stream, page("400 Bad Request", "Unexpected response", text)).await;
                         continue;
                     }
-                    respond(stream, result_page(&judged)).await;
+                    respond(stream, result_page(&validated)).await;
                     return Ok(parameters);
                 }
                 text = &mut pasted => {

@@ -223,7 +223,7 @@ async fn a_mixed_up_answer_sends_the_code_nowhere() {
         assert_eq!(outcome.unwrap_err().code(), code);
         assert!(!site.was_asked("/token"));
     }
-    // By a server that consents by itself, the state is judged too.
+    // With a server that consents automatically, the state is checked, too.
     let site = Site::new().await;
     let base = site.base.clone();
     site.put("/authorize", redirect(&format!("http://127.0.0.1/callback?code=c&state=other&iss={base}")), b"");

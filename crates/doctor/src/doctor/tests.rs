@@ -295,7 +295,7 @@ async fn broken(world: &World, token: String) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_token_is_judged_by_every_rule() {
+async fn a_token_is_checked_against_every_rule() {
     let world = World::new();
     let good = || world.forge.token().audience(RESOURCE).scope("mcp:tools");
     assert_eq!(broken(&world, good().sign()).await, ["200 OK"]);

@@ -20,7 +20,7 @@ use crate::{Admitted, AdmittedBody, EndpointLayer, Plain};
 #[derive(Clone, Debug, PartialEq)]
 struct Mark(u8);
 
-/// What stands behind the endpoint sees the request as it came in, and the body that was judged.
+/// The inner service sees the request as received, and the body that was checked.
 #[tokio::test]
 async fn an_admitted_request_is_the_one_that_came_in() {
     let world = World::open();

@@ -56,7 +56,7 @@ impl Body for Announced {
 
 /// F4: a body that announces too much is refused before any of it is read.
 #[tokio::test]
-async fn an_announced_length_is_judged_at_once() {
+async fn an_announced_length_is_checked_at_once() {
     let world = World::open();
     assert_eq!(world.send_body("POST", &[], Announced(4 * 1024 * 1024 + 1)).await.status, 413);
 }
@@ -88,7 +88,7 @@ async fn a_spent_budget_is_answered_with_retry_after() {
     assert_eq!(budget.available(), message.len() + 2);
 }
 
-/// F4: in a session, what cannot be judged gets its own error and goes no further.
+/// F4: in a session, a message that cannot be checked gets its own error and is not forwarded.
 #[tokio::test]
 async fn unreadable_messages_in_a_session_get_their_own_errors() {
     let world = World::open();
@@ -137,9 +137,9 @@ async fn unreadable_messages_in_a_session_get_their_own_errors() {
     assert_eq!(world.send("POST", &wrong_type, "{").await.error(), (415, -32600));
 }
 
-/// F4: the bytes that were judged are the bytes that go on, to the last blank.
+/// F4: the bytes that were checked are forwarded unchanged, to the last blank.
 #[tokio::test]
-async fn the_judged_bytes_are_the_forwarded_bytes() {
+async fn the_checked_bytes_are_the_forwarded_bytes() {
     let world = World::open();
     let identifier = world.initialize().await;
     let odd = " {\"id\" : 1,\r\n\"jsonrpc\":\"2.0\", \"m\\u0065thod\":\"ping\", \"x\":1e999, \"x\":2}\n ";

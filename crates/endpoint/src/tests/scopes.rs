@@ -153,7 +153,7 @@ async fn required_scopes_are_needed_for_everything() {
     assert_eq!((world.sessions.len(), world.inner.seen().len()), (1, 1));
 }
 
-/// B3: expiry is judged before scopes.
+/// B3: expiry is checked before scopes.
 #[tokio::test]
 async fn an_expired_token_is_unauthorized_whatever_its_scopes() {
     let mut world = World::guarded("base");

@@ -7,7 +7,7 @@ use portcullis_metadata::UnixTime;
 use super::*;
 
 /// I5: a refresh token is not spent while its successor cannot be written down. A token that lives is used until its end;
-/// then the error names the store, and nobody is asked to sign in.
+/// then the error names the store, and no sign-in starts.
 #[tokio::test]
 async fn a_refresh_token_is_not_spent_in_vain() {
     let fixture = Fixture::new();

@@ -364,8 +364,8 @@ fn run(cases: u32) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// E7, E9, E12: whatever three processes with different clocks do, with the store they share lost or not: an ended session
-/// stays ended in all its identifiers, nobody else uses it, its lifetime and idle time hold everywhere, and it is not lost.
+/// E7, E9, E12: for all histories of three processes with different clocks, with their shared store lost or not: an ended session
+/// stays ended in all its identifiers, no one else uses it, its lifetime and idle time hold everywhere, and it is not lost.
 #[test]
 fn histories_of_replicas_keep_the_invariants() {
     plant(None);

@@ -64,7 +64,7 @@ fn the_old_identifier_resolves_for_a_grace() {
     let second = bench.request(&first, "b").unwrap();
     for _ in 0..10 {
         bench.clock.advance(20 * MINUTE);
-        assert_eq!(bench.request(&first, "b"), Some(second.clone()), "nobody has learned the new one");
+        assert_eq!(bench.request(&first, "b"), Some(second.clone()), "the new identifier was not used yet");
     }
     drop(bench.find(ALICE, second.as_bytes()).unwrap());
     bench.clock.advance(5 * MINUTE - Duration::from_millis(1));
