@@ -117,8 +117,8 @@ async fn a_login_at_a_server_that_redirects() {
     }
 }
 
-/// I1: a scope that the challenge names as it stands in tokens is requested as the resource lists it, as Microsoft Entra ID
-/// requires.
+/// I1: the client requests a scope in the form that the resource lists, even if the challenge names the shorter form of
+/// tokens. Microsoft Entra ID requires this.
 #[tokio::test]
 async fn a_scope_with_a_long_form_in_requests() {
     const LONG: &str = "api://00001111-aaaa-2222-bbbb-3333cccc4444/tools";

@@ -59,8 +59,8 @@ impl UnsupportedServer {
 
 impl CodeFlow {
     /// Validates the metadata. The authorization endpoint is checked against `policy` here because a browser opens it;
-    /// the other endpoints are checked when they are fetched. `assumes_pkce` stands in for a missing list of PKCE
-    /// methods, not for a list without S256.
+    /// the other endpoints are checked when they are fetched. `assumes_pkce` allows a missing list of PKCE
+    /// methods, but not a list without S256.
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
         policy: ChainPolicy,

@@ -172,7 +172,7 @@ async fn other_requests_are_rejected() {
         server.send(Method::POST, "/device_authorization", &[FORM], &encoded(form)).await.error()
     };
     assert_eq!(send(&[("client_id", &codes_only), ("resource", RESOURCE)]).await, "unauthorized_client");
-    assert_eq!(send(&[("client_id", "nobody"), ("resource", RESOURCE)]).await, "invalid_client");
+    assert_eq!(send(&[("client_id", "unknown-client"), ("resource", RESOURCE)]).await, "invalid_client");
     assert_eq!(send(&[("client_id", &client)]).await, "invalid_target");
     assert_eq!(send(&[("client_id", &client), ("resource", RESOURCE), ("scope", "other")]).await, "invalid_scope");
 }

@@ -65,7 +65,7 @@ async fn other_callers_are_rejected() {
         assert_eq!(wrong.status, StatusCode::UNAUTHORIZED, "{method}");
         assert!(wrong.header("www-authenticate").unwrap().starts_with("Bearer "));
         let token = &client["registration_access_token"];
-        let unknown = manage(&server, method, "/register/nobody", token, &json!({})).await;
+        let unknown = manage(&server, method, "/register/unknown-client", token, &json!({})).await;
         assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);
     }
     assert_eq!(server.send(Method::POST, &path, &[JSON], "{}").await.status, StatusCode::METHOD_NOT_ALLOWED);

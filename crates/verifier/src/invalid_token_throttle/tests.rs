@@ -92,7 +92,7 @@ fn unused_time_gives_little_credit() {
     assert_eq!(throttle.paid_off.load(Ordering::Relaxed), nanos(clock.monotonic() + 8 * MILLI));
 }
 
-/// In a quiet server a token waits for nobody, whatever was refused before.
+/// On an idle server, a token does not wait, even after earlier rejections.
 #[test]
 fn no_token_waits_unless_cached_tokens_are_served() {
     let (throttle, clock) = throttle();

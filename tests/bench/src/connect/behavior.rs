@@ -13,7 +13,7 @@ const NOISE_MS: f64 = 100.0;
 
 /// What one bridge did in one situation.
 #[derive(Deserialize, Serialize)]
-struct Outcome {
+struct SituationResult {
     situation: String,
     bridge: String,
     /// The time that it took, if it did what was expected.
@@ -27,7 +27,7 @@ struct Outcome {
 /// All situations, each with both bridges.
 #[derive(Serialize)]
 #[serde(transparent)]
-pub(super) struct Behavior(Vec<Outcome>);
+pub(super) struct Behavior(Vec<SituationResult>);
 
 impl Behavior {
     /// Tries all situations.
@@ -52,13 +52,13 @@ impl Behavior {
         pairs.collect()
     }
 
-    fn pairs(&self) -> impl Iterator<Item = (&Outcome, &Outcome)> {
-        let of = |bridge| self.0.iter().filter(move |outcome| outcome.bridge == bridge);
+    fn pairs(&self) -> impl Iterator<Item = (&SituationResult, &SituationResult)> {
+        let of = |bridge| self.0.iter().filter(move |result| result.bridge == bridge);
         of(OURS).filter_map(move |ours| Some((ours, of(THEIRS).find(|theirs| theirs.situation == ours.situation)?)))
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for SituationResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ms {
             Some(ms) => f.pad(&format!("{ms:.0} ms")),
@@ -87,13 +87,13 @@ mod tests {
     use super::*;
 
     fn missed(ours: Option<f64>, theirs: Option<f64>) -> usize {
-        let outcome = |bridge: &str, ms: Option<f64>| Outcome {
+        let result = |bridge: &str, ms: Option<f64>| SituationResult {
             situation: "a restart".into(),
             bridge: bridge.into(),
             ms,
             failed: ms.is_none().then(|| "it hangs".into()),
         };
-        Behavior(vec![outcome(OURS, ours), outcome(THEIRS, theirs)]).missed().len()
+        Behavior(vec![result(OURS, ours), result(THEIRS, theirs)]).missed().len()
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) struct Provider {
     resource: Resource,
 }
 
-/// What stands in front of the tools.
+/// The protected resource in front of the tools.
 enum Resource {
     /// `portcullis serve`.
     Gateway {
