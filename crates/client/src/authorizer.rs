@@ -66,7 +66,7 @@ impl Authorizer {
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
-        Self { fetch, clock, mode: Mode::Interactive(interaction), settings, bound: Mutex::default() }
+        Self::with_mode(fetch, Mode::Interactive(interaction), clock, settings)
     }
 
     /// Creates an authorizer for the device authorization grant (RFC 8628): the user consents on any device.
@@ -79,7 +79,7 @@ impl Authorizer {
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
-        Self { fetch, clock, mode: Mode::Device(interaction), settings, bound: Mutex::default() }
+        Self::with_mode(fetch, Mode::Device(interaction), clock, settings)
     }
 
     /// Creates an authorizer for a grant without a user. It registers no client: the client comes from the settings.
@@ -89,7 +89,11 @@ impl Authorizer {
         clock: Arc<dyn Clock>,
         settings: AuthorizerSettings,
     ) -> Self {
-        Self { fetch, clock, mode: Mode::NonInteractive(grant), settings, bound: Mutex::default() }
+        Self::with_mode(fetch, Mode::NonInteractive(grant), clock, settings)
+    }
+
+    fn with_mode(fetch: Arc<dyn Fetch>, mode: Mode, clock: Arc<dyn Clock>, settings: AuthorizerSettings) -> Self {
+        Self { fetch, clock, mode, settings, bound: Mutex::default() }
     }
 
     /// Obtains a token for the resource at `start`: sends a request without a token, reads the challenge, and continues
