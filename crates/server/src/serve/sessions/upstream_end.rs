@@ -43,13 +43,16 @@ pub(crate) struct UpstreamEndQueue {
 impl UpstreamEndQueue {
     /// Queues the end of a session at the upstream that its resource has now.
     fn add_session(&self, session: &Session) {
-        let upstream = self.upstreams.load().get(session.resource()).cloned();
-        self.add(upstream, session.backend_id().into());
+        self.push(UpstreamSession::new(session, &self.upstreams.load()));
     }
 
     /// Queues the end of an upstream session.
     pub(crate) fn add(&self, upstream: Option<(HeaderName, Upstream)>, backend: Box<[u8]>) {
-        if self.sender.try_send(UpstreamSession { upstream, backend }).is_err() {
+        self.push(UpstreamSession { upstream, backend });
+    }
+
+    fn push(&self, session: UpstreamSession) {
+        if self.sender.try_send(session).is_err() {
             tracing::warn!("too many sessions end at once; one is left to its upstream's timeout");
         }
     }
