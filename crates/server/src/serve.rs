@@ -60,9 +60,9 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Fails when the plan cannot run.
 pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-    let kept = KeptSessions::in_memory(&plan.session);
+    let mut kept = KeptSessions::in_memory(&plan.session);
     let observers = Observers { access, audit: None };
-    let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &kept);
+    let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
     ServerState::new(plan, &process, None).map(drop)
 }
 
@@ -93,8 +93,8 @@ pub(crate) async fn serve(
     // State: issuers, sessions and the service stacks of all resources.
     let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
     let clock = Arc::new(SystemClock::new());
-    let kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _);
-    let (process, upstream_ends) = Process::new(&plan, clock, observers, &kept);
+    let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _);
+    let (process, upstream_ends) = Process::new(&plan, clock, observers, &mut kept);
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
     // If the plan cannot run, only its error is reported.

@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    mem::take,
+    mem::replace,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle, Thread},
     time::Duration,
@@ -54,7 +54,7 @@ pub struct Recovered {
 
 impl Recovered {
     /// Adds the records to a store. Call this before the store is used.
-    pub fn import_into(&self, sessions: &SessionStore) {
+    pub fn import_into(self, sessions: &SessionStore) {
         self.ends.iter().for_each(|end| sessions.import(end));
         sessions.import_last_uses(&self.uses);
     }
@@ -141,6 +141,12 @@ impl Queue {
 }
 
 impl Waiting {
+    /// Takes the records. The queue stays closed if it is.
+    fn take(&mut self) -> Self {
+        let is_closed = self.is_closed;
+        replace(self, Self { is_closed, ..Self::default() })
+    }
+
     fn add_end(&mut self, end: SessionEnd) -> EndTicket {
         if self.ends.len() >= MAX_QUEUED {
             return EndTicket::failed();
@@ -180,20 +186,13 @@ struct Writer {
 impl Writer {
     fn run(mut self) {
         loop {
-            let Waiting { ends, uses, flushes, is_closed } = {
-                let mut waiting = self.queue.lock();
-                let is_closed = waiting.is_closed;
-                Waiting { is_closed, ..take(&mut *waiting) }
-            };
+            let Waiting { ends, uses, flushes, is_closed } = self.queue.lock().take();
             if ends.is_empty() && uses.is_empty() && flushes.is_empty() {
                 if is_closed {
                     return;
                 }
                 thread::park();
                 continue;
-            }
-            if is_closed {
-                self.queue.lock().is_closed = true;
             }
             self.write(ends, &uses);
             flushes.into_iter().for_each(EndConfirmation::confirm);

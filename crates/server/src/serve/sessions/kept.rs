@@ -61,14 +61,14 @@ impl KeptSessions {
         Ok(())
     }
 
-    /// Creates the session store with what was kept.
-    pub(crate) fn store(&self, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> SessionStore {
+    /// Creates the session store with what was kept, and releases the recovered records.
+    pub(crate) fn store(&mut self, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> SessionStore {
         let journal = match &self.journal {
             Some(journal) => Arc::clone(journal) as Arc<dyn SessionJournal>,
             None => Arc::new(()),
         };
         let sessions = SessionStore::with_journal(self.settings.clone(), clock, observer, journal);
-        self.recovered.import_into(&sessions);
+        std::mem::take(&mut self.recovered).import_into(&sessions);
         sessions
     }
 

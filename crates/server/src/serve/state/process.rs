@@ -34,7 +34,7 @@ impl Process {
         plan: &Plan,
         clock: Arc<dyn Clock>,
         observers: Observers,
-        kept: &KeptSessions,
+        kept: &mut KeptSessions,
     ) -> (Self, UpstreamEnder) {
         let (events, ender) = SessionEvents::new(observers.audit.clone());
         let upstream_ends = events.upstream_ends().clone();

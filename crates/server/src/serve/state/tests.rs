@@ -70,7 +70,7 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
         &first,
         Arc::new(SystemClock::new()),
         Observers { access, audit: None },
-        &KeptSessions::in_memory(&first.session),
+        &mut KeptSessions::in_memory(&first.session),
     );
     let old = ServerState::new(&first, &process, None).unwrap();
     let new = ServerState::new(&plan(edits), &process, Some(&old)).unwrap();
