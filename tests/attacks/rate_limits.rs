@@ -35,6 +35,9 @@ async fn forged_addresses_are_ignored() {
             assert_eq!(answer.status, 200, "{answer:?}");
         } else {
             assert_limited(&answer);
+            // The message was not read.
+            answer.assert_rpc_error(429, -32603);
+            assert!(answer.json()["id"].is_null(), "{answer:?}");
             denied.push((answer, "limit.address"));
         }
     }
@@ -108,6 +111,9 @@ async fn calls_of_a_tool_are_limited() {
         let answer = deployment.send(call(name)).await;
         assert_limited(&answer);
         answer.assert_rpc_error(429, -32603);
+        assert_eq!(answer.json()["id"], 1, "{answer:?}");
+        let wait = answer.header("retry-after").unwrap_or_default();
+        assert!(answer.json()["error"]["message"].as_str().unwrap().ends_with(&format!("try again in {wait} s")), "{answer:?}");
         denied.push((answer, "limit.tool"));
     }
     assert_eq!(deployment.send(call("fast")).await.status, 200);

@@ -8,8 +8,9 @@ async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
     answer.assert_rpc_error(502, -32603);
     assert_eq!(
         answer.text(),
-        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":null}"#
+        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":1}"#
     );
+    assert_eq!(answer.header("retry-after"), Some("5"), "{answer:?}");
     assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
     assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
     deployment.portcullis.assert_denied(&answer, code).await;
