@@ -23,7 +23,8 @@ use crate::{
 pub struct GuardSettings {
     /// The URL that clients know the resource by. It is never taken from a request.
     pub resource: ResourceUri,
-    /// The `realm` of every challenge. Default: the resource's host.
+    /// The `realm` of every challenge: a name for the protected API within its origin (RFC 9110 section 11.5). Default: the
+    /// resource's host, because the guard does not know the API. `portcullis serve` sets `mcp`.
     pub realm: String,
     /// The metadata document (RFC 9728). Its `bearer_methods_supported` is always served as `["header"]`.
     pub metadata: ProtectedResourceMetadata,
