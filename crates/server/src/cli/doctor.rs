@@ -16,7 +16,7 @@ pub(crate) struct Doctor {
     /// Also check an access token, read from standard input.
     #[arg(long)]
     pub(crate) token: bool,
-    /// Also sign in, open a session, list the tools and call one: the first that says that it only reads and that needs no
+    /// Also sign in, open a session, list the tools and call one: the first that is marked as read-only and needs no
     /// arguments. The token is not stored, and is revoked at the end. The other options of `login` apply.
     #[arg(long)]
     pub(crate) login: bool,
