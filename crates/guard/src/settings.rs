@@ -142,7 +142,7 @@ pub enum GuardSettingsError {
     #[error("the realm must be 1 to 256 printable ASCII characters")]
     Realm,
     /// A public path is not the path of a request.
-    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path by itself")]
+    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path separately")]
     PublicPath(String),
     /// A host or origin setting is malformed.
     #[error(transparent)]

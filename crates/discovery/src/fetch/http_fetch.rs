@@ -210,7 +210,7 @@ fn classify(error: reqwest::Error) -> FetchError {
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
         } else if let Some(tls) = tls_error(cause) {
-            // What is not a TLS record cannot be read as one.
+            // Bytes that are not a TLS record are an invalid message.
             let is_tls = !matches!(tls, rustls::Error::InvalidMessage(_));
             failure = if is_tls { NetworkFailure::Tls } else { NetworkFailure::NotTls };
             certificate = certificate_problem(tls);

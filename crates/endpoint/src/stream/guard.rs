@@ -22,7 +22,7 @@ pub(crate) struct StreamGuard {
     pub(super) boundary: Option<Boundary>,
     /// Whether events can be added to those of the inner service.
     pub(super) is_extensible: bool,
-    /// What the inner service is told when the stream stops.
+    /// Notifies the inner service that the endpoint has stopped the stream.
     pub(super) stopped: Option<StreamStopped>,
 }
 

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::message::is_encoded;
 
-/// More than workers, so that locks are rarely contended.
+/// The number of shards: more than workers, so that locks are rarely contended.
 const SHARDS: usize = 16;
 
 /// The open event streams of any number of endpoints. Clones share the registry.

@@ -28,7 +28,7 @@ const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
 /// [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
 ///
 /// The table has one entry for each principal with something in progress and no others, so it is bounded by the
-/// connections and their streams. A request takes the lock of one shard of it twice, each time for a table probe.
+/// connections and their streams. Each request locks one shard twice, each time for one table probe.
 pub struct ConcurrencyLimiter {
     shards: [Mutex<Shard>; SHARDS],
     max_requests: usize,

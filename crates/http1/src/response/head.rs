@@ -12,7 +12,7 @@ use crate::ProtocolError;
 /// The maximum length of a head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
-/// Room for headers that a proxy adds to the response, so that the map does not grow when it does.
+/// The capacity for headers that a proxy adds to the response, so that the map does not grow then.
 const ADDED_HEADERS: usize = 6;
 const VERSION_PREFIX: &[u8] = b"HTTP/1.";
 
