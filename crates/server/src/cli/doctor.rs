@@ -35,7 +35,7 @@ pub(crate) struct Examination {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also follow server-supplied URLs into private networks.
+    /// Also accept URLs of private networks from servers.
     #[arg(long)]
     pub(crate) allow_private: bool,
     /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is

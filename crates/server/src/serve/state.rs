@@ -192,7 +192,7 @@ impl ServerState {
     /// Ends expired sessions and removes expired tokens.
     pub(super) fn sweep(&self) {
         self.process.sessions.sweep();
-        self.end_latecomers();
+        self.end_opened_since_reload();
         for verifier in self.resources.iter().filter_map(|mount| mount.verifier.as_ref()) {
             verifier.sweep();
         }
