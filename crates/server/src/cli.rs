@@ -25,13 +25,13 @@ pub(crate) use self::provider::Provider;
 pub(crate) use self::stored::{List, Status};
 use crate::telemetry::LogFormat;
 
-/// OAuth 2.1 in front of MCP-style endpoints.
+/// OAuth 2.1 protection for MCP endpoints.
 ///
-/// Try `portcullis demo`: it needs nothing and prints what to do next.
+/// Try `portcullis demo`: it needs no configuration and prints the next commands.
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
-    /// Form of the log lines on standard error.
+    /// The format of the log lines on standard error.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
 
