@@ -12,7 +12,7 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
     let arguments = &login.sign_in;
     let options = LoginOptions { device: login.device, fresh: login.fresh };
     if std::env::var_os(TOKEN_VARIABLE).is_some() {
-        bail!("{TOKEN_VARIABLE} is set, which overrides a login; unset it");
+        bail!("{TOKEN_VARIABLE} is set and replaces the sign-in; unset it");
     }
     super::control_runtime()?.block_on(async {
         let (start, store) = (StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?);

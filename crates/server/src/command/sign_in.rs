@@ -341,7 +341,7 @@ fn ask_for_client() -> Option<ClientInformation> {
 /// Reads the pasted address.
 async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     match wrong {
-        None => super::tell("or paste the address that the browser ends at:"),
+        None => super::tell("or paste the final URL of the browser:"),
         Some(wrong) => super::tell(format_args!("this is not that address ({wrong}); paste the whole address:")),
     }
     line().await

@@ -12,7 +12,7 @@ use rustix::net::sockopt::socket_acceptconn;
 /// When the address cannot be listened on. The message contains the fix.
 pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| {
-        format!("cannot listen on {address}; stop the program that holds the port, or choose another with --listen")
+        format!("cannot listen on {address}; stop the program that uses the port, or choose another with --listen")
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)

@@ -36,7 +36,7 @@ impl<'a> Chain<'a> {
     pub(super) fn prepare(arguments: &'a cli::Doctor) -> anyhow::Result<Self> {
         anyhow::ensure!(
             std::env::var_os(sign_in::TOKEN_VARIABLE).is_none(),
-            "{} is set, which overrides a login; unset it",
+            "{} is set and replaces the sign-in; unset it",
             sign_in::TOKEN_VARIABLE
         );
         let tool_arguments = match &arguments.tool_arguments {
@@ -142,7 +142,7 @@ impl<'a> Chain<'a> {
         let shown = EscapedText::first(name, MAX_NAME);
         match client.call("tools/call", Some(params)).await {
             Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => {
-                Finding::warning(CALL, format!("{shown} was called, and reports an error"), "see the server's log")
+                Finding::warning(CALL, format!("{shown} was called and reported an error"), "see the server's log")
             }
             Ok(_) => Finding::met(CALL, format!("{shown} was called")),
             Err(error) => failure(CALL, &error),

@@ -49,7 +49,7 @@ impl Candidate {
             let keys: Vec<&str> = kept.iter().map(|change| change.key.as_str()).collect();
             let needs_restart = |reason: anyhow::Error| {
                 reason.context(format!(
-                    "it needs a restart, because these keys cannot change before: {}",
+                    "it needs a restart, because these keys cannot change while the server runs: {}",
                     keys.join(", ")
                 ))
             };
