@@ -182,7 +182,8 @@ impl Examination<'_> {
         found
     }
 
-    /// The URLs at which clients look, in their order, each once. Clients try the origin's URL if the others have no document.
+    /// The URLs at which clients look, in their order, each once. Clients try the origin's URL if the others have no
+    /// document.
     fn places(&self, challenge: Option<&BearerChallenge>) -> Vec<(Place, Url)> {
         let named = challenge.and_then(|challenge| Url::parse(challenge.resource_metadata.as_deref()?).ok());
         let mut places = Vec::with_capacity(3);

@@ -60,9 +60,9 @@ pub(crate) enum Command {
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
     ///
-    /// It uses the token of a previous login, or obtains one for this call. PORTCULLIS_TOKEN in the environment overrides both.
-    /// With `--scope`, no other scopes are requested. Progress goes to standard error. Exits with 3 if the result has
-    /// `isError`, and with 1 if there is no result.
+    /// It uses the token of a previous login, or obtains one for this call. PORTCULLIS_TOKEN in the environment
+    /// overrides both. With `--scope`, no other scopes are requested. Progress goes to standard error. Exits with 3 if
+    /// the result has `isError`, and with 1 if there is no result.
     Call(Call),
     /// Sign in to a protected resource in the browser and store the token.
     Login(Login),

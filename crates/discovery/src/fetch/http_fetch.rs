@@ -29,7 +29,8 @@ use crate::url_policy::UrlPolicyError;
 #[non_exhaustive]
 pub struct FetchSettings {
     /// A PEM file of certificates that are trusted in addition to the system's, for
-    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin) only.
+    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and
+    /// [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin) only.
     pub ca_file: Option<PathBuf>,
     /// The egress proxy, an `http` or `https` URL, for all hosts other than loopback. It resolves the names
     /// ([`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied)).

@@ -66,8 +66,8 @@ impl StreamGuard {
         })
     }
 
-    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and within
-    /// an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
+    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and
+    /// within an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
     pub(crate) fn finish(&self, stop: StreamStop) -> Bytes {
         if let Some(stopped) = &self.stopped {
             stopped.set();

@@ -188,8 +188,8 @@ mod tests {
     }
 
     proptest! {
-        /// L9: after any sequence of starts, streams and ends, the counts equal the permits that are held, and the table has no
-        /// other entries.
+        /// L9: after any sequence of starts, streams and ends, the counts equal the permits that are held, and the
+        /// table has no other entries.
         #[test]
         fn counts_follow_what_is_in_progress(steps in prop::collection::vec((0..4_u64, 0..4_u8, any::<prop::sample::Index>()), 0..80)) {
             let limiter = ConcurrencyLimiter::new(3, 2);

@@ -5,8 +5,8 @@ use portcullis_client::AuthorizeParameter;
 
 #[derive(Args)]
 pub(crate) struct Provider {
-    /// Omit the parameter `resource`, for authorization servers that reject it. Known issuers (Microsoft Entra ID, Google) need
-    /// no option. The token is then limited by its scopes only.
+    /// Omit the parameter `resource`, for authorization servers that reject it. Known issuers (Microsoft Entra ID,
+    /// Google) need no option. The token is then limited by its scopes only.
     #[arg(long)]
     pub(crate) no_resource: bool,
     /// An additional parameter of the authorization request, such as `audience=https://api.example.com`; may be repeated.

@@ -26,8 +26,8 @@ pub(super) struct Versions(Vec<(PathBuf, Option<Version>)>);
 type Version = (SystemTime, u64, u64);
 
 impl Versions {
-    /// Returns the versions of the configuration file and of the files that a configuration names, apart from certificates and
-    /// session keys.
+    /// Returns the versions of the configuration file and of the files that a configuration names, apart from
+    /// certificates and session keys.
     pub(super) fn of(file: &Path, config: &Config) -> Self {
         let named = config.files().into_iter().map(Path::to_owned);
         Self(std::iter::once(file.to_owned()).chain(named).map(with_version).collect())

@@ -146,8 +146,8 @@ impl Drop for InFlight {
 }
 
 pin_project! {
-    /// A response future whose request counts as in progress until the end of the body. On a connection that is being closed it
-    /// never resolves.
+    /// A response future whose request counts as in progress until the end of the body. On a connection that is being
+    /// closed it never resolves.
     pub(crate) struct CountedResponse<F> {
         #[pin]
         answer: Option<F>,

@@ -23,8 +23,8 @@ impl Candidate {
     /// configuration can be read.
     ///
     /// # Errors
-    /// Fails when the configuration cannot run, as it is written or with the running values of keys that need a restart. There is
-    /// a reason for each part that cannot.
+    /// Fails when the configuration cannot run, as it is written or with the running values of keys that need a
+    /// restart. There is a reason for each part that cannot.
     pub(super) fn read(
         file: &Path,
         overrides: Overrides,

@@ -22,8 +22,8 @@ impl ServerState {
         self.end_sessions(&former.upstreams(), || self.end_removed_scopes(former))
     }
 
-    /// Ends all sessions of resources, upstreams and issuers that `former` has and this state does not, including those that are
-    /// in no table and those on other replicas. They stay ended if the part is added again.
+    /// Ends all sessions of resources, upstreams and issuers that `former` has and this state does not, including those
+    /// that are in no table and those on other replicas. They stay ended if the part is added again.
     fn end_removed_scopes(&self, former: &Self) {
         let sessions = &self.process.sessions;
         for resource in &former.resources {
