@@ -151,7 +151,7 @@ async fn a_workload_sends_one_request() {
     let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "for https://auth.example.com"));
     assert_eq!(sent["client_id"], "machine");
-    // It needs no client at all.
+    // No client is needed.
     run(&network, grant(true), AuthorizerSettings::default()).await.unwrap();
     assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
 
@@ -317,7 +317,7 @@ async fn a_nonce_of_the_resource_is_sent_once() {
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
     authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-1");
-    // A nonce that comes with an answer is used from then on.
+    // The nonce of a response is used for later proofs.
     let next = http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static("rs-2"))]);
     assert!(!authorization.should_retry(StatusCode::OK, &next).await.unwrap());
     token_manager.request_authorization().authorize(&Method::GET, &url, &mut headers).await.unwrap();

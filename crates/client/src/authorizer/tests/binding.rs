@@ -18,7 +18,7 @@ async fn a_token_is_bound_if_both_sides_support_it() {
         (bound, false, true, Ok(true)),
         (bound, false, false, Err("client.no_binding")),
     ] {
-        let network = but(move |request| match request.url.as_str() {
+        let network = network_with(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, challenge)),
             PRM_URL => {
                 let mut document = prm(RESOURCE);
@@ -51,7 +51,7 @@ async fn the_token_request_is_repeated_only_for_a_nonce() {
         (400, "invalid_grant", "n", 1),
         (200, "use_dpop_nonce", "n", 1),
     ] {
-        let network = but(move |request| match request.url.as_str() {
+        let network = network_with(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
             METADATA_URL => {
                 let mut document = metadata();

@@ -13,7 +13,7 @@ const STARTED: &str = r#"{"device_code":"the-device","user_code":"AB-CD","verifi
 /// A server whose token endpoint returns these errors in turn, then a token.
 fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
     let polls = AtomicUsize::new(0);
-    but(move |request| match request.url.as_str() {
+    network_with(move |request| match request.url.as_str() {
         METADATA_URL => {
             let mut document = metadata();
             document["device_authorization_endpoint"] = DEVICE_URL.into();

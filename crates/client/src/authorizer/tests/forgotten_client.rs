@@ -15,7 +15,7 @@ async fn registrations(
 ) -> (usize, Arc<FetchFn>) {
     let forgot = Arc::new(AtomicBool::new(false));
     let is_forgotten = forgot.clone();
-    let network = but(move |request| {
+    let network = network_with(move |request| {
         if request.url.as_str() == REGISTRATION_URL {
             let mut registered = serde_json::json!({ "client_id": "c", "registration_access_token": "rat" });
             registered["registration_client_uri"] = configuration.into();

@@ -36,10 +36,10 @@ async fn a_registration_uses_a_listed_method() {
         (&["private_key_jwt", "client_secret_post"], "client_secret_post"),
         (&["private_key_jwt"], "none"),
     ] {
-        let network = but_metadata(move |document| {
+        let network = network_with_metadata(move |document| {
             document["token_endpoint_auth_methods_supported"] = listed.into();
         });
-        // Who was given no secret may not get further than this.
+        // Without an issued secret, the client stops here.
         let _ = run(&network, &ScriptedUser::consents()).await;
         let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
         assert_eq!(sent["token_endpoint_auth_method"], named, "{listed:?}");
@@ -49,7 +49,7 @@ async fn a_registration_uses_a_listed_method() {
 /// H2: the error of a rejected registration is readable.
 #[tokio::test]
 async fn a_rejected_registration_is_reported() {
-    let network = but(|request| {
+    let network = network_with(|request| {
         (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(400, r#"{"error":"invalid_redirect_uri"}"#))
     });
     let error = run(&network, &ScriptedUser::consents()).await.unwrap_err();
@@ -60,11 +60,12 @@ async fn a_rejected_registration_is_reported() {
 /// H1: without credentials and without registration, the error names what is missing.
 #[tokio::test]
 async fn a_server_without_registration_needs_credentials() {
-    let network = but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
+    let network =
+        network_with_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
     assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.no_registration");
 }
 
-fn held(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSettings {
+fn configured_client(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSettings {
     let issuer = Issuer::parse(issuer).unwrap();
     let credentials = vec![ClientCredentials { issuer, client_id: "mine".into(), authentication }];
     AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
@@ -83,7 +84,7 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
         ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
         let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-        let authorizer = authorizer(&network, &user, held(ISSUER, authentication.clone()));
+        let authorizer = authorizer(&network, &user, configured_client(ISSUER, authentication.clone()));
         authorizer.authorize(&start).await.unwrap();
         let shown = format!("{authorizer:?}");
         assert!(shown.contains("Authorizer { settings: ") && !shown.contains("quiet"), "{shown}");
@@ -109,7 +110,8 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
         }
     }
     let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-    let authorizer = authorizer(&network, &user, held("https://other.example", ClientAuthentication::None));
+    let authorizer =
+        authorizer(&network, &user, configured_client("https://other.example", ClientAuthentication::None));
     assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "client.server_not_listed");
     assert_eq!(network.to(METADATA_URL).len(), 0);
 }
@@ -119,7 +121,7 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
 async fn a_registration_is_reused() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     for (ends, registrations) in [("0", 1), ("1001", 1), ("1000", 2)] {
-        let network = but(move |request| {
+        let network = network_with(move |request| {
             let answer = format!(r#"{{"client_id":"c","client_secret":"s","client_secret_expires_at":{ends}}}"#);
             (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(201, answer))
         });
@@ -155,10 +157,10 @@ fn with_document() -> AuthorizerSettings {
 
 /// H1: configured credentials, then the metadata document if the server supports it, then a registration.
 #[tokio::test]
-async fn registration_goes_by_priority() {
+async fn the_order_of_registration_methods() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let takes = || but_metadata(|document| document["client_id_metadata_document_supported"] = true.into());
-    let brought = || held(ISSUER, ClientAuthentication::None);
+    let takes = || network_with_metadata(|document| document["client_id_metadata_document_supported"] = true.into());
+    let brought = || configured_client(ISSUER, ClientAuthentication::None);
     let both = || AuthorizerSettings { credentials: brought().credentials, ..with_document() };
     let unbound = crate::ClientInformation { client_id: "mine".into(), authentication: ClientAuthentication::None };
     let unbound = || AuthorizerSettings { client: Some(unbound.clone()), ..with_document() };
@@ -182,7 +184,9 @@ async fn registration_goes_by_priority() {
 async fn a_token_belongs_to_its_client() {
     let issuer = Issuer::parse(ISSUER).unwrap();
     let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-    for (settings, named) in [(with_document(), DOCUMENT), (held(ISSUER, ClientAuthentication::None), "mine")] {
+    for (settings, named) in
+        [(with_document(), DOCUMENT), (configured_client(ISSUER, ClientAuthentication::None), "mine")]
+    {
         let authorizer = authorizer(&network, &user, settings);
         assert_eq!(authorizer.client_by_id(&issuer, named).unwrap().client_id, named);
         assert_eq!(authorizer.client_by_id(&issuer, "other").unwrap_err().code(), "client.no_registration");
@@ -211,7 +215,7 @@ fn a_client_document_describes_a_public_client() {
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
-/// A user who knows a client, or none.
+/// A user who enters a client, or none.
 struct ClientInformationUser(Arc<ScriptedUser>, Option<crate::ClientInformation>, std::sync::atomic::AtomicUsize);
 
 impl Interaction for ClientInformationUser {
@@ -236,11 +240,12 @@ impl Interaction for ClientInformationUser {
     }
 }
 
-/// H1, H3: if the client cannot register, the user is asked, once for each server; without a client it is an error.
+/// H1, H3: if the client cannot register, the user is asked for a client once per server. Without one, the sign-in fails.
 #[tokio::test]
 async fn the_user_is_asked_for_the_client() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let network = || but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
+    let network =
+        || network_with_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
     let ask = |details| {
         Arc::new(ClientInformationUser(ScriptedUser::consents(), details, std::sync::atomic::AtomicUsize::new(0)))
     };
@@ -272,7 +277,7 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
         (r#""redirect_uris":["http://127.0.0.1:7/callback"],"#, None),
         ("", None),
     ] {
-        let network = but(move |request| {
+        let network = network_with(move |request| {
             let answer = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
             (request.url.as_str() == REGISTRATION_URL).then(answer)
         });

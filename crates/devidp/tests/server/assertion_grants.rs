@@ -49,14 +49,14 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
     };
     let good = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
     for _ in 0..2 {
-        let answer = ask("workload", &good).await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-        let token = crate::support::claims(&answer.text("access_token"));
+        let response = ask("workload", &good).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+        let token = crate::support::claims(&response.text("access_token"));
         assert_eq!(
             (&token["sub"], &token["client_id"], &token["aud"]),
             (&json!("job-7"), &json!("workload"), &json!(RESOURCE))
         );
-        assert!(answer.json().get("refresh_token").is_none());
+        assert!(response.json().get("refresh_token").is_none());
     }
     assert_eq!(ask("desktop", &good).await.error(), "unauthorized_client");
     for (name, value) in [
@@ -113,10 +113,15 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
         ("resource", RESOURCE),
         ("scope", "mcp:tools"),
     ];
-    let answer = enterprise.token(&exchange).await;
-    assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, Some("no-store")), "{}", answer.body);
-    assert_eq!((&*answer.text("token_type"), &*answer.text("issued_token_type")), ("N_A", exchange[2].1));
-    let assertion = answer.text("access_token");
+    let response = enterprise.token(&exchange).await;
+    assert_eq!(
+        (response.status, response.header("cache-control")),
+        (StatusCode::OK, Some("no-store")),
+        "{}",
+        response.body
+    );
+    assert_eq!((&*response.text("token_type"), &*response.text("issued_token_type")), ("N_A", exchange[2].1));
+    let assertion = response.text("access_token");
     let others = id_token("somebody");
     for (name, value, error) in [
         ("subject_token", Some(&*others), "invalid_grant"),
@@ -133,9 +138,9 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     let bearer = [("grant_type", BEARER), ("client_id", "desktop"), ("assertion", &*assertion), ("resource", RESOURCE)];
     assert_eq!(server.token(&changed(&bearer, "client_id", "other")).await.error(), "invalid_grant");
     assert_eq!(server.token(&changed(&bearer, "resource", "http://127.0.0.1/other")).await.error(), "invalid_target");
-    let answer = server.token(&bearer).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    let token = claims(&answer.text("access_token"));
+    let response = server.token(&bearer).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    let token = claims(&response.text("access_token"));
     assert_eq!(
         (&token["sub"], &token["aud"], &token["scope"]),
         (&json!("zoe@example.com"), &json!(RESOURCE), &json!("mcp:tools"))

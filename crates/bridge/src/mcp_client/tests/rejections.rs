@@ -1,11 +1,11 @@
-//! What a server refuses.
+//! Requests that the server rejects.
 
 use super::*;
 use crate::testing::{TOKEN_URL, prm};
 
-/// I9: a refused token is forgotten, and authorization happens once more, and not twice, for one request.
+/// I9: after a rejected token, a request causes at most one new authorization.
 #[tokio::test]
-async fn a_refused_token_leads_to_one_new_authorization() {
+async fn a_rejected_token_causes_one_new_authorization() {
     let network = FetchFn::new(|request| {
         let sent = request.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         match request.url.as_str() {
@@ -37,7 +37,7 @@ async fn a_refused_token_leads_to_one_new_authorization() {
 }
 
 #[tokio::test]
-async fn requests_under_way_share_one_authorization() {
+async fn concurrent_requests_share_one_authorization() {
     let network = endpoint(|message, _| Reply::json(200, result(message, json!("ok"))));
     let user = ScriptedUser::consents();
     let client = client(&network, &user, Revision::V2026_07_28);
@@ -69,7 +69,7 @@ async fn a_token_of_another_resource_is_not_sent() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn rejections_have_different_codes() {
     let network = endpoint(|message, _| match message["method"].as_str().unwrap() {
         "scope" => {
             Reply::status(403).header(header::WWW_AUTHENTICATE, r#"Bearer error="insufficient_scope", scope="a b""#)
@@ -106,8 +106,8 @@ async fn refusals_are_told_apart() {
         assert_eq!(error.code(), code, "{method}");
         assert!(!error.to_string().contains('\u{1b}'));
     }
-    let told = client.call("unknown", None).await.unwrap_err().to_string();
-    assert!(told.ends_with("the server reports error -32601: no\\u{1b}[1m"), "{told}");
+    let message = client.call("unknown", None).await.unwrap_err().to_string();
+    assert!(message.ends_with("the server reports error -32601: no\\u{1b}[1m"), "{message}");
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn without_an_authorizer_a_challenge_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_server_of_an_unknown_revision_is_refused() {
+async fn a_server_of_an_unknown_revision_is_rejected() {
     for version in ["2024-11-05", "2026-07-28", ""] {
         let network =
             endpoint(move |message, _| Reply::json(200, result(message, json!({ "protocolVersion": version }))));
@@ -129,9 +129,9 @@ async fn a_server_of_an_unknown_revision_is_refused() {
     }
 }
 
-/// E11: every revision with sessions that Streamable HTTP has is spoken; the server's choice is the header from then on.
+/// E11: every revision with sessions and Streamable HTTP is supported. Later requests have the negotiated one as their header.
 #[tokio::test]
-async fn every_revision_with_sessions_is_spoken() {
+async fn every_revision_with_sessions_is_supported() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let network = endpoint(move |message, request| match message["method"].as_str().unwrap() {
             "initialize" => Reply::json(200, result(message, json!({ "protocolVersion": version }))),
@@ -145,7 +145,7 @@ async fn every_revision_with_sessions_is_spoken() {
     }
 }
 
-/// E11: messages that a server of 2025-03-26 sends as one are read one by one, as a body and as an event.
+/// E11: a batch of a server of 2025-03-26 is split into messages, in a body and in an event.
 #[tokio::test]
 async fn a_batch_of_the_server_is_read() {
     for as_event in [false, true] {
@@ -178,10 +178,10 @@ async fn token(resource: &'static str, text: &'static str) -> Arc<ResourceToken>
     Arc::new(authorizer.authorize(&StartUrl::parse(resource).unwrap()).await.unwrap())
 }
 
-/// Headers that a server misses are sent once the tool's definition was read; a revision that it speaks after all is
-/// spoken again, once.
+/// After an error for missing headers, the tool's definition is read and the request repeated. After an error for the
+/// revision, the request is repeated once if the server lists the revision.
 #[tokio::test]
-async fn a_modern_server_may_refuse_once() {
+async fn a_rejected_modern_request_is_repeated_once() {
     let error = |message: &Value, code: i64, data: Value| {
         let error = json!({ "code": code, "message": "no", "data": data });
         Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
@@ -211,7 +211,7 @@ async fn a_modern_server_may_refuse_once() {
     assert_eq!(network.to(RESOURCE).len() - before, 2);
 }
 
-/// A list of tools is read page by page, up to the tool that is called.
+/// The list of tools is read by pages, up to the called tool.
 #[tokio::test]
 async fn tools_are_read_up_to_the_one_that_is_called() {
     for (called, outcome, pages) in
@@ -242,9 +242,9 @@ async fn tools_are_read_up_to_the_one_that_is_called() {
     }
 }
 
-/// A refused revision is spoken again only where the error says that, and names it as spoken after all.
+/// A request with a rejected revision is repeated only if the error lists that revision as supported.
 #[tokio::test]
-async fn a_revision_is_spoken_again_only_where_it_is_spoken() {
+async fn a_revision_is_tried_again_only_if_it_is_listed() {
     for (code, supported, times) in [(-32022, "2026-07-28", 2), (-32022, "2027-01-01", 1), (-32603, "2026-07-28", 1)] {
         let network = endpoint(move |message, _| {
             let error = json!({ "code": code, "message": "no", "data": { "supported": [supported] } });
@@ -252,14 +252,14 @@ async fn a_revision_is_spoken_again_only_where_it_is_spoken() {
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
         assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.rpc");
-        // The first is refused for want of a token.
+        // The first request has no token.
         assert_eq!(network.to(RESOURCE).len(), 1 + times, "{code} {supported}");
     }
 }
 
-/// A session that the server does not know any more is begun again, once; an error of the method itself is told.
+/// A lost session is opened again once. Other errors are returned.
 #[tokio::test]
-async fn a_lost_session_is_begun_again() {
+async fn a_lost_session_is_opened_again() {
     let gone = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
     let no_method = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":2}"#;
     let other = r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":2}"#;
