@@ -14,9 +14,9 @@ use url::Url;
 
 use crate::test_issuer::TestIssuer;
 
-/// A [`Fetch`] that responses by URL from a script and records the requests. Clones share the script.
+/// A [`Fetch`] that responds by URL from a script and records the requests. Clones share the script.
 ///
-/// The query is part of the URL. URLs without a script response 404. A request's policy and `max_body` are enforced as by the
+/// The query is part of the URL. URLs without a script get 404. A request's policy and `max_body` are enforced as by the
 /// real fetcher; its timeout is ignored.
 #[derive(Clone, Default)]
 pub struct ScriptedFetch(Arc<Mutex<Script>>);
@@ -31,7 +31,7 @@ struct Script {
 type Answer = Arc<dyn Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync>;
 
 impl ScriptedFetch {
-    /// Creates an issuer that responses 404 to all requests.
+    /// Creates an issuer that responds with 404 to all requests.
     pub fn new() -> Self {
         Self::default()
     }

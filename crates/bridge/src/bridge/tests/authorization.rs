@@ -41,7 +41,7 @@ fn network(reject: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'stati
             let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             match token(request) {
                 None => Some(Reply::challenge()),
-                Some(token) => accepts(&token, &body).or_else(|| Some(served(request, &body))),
+                Some(token) => reject(&token, &body).or_else(|| Some(served(request, &body))),
             }
         }
         _ => well_behaved(request),

@@ -16,7 +16,7 @@ use super::server::{Body, Client, Server, ServerRequest, ServerResponse, settle}
 const RESTORED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 /// Returns a server that responds with 404 to requests for which `is_lost` returns true.
-fn server(mut lost: impl FnMut(&ServerRequest) -> bool + Send + 'static) -> Arc<Server> {
+fn server(mut is_lost: impl FnMut(&ServerRequest) -> bool + Send + 'static) -> Arc<Server> {
     Server::legacy(move |request| match is_lost(request) {
         true => ServerResponse::status(404),
         false => ServerResponse::json(200, &request.result(json!({}))),

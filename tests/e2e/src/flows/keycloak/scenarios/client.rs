@@ -1,0 +1,54 @@
+//! The shipped program as a client, through Keycloak's pages.
+
+use http::StatusCode;
+use portcullis_discovery::FetchRequest;
+use portcullis_metadata::authorization_server_urls;
+
+use crate::flows::{
+    client_flow::Environment,
+    expect,
+    keycloak::{fixture::Fixture, servers::Setup},
+    progress::Progress,
+};
+
+/// Long enough for a browser to sign in, and short enough to wait for a refresh.
+const TOKEN_LIFE: u32 = 20;
+/// The lifetime in the realm's file.
+const USUAL_TOKEN_LIFE: u32 = 300;
+
+pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
+    fixture.admin.set_token_lifetime(TOKEN_LIFE).await?;
+    let walked = walk(fixture, progress).await;
+    fixture.admin.set_token_lifetime(USUAL_TOKEN_LIFE).await?;
+    walked
+}
+
+async fn walk(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
+    let (resource, issuer) = (fixture.endpoint()?, fixture.issuer()?);
+    let environment = Environment {
+        client: &fixture.shipped_client,
+        recorder: &fixture.recorder,
+        server: fixture.servers.of(Setup::Jwt)?,
+        issuer: &issuer,
+        resource: &resource,
+        // Keycloak issues tokens for no other resource of this server. Another scenario tests other audiences.
+        other: None,
+        consent_for: &["--client-id", "mcp-cli-consent"],
+        brief: &resource,
+    };
+    environment.walk(progress).await?;
+    progress.step("no client ID metadata documents: registration instead", falls_back(fixture, &environment)).await
+}
+
+/// In Keycloak 26.7.3, client ID metadata documents are an experimental feature that is disabled here. Its metadata does not
+/// list them, so the client registers although it has a document.
+async fn falls_back(fixture: &Fixture, environment: &Environment<'_>) -> anyhow::Result<()> {
+    const DOCUMENT: &str = "https://client.example/portcullis.json";
+    let metadata = authorization_server_urls(environment.issuer).remove(0);
+    let answer = fixture.send(FetchRequest::get(metadata, portcullis_discovery::UrlPolicy::Operator)).await?;
+    let document = expect::json("Keycloak's metadata", StatusCode::OK, &answer)?;
+    expect::that(document["client_id_metadata_document_supported"] != true, "documents", "not offered", &document)?;
+    let run = fixture.shipped_client.run("login", environment.resource, &["--client-metadata-url", DOCUMENT]).await?;
+    let run = run.succeeded()?;
+    expect::that(!run.output.contains(DOCUMENT), "the client", "one that was registered", &run.output)
+}
