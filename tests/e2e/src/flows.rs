@@ -111,21 +111,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         IdentityProvider::Devidp => {
             progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
             let recorder = Arc::new(Recorder::new(devidp::LIMIT)?);
-            let user = user(arguments, &target, &recorder, &mut progress);
+            let user = test_user(arguments, &target, &recorder, &mut progress);
             let flow = devidp::run(&program, &folder, recorder, user, &mut progress);
             result = block_on(flow);
         }
         IdentityProvider::OidcProvider => {
             progress = Progress::new(Unit::Seconds, oidc_provider::LIMIT);
             let recorder = Arc::new(Recorder::new(oidc_provider::LIMIT)?);
-            let user = user(arguments, &target, &recorder, &mut progress);
+            let user = test_user(arguments, &target, &recorder, &mut progress);
             let flow = oidc_provider::run(&program, &target, &folder, recorder, user, &mut progress);
             result = block_on(flow);
         }
         IdentityProvider::Keycloak => {
             progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
             let recorder = Arc::new(Recorder::new(keycloak::LIMIT)?);
-            let user = user(arguments, &target, &recorder, &mut progress);
+            let user = test_user(arguments, &target, &recorder, &mut progress);
             let options = keycloak::Options {
                 program: &program,
                 target: &target,

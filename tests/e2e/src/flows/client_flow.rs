@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::{
-    client::{Asked, Client, StoredToken},
+    client::{Client, StoredToken, UserAction},
     expect,
     pages::{self, Page},
     progress::Progress,

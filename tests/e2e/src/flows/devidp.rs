@@ -7,12 +7,11 @@ use super::{
     client::Client,
     client_flow::ClientFlow,
     deployment::{DevDeployment, OTHER},
-    output,
+    library_flow, output,
     progress::Progress,
     recorder::Recorder,
     test_client::{SignIn, TestClient},
     test_user::TestUser,
-    walk,
 };
 
 /// The time limit of a step. It is shorter than the 10 s after which a shutdown cancels requests, because no request may

@@ -8,7 +8,7 @@ use std::{
 use url::Url;
 use xtask::checklist::Unit;
 
-use super::{LIMIT, distribution, fixture::Ready, servers::Setup};
+use super::{LIMIT, distribution, fixture::RunningKeycloak, servers::Setup};
 use crate::flows::{progress::Progress, server::Server};
 
 /// An installed Keycloak.
@@ -16,7 +16,7 @@ pub(in crate::flows) struct Installed(PathBuf);
 
 /// The running programs, which end when this is dropped.
 pub(in crate::flows) struct Running {
-    _keycloak: Ready,
+    _keycloak: RunningKeycloak,
     _server: Server,
 }
 

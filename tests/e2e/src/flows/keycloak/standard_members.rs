@@ -64,14 +64,14 @@ async fn ask(
 ) -> anyhow::Result<Map<String, Value>> {
     let (head, body) = request.into_parts();
     let url = format!("http://{keycloak}{}", head.uri.path()).parse()?;
-    let mut asked = FetchRequest::new(head.method, url, UrlPolicy::Operator);
+    let mut forwarded = FetchRequest::new(head.method, url, UrlPolicy::Operator);
     for name in [header::AUTHORIZATION, header::CONTENT_TYPE, header::ACCEPT] {
         if let Some(value) = head.headers.get(&name) {
-            asked = asked.header(name, value.clone());
+            forwarded = forwarded.header(name, value.clone());
         }
     }
-    asked.body = body.collect().await?.to_bytes();
-    let mut members: Map<String, Value> = serde_json::from_slice(&fetch.fetch(asked).await?.body)?;
+    forwarded.body = body.collect().await?.to_bytes();
+    let mut members: Map<String, Value> = serde_json::from_slice(&fetch.fetch(forwarded).await?.body)?;
     members.retain(|name, _| STANDARD.contains(&name.as_str()));
     Ok(members)
 }

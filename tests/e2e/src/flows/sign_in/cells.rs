@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::ensure;
 
-use super::{circumstances, site::Site};
+use super::{site::Site, special_cases};
 use crate::flows::{
     client::{Client, Run},
     deployment::USER,
@@ -55,9 +55,9 @@ impl Trial<'_> {
     /// Signs in with `login` and calls a method with the token.
     pub(super) async fn sign_in(&self, client: &Client) -> anyhow::Result<Run> {
         let login = self.run(client, "login", &[]).await?.succeeded()?;
-        ensure!(self.site.is_automatic() || login.asked.is_some(), "expected that login opens the browser");
+        ensure!(self.site.is_automatic() || login.authorization.is_some(), "expected that login opens the browser");
         let call = self.run(client, "call", &["tools/list"]).await?.succeeded()?;
-        ensure!(call.asked.is_none(), "expected that the call uses the token of the login");
+        ensure!(call.authorization.is_none(), "expected that the call uses the token of the login");
         ensure!(call.output.contains("\"tools\""), "expected a list of tools, got: {}", call.output.trim_end());
         Ok(login)
     }
@@ -65,7 +65,7 @@ impl Trial<'_> {
     /// Signs in with `connect` and lists the tools.
     pub(super) async fn bridge(&self, client: &Client) -> anyhow::Result<Run> {
         let run = client.connect(&self.site.url, &self.options(&[])).await?.succeeded()?;
-        ensure!(self.site.is_automatic() || run.asked.is_some(), "expected that connect opens the browser");
+        ensure!(self.site.is_automatic() || run.authorization.is_some(), "expected that connect opens the browser");
         Ok(run)
     }
 

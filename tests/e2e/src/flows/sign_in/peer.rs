@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{
-    Environment, cells::Cells, circumstances, keycloak, networks, oidc_provider, providers, python, site::Start,
+    Environment, cells::Cells, keycloak, networks, oidc_provider, providers, python, site::Start, special_cases,
     typescript,
 };
 

@@ -19,7 +19,7 @@ const READ_ONLY: &str = "/proc/portcullis/store";
 pub(super) async fn login_without_store(trial: &Trial<'_>, client: Client) -> anyhow::Result<()> {
     let client = client.with_store(Path::new(READ_ONLY));
     let run = trial.run(&client, "login", &[]).await?.failed("--store")?;
-    ensure!(run.asked.is_none(), "expected that the browser is not opened for a sign-in that cannot be kept");
+    ensure!(run.authorization.is_none(), "expected that the browser is not opened for a sign-in that cannot be stored");
     Ok(())
 }
 

@@ -5,27 +5,27 @@ use portcullis_discovery::FetchRequest;
 use portcullis_metadata::authorization_server_urls;
 
 use crate::flows::{
-    client_flow::Environment,
+    client_flow::ClientFlow,
     expect,
     keycloak::{fixture::Fixture, servers::Setup},
     progress::Progress,
 };
 
 /// Long enough for a browser to sign in, and short enough to wait for a refresh.
-const TOKEN_LIFE: u32 = 20;
+const TOKEN_LIFETIME: u32 = 20;
 /// The lifetime in the realm's file.
-const USUAL_TOKEN_LIFE: u32 = 300;
+const CONFIGURED_TOKEN_LIFETIME: u32 = 300;
 
 pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
-    fixture.admin.set_token_lifetime(TOKEN_LIFE).await?;
-    let walked = walk(fixture, progress).await;
-    fixture.admin.set_token_lifetime(USUAL_TOKEN_LIFE).await?;
+    fixture.admin.set_token_lifetime(TOKEN_LIFETIME).await?;
+    let result = run_flow(fixture, progress).await;
+    fixture.admin.set_token_lifetime(CONFIGURED_TOKEN_LIFETIME).await?;
     walked
 }
 
-async fn walk(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
+async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
     let (resource, issuer) = (fixture.endpoint()?, fixture.issuer()?);
-    let environment = Environment {
+    let environment = ClientFlow {
         client: &fixture.shipped_client,
         recorder: &fixture.recorder,
         server: fixture.servers.of(Setup::Jwt)?,

@@ -25,7 +25,7 @@ pub(in crate::flows::keycloak) async fn run(fixture: &mut Fixture, progress: &mu
         load.add(setup.name(), fixture.servers.of(setup)?.address, &token, allowed)?;
     }
     load.wait_for_successes(SOME).await;
-    expect::equal("requests put off before", 0, load.count().later)?;
+    expect::equal("unavailable responses before the outage", 0, load.count().unavailable)?;
 
     progress.step("Keycloak stops under load", fixture.keycloak.stop()).await?;
     progress.step("cached keys are used; introspection is unavailable", down(fixture, &load, &token)).await?;

@@ -34,7 +34,7 @@ async fn revoked(fixture: &Fixture) -> anyhow::Result<()> {
     let other = client.tokens(SCOPE, "alice").await?.access;
     admitted_by_all(fixture, &access).await?;
     client.revoke(&access).await?;
-    refused_where_asked(fixture, &access).await?;
+    rejected_by_introspection(fixture, &access).await?;
     // The introspection endpoint was not called.
     fixture.admitted(Setup::Jwt, &access).await?;
     admitted_by_all(fixture, &other).await
@@ -45,14 +45,14 @@ async fn logged_out(fixture: &Fixture) -> anyhow::Result<()> {
     let tokens = client.tokens(SCOPE, "alice").await?;
     admitted_by_all(fixture, &tokens.access).await?;
     client.log_out(&tokens).await?;
-    refused_where_asked(fixture, &tokens.access).await
+    rejected_by_introspection(fixture, &tokens.access).await
 }
 
 async fn logged_out_by_administrator(fixture: &Fixture) -> anyhow::Result<()> {
     let access = fixture.client("mcp-cli")?.tokens(SCOPE, "bob").await?.access;
     admitted_by_all(fixture, &access).await?;
     fixture.admin.log_out("bob").await?;
-    refused_where_asked(fixture, &access).await
+    rejected_by_introspection(fixture, &access).await
 }
 
 async fn disabled(fixture: &Fixture) -> anyhow::Result<()> {
@@ -60,7 +60,7 @@ async fn disabled(fixture: &Fixture) -> anyhow::Result<()> {
     let long = fixture.client("mcp-cli-long")?.tokens(SCOPE, "carol").await?.access;
     admitted_by_all(fixture, &long).await?;
     fixture.admin.enable_user("carol", false).await?;
-    refused_where_asked(fixture, &long).await?;
+    rejected_by_introspection(fixture, &long).await?;
     fixture.admitted(Setup::Jwt, &long).await?;
     expires(fixture, &short).await?;
     let again = fixture.client("mcp-cli")?.tokens(SCOPE, "carol").await;
@@ -93,7 +93,7 @@ async fn reused(fixture: &Fixture) -> anyhow::Result<()> {
     admitted_by_all(fixture, second).await?;
     let again = client.refresh(&first.refresh).await?;
     expect::equal("status of the second use", StatusCode::BAD_REQUEST, again.status)?;
-    refused_where_asked(fixture, second).await
+    rejected_by_introspection(fixture, second).await
 }
 
 async fn admitted_by_all(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
@@ -103,7 +103,7 @@ async fn admitted_by_all(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn refused_where_asked(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
+async fn rejected_by_introspection(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
     for setup in Setup::INTROSPECTING {
         fixture.rejected(setup, token, "token.inactive").await?;
     }
