@@ -31,19 +31,19 @@ pub(in crate::flows::keycloak) async fn run(fixture: &mut Fixture, progress: &mu
     progress.step("cached keys are used; introspection is unavailable", down(fixture, &load, &token)).await?;
     let late = progress.step("a server starts without Keycloak", start_without(fixture, &token)).await?;
     restart(fixture, progress, "Keycloak starts again", "keycloak-2").await?;
-    progress.step("the same token is good everywhere again", up(fixture, &token)).await?;
-    progress.step("so it is where Keycloak was missing at start", recovered(fixture, late, &token)).await?;
+    progress.step("the same token is accepted everywhere again", up(fixture, &token)).await?;
+    progress.step("also by the server that started without Keycloak", recovered(fixture, late, &token)).await?;
 
     progress.step("Keycloak is killed under load", fixture.keycloak.kill()).await?;
-    progress.step("keys serve on, as before", down(fixture, &load, &token)).await?;
+    progress.step("cached keys are used again", down(fixture, &load, &token)).await?;
     restart(fixture, progress, "Keycloak starts after the kill", "keycloak-3").await?;
-    progress.step("the same token is good again after the kill", up(fixture, &token)).await?;
+    progress.step("the same token is accepted after the kill", up(fixture, &token)).await?;
     let checked = async {
         load.wait_for_successes(SOME).await;
         println!("        {:?}", load.check()?);
         Ok(())
     };
-    progress.step("no request failed that should not", checked).await
+    progress.step("no request failed unexpectedly", checked).await
 }
 
 async fn restart(

@@ -17,8 +17,8 @@ const SOME: u64 = 50;
 
 pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
     let old = fixture.client("mcp-cli-long")?.tokens(SCOPE, "alice").await?.access;
-    let new = progress.step("a new key: both tokens are good, no request fails", rotated(fixture, &old)).await?;
-    progress.step("the old key is withdrawn: its tokens end", withdrawn(fixture, &old, &new)).await
+    let new = progress.step("a new key: both tokens are accepted, no request fails", rotated(fixture, &old)).await?;
+    progress.step("the old key is withdrawn: its tokens are rejected", withdrawn(fixture, &old, &new)).await
 }
 
 /// Adds a key and returns a token that it signed.

@@ -15,15 +15,15 @@ use crate::flows::{
 const JWT: Setup = Setup::Jwt;
 
 pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
-    progress.step("audience as a text", audience_text(fixture)).await?;
+    progress.step("audience as a string", audience_text(fixture)).await?;
     progress.step("audience as a list", audience_list(fixture)).await?;
     progress.step("audience absent: 401", audience_absent(fixture)).await?;
     progress.step("audience of another resource: 401", audience_wrong(fixture)).await?;
     progress.step("issuer of another realm: 401", other_realm(fixture)).await?;
     progress.step("ES256 and at+jwt", es256(fixture)).await?;
-    progress.step("ID token and refresh token: 401", other_kinds(fixture)).await?;
-    progress.step("too few scopes: 403 that names all", scopes(fixture)).await?;
-    progress.step("nothing of the token reaches the upstream", forwarded(fixture)).await
+    progress.step("ID token and refresh token: 401", other_types(fixture)).await?;
+    progress.step("too few scopes: 403 with all required scopes", scopes(fixture)).await?;
+    progress.step("the token does not reach the upstream", forwarded(fixture)).await
 }
 
 async fn audience_text(fixture: &Fixture) -> anyhow::Result<()> {
@@ -67,7 +67,7 @@ async fn es256(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.admitted(JWT, &token).await
 }
 
-async fn other_kinds(fixture: &Fixture) -> anyhow::Result<()> {
+async fn other_types(fixture: &Fixture) -> anyhow::Result<()> {
     let tokens = fixture.tokens("openid mcp:tools").await?;
     fixture.admitted(JWT, &tokens.access).await?;
     let id = tokens.id.context("expected an ID token, got none")?;
