@@ -22,27 +22,27 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpRes
         return capability_tool(&request.name, context);
     };
     let responses = request.input_responses.as_ref();
-    let given = |key: &str| given(responses, key);
+    let response_object = |key: &str| response_object(responses, key);
     let (name_request, roots) = (("user_name", ask("What is your name?", "name", "string")?), list_roots());
     let response = match name {
-        "elicitation" => match given("user_name") {
+        "elicitation" => match response_object("user_name") {
             Some(response) => done(&format!("Hello, {}!", text_of(response, "name"))),
             None => required([name_request], None),
         },
-        "sampling" => match given("capital_question") {
+        "sampling" => match response_object("capital_question") {
             Some(response) => done(&format!("Sampling response: {}", text_of(response, "text"))),
             None => required([("capital_question", sample("What is the capital of France?"))], None),
         },
-        "list_roots" => match given("client_roots") {
+        "list_roots" => match response_object("client_roots") {
             Some(response) => done(&format!("Client roots: {}", Value::from(response.clone()))),
             None => required([("client_roots", roots)], None),
         },
-        "request_state" | "tampered_state" => match (state(request)?, given("confirm")) {
+        "request_state" | "tampered_state" => match (state(request)?, response_object("confirm")) {
             (Some(_), Some(_)) => done("state-ok: the state is the one that was sent"),
             _ => required([("confirm", ask("Please confirm", "ok", "boolean")?)], Some(seal(0)?)),
         },
         "multiple_inputs" => {
-            let has_all = ["user_name", "greeting", "client_roots"].iter().all(|key| given(key).is_some());
+            let has_all = ["user_name", "greeting", "client_roots"].iter().all(|key| response_object(key).is_some());
             if state(request)?.is_some() && has_all {
                 done("all inputs were received")
             } else {
@@ -90,7 +90,7 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> McpResult<GetPromptRes
     if request.name != "test_input_required_result_prompt" {
         return Ok(fixed::prompt(request)?.into());
     }
-    match given(request.input_responses.as_ref(), "user_context") {
+    match response_object(request.input_responses.as_ref(), "user_context") {
         Some(response) => {
             let content = fixed::text(&format!("Use the following context: {}", text_of(response, "context")));
             Ok(result::<GetPromptResult>(json!({"messages": [{"role": "user", "content": content}]}))?.into())
@@ -123,7 +123,7 @@ fn input_required<'a>(
 
 /// Returns the name in the client's response, if any.
 pub(crate) fn user_name(request: &CallToolRequestParams) -> Option<String> {
-    given(request.input_responses.as_ref(), "user_name").map(|response| text_of(response, "name"))
+    response_object(request.input_responses.as_ref(), "user_name").map(|response| text_of(response, "name"))
 }
 
 pub(crate) fn ask_for_name() -> McpResult<CallToolResponse> {
@@ -151,7 +151,7 @@ fn list_roots() -> InputRequest {
 }
 
 /// Returns a response that is an object. Other responses are requested again.
-fn given<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<String, Value>> {
+fn response_object<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<String, Value>> {
     responses?.get(key)?.as_object()
 }
 

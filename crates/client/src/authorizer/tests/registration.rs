@@ -103,8 +103,8 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
             }
             ClientAuthentication::PrivateKey(_) => {
                 assert_eq!((basic, fields), (None, (Some("mine".into()), None)));
-                let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-                assert_eq!(form(sent)["client_assertion_type"], kind);
+                let assertion_type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+                assert_eq!(form(sent)["client_assertion_type"], assertion_type);
                 assert_eq!(form(sent)["client_assertion"].split('.').count(), 3);
             }
         }
@@ -201,9 +201,9 @@ fn a_client_document_describes_a_public_client() {
     let document = crate::client_id_metadata_document(url(), "Mine", [&redirect]);
     let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
     assert_eq!(read, document);
-    let said: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
+    let parsed: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
     assert_eq!(
-        said,
+        parsed,
         serde_json::json!({
             "client_id": DOCUMENT, "client_name": "Mine", "redirect_uris": ["http://127.0.0.1/callback"],
             "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
@@ -256,8 +256,8 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
         });
         let (user, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
         let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-        let outcome = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
-        assert_eq!(outcome.err().map(|error| error.code()), code, "{redirects}");
+        let result = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        assert_eq!(result.err().map(|error| error.code()), code, "{redirects}");
         let is_used = usize::from(code.is_none());
         assert_eq!((user.visits(), network.to(TOKEN_URL).len()), (is_used, is_used));
         assert_eq!(store.knows(&Issuer::parse(ISSUER).unwrap()), code.is_none(), "{redirects}");
