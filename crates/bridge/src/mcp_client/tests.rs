@@ -99,14 +99,14 @@ async fn a_legacy_session() {
 /// A 405 to the DELETE of a session is accepted. Another rejection is an error.
 #[tokio::test]
 async fn a_server_can_refuse_to_delete_sessions() {
-    for (status, outcome) in [(204, Ok(())), (405, Ok(())), (500, Err("mcp.status"))] {
+    for (status, expected) in [(204, Ok(())), (405, Ok(())), (500, Err("mcp.status"))] {
         let network = endpoint(move |message, request| match request.method {
             Method::DELETE => Reply::status(status),
             _ => legacy(message, request),
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
-        assert_eq!(client.delete().await.map_err(|error| error.code()), outcome, "{status}");
+        assert_eq!(client.delete().await.map_err(|error| error.code()), expected, "{status}");
     }
 }
 

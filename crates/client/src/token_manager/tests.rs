@@ -271,7 +271,7 @@ async fn another_server_requires_another_registration() {
 /// A client that the server has forgotten is registered again, once; a configured client is not.
 #[tokio::test]
 async fn a_forgotten_client_is_registered_again() {
-    for (knows_second, outcome, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
+    for (knows_second, expected, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
         let registered = Arc::new(AtomicU32::new(0));
         let mut fixture = Fixture::new();
         fixture.network = FetchFn::new(move |request| match request.url.as_str() {
@@ -284,7 +284,7 @@ async fn a_forgotten_client_is_registered_again() {
             _ => well_behaved(request),
         });
         let token_manager = fixture.token_manager(CredentialStore::in_memory());
-        assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
+        assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), expected);
         assert_eq!(fixture.network.to(REGISTRATION_URL).len(), registrations);
     }
 }

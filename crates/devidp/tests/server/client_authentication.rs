@@ -46,7 +46,7 @@ fn basic_credential(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// K1: as the Python SDK: the registration says `client_secret_post`, and every request needs `client_id` in its body.
+/// K1: like the Python SDK: registrations get `client_secret_post`, and every request needs `client_id` in its body.
 #[tokio::test]
 async fn the_mode_of_the_python_sdk() {
     let server = start(ClientAuthenticationMode::PythonSdk).await;

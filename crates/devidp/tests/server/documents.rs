@@ -213,8 +213,8 @@ async fn a_document_can_contain_keys() {
     let now = server.clock.now().as_secs();
     let claims = json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
-    let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-    let proof = [("client_assertion_type", kind), ("client_assertion", &*assertion)];
+    let assertion_type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+    let proof = [("client_assertion_type", assertion_type), ("client_assertion", &*assertion)];
     let response = server.token(&[&token_request(URL, &code, &verifier)[..], &proof].concat()).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
 }

@@ -66,7 +66,7 @@ fn dropping_writes_what_waits() {
     }
 }
 
-/// E12: an end that cannot be written is not confirmed, and writing goes on when the disk allows it again.
+/// E12: an end that cannot be written is not confirmed, and writing continues when there is space again.
 #[tokio::test]
 async fn failures_are_not_confirmed() {
     let parent = tempfile::tempdir().unwrap();

@@ -89,7 +89,7 @@ async fn algorithms_apply_to_one_issuer() {
 #[tokio::test(start_paused = true)]
 async fn issuers_are_unique() {
     let fixture = Fixture::new();
-    let refusal = |issuers| {
+    let rejection = |issuers| {
         let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         Verifier::new(settings, issuers, Arc::new(fixture.clock.clone())).unwrap_err().code()
     };

@@ -20,12 +20,12 @@ use super::report::OUTCOME;
 
 pub(crate) fn run(url: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(drive(url));
-    let code = match &outcome {
+    let result = runtime.block_on(drive(url));
+    let code = match &result {
         Ok(()) => "ok".to_owned(),
         Err(error) => error.downcast_ref::<McpError>().map_or_else(|| "another error".into(), |it| it.code().into()),
     };
-    if let Err(error) = outcome {
+    if let Err(error) = result {
         eprintln!("{error:#}");
     }
     eprintln!("{OUTCOME}{code}");
@@ -58,8 +58,8 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     }
     let tools = client.call("tools/list", None).await?;
     for tool in tools["tools"].as_array().into_iter().flatten() {
-        let given = context["toolCalls"].as_array().into_iter().flatten().find(|call| call["name"] == tool["name"]);
-        let arguments = given.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone());
+        let scripted = context["toolCalls"].as_array().into_iter().flatten().find(|call| call["name"] == tool["name"]);
+        let arguments = scripted.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone());
         let params = json!({ "name": tool["name"], "arguments": arguments });
         match client.call("tools/call", Some(params)).await {
             // The result of a tool does not matter.

@@ -213,8 +213,8 @@ impl ClientFlow<'_> {
         let audience = claims["aud"].as_array().cloned().unwrap_or_else(|| vec![claims["aud"].clone()]);
         expect::equal("aud", vec![Value::from(resource.as_str())], audience)?;
         expect::equal("iss", self.issuer.as_str(), &claims["iss"])?;
-        let given: BTreeSet<_> = claims["scope"].as_str().unwrap_or_default().split(' ').collect();
-        let has_all = scopes.iter().all(|scope| given.contains(scope));
-        expect::that(has_all, "scope", &scopes.join(" and "), &given)
+        let granted: BTreeSet<_> = claims["scope"].as_str().unwrap_or_default().split(' ').collect();
+        let has_all = scopes.iter().all(|scope| granted.contains(scope));
+        expect::that(has_all, "scope", &scopes.join(" and "), &granted)
     }
 }

@@ -143,9 +143,9 @@ async fn send(
     cookies: &mut BTreeMap<String, String>,
 ) -> anyhow::Result<FetchResponse> {
     request = request.header(header::ACCEPT, HeaderValue::from_static("text/html"));
-    let held: Vec<_> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    if !held.is_empty() {
-        request = request.header(header::COOKIE, HeaderValue::from_str(&held.join("; "))?);
+    let pairs: Vec<_> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if !pairs.is_empty() {
+        request = request.header(header::COOKIE, HeaderValue::from_str(&pairs.join("; "))?);
     }
     let answer = recorder.fetch(request).await?;
     keep_cookies(&answer.headers, cookies);

@@ -55,8 +55,8 @@ fn bytes_that_are_not_utf_8_are_rejected() {
         b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"a\":\"\xed\xa0\x80\"}}",
         b"\xfe\xff",
     ] {
-        let refused = Message::parse(Bytes::from_static(text)).map(|message| message.kind);
-        assert_eq!(refused, Err(MessageError::NotJson), "{text:?}");
+        let rejected = Message::parse(Bytes::from_static(text)).map(|message| message.kind);
+        assert_eq!(rejected, Err(MessageError::NotJson), "{text:?}");
     }
 }
 

@@ -181,8 +181,8 @@ async fn a_failed_sign_in_is_reported() {
     let refusals = AtomicUsize::new(1);
     let user = ScriptedUser::responds(move |state| {
         let refused = refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        let outcome = if refused { "error=access_denied" } else { "code=c" };
-        format!("{outcome}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+        let parameters = if refused { "error=access_denied" } else { "code=c" };
+        format!("{parameters}&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
     let network = network(|_, _| None);
     let mut client = in_memory(&network, &user);

@@ -91,10 +91,10 @@ async fn a_server_without_sessions() {
 /// E10, E5: after 404, or 400 for a missing session, another session is opened and the request is sent again.
 #[tokio::test(start_paused = true)]
 async fn a_lost_session_is_opened_again() {
-    for gone in [ServerResponse::status(404), ServerResponse::json(400, &no_session())] {
-        let mut gone = Some(gone);
+    for rejection in [ServerResponse::status(404), ServerResponse::json(400, &no_session())] {
+        let mut rejection = Some(rejection);
         let server = Server::legacy(move |request| match request.header("mcp-session-id") {
-            Some("s1") => gone.take().unwrap_or_else(|| ServerResponse::status(404)),
+            Some("s1") => rejection.take().unwrap_or_else(|| ServerResponse::status(404)),
             _ => ServerResponse::json(200, &request.result(json!({ "in": request.header("mcp-session-id") }))),
         });
         let mut client = Client::initialized(&server).await;
@@ -204,8 +204,8 @@ async fn a_stream_that_cannot_be_resumed_is_an_error() {
     let server = Server::legacy(|request| match (request.name(), request.header("last-event-id")) {
         ("bare", _) => ServerResponse::messages(&[progress(1)]),
         ("taken back", _) => ServerResponse::events(&["id: 1\ndata:\n\nid\ndata:\n\n"]),
-        ("fruitless" | "gone" | "strange", _) => ServerResponse::events(&[&format!("id: {}\n\n", request.name())]),
-        (_, Some("gone")) => ServerResponse::status(404),
+        ("fruitless" | "forgotten" | "strange", _) => ServerResponse::events(&[&format!("id: {}\n\n", request.name())]),
+        (_, Some("forgotten")) => ServerResponse::status(404),
         (_, Some("strange")) => ServerResponse::json(200, &json!({})),
         (_, Some("fruitless")) => ServerResponse::events(&[]),
         other => panic!("{other:?}"),
@@ -216,7 +216,7 @@ async fn a_stream_that_cannot_be_resumed_is_an_error() {
     assert_eq!(client.reason().await, (1, "mcp.ended".into()));
     for (id, name, reason) in [
         (2, "taken back", "mcp.ended"),
-        (3, "gone", "mcp.session_lost"),
+        (3, "forgotten", "mcp.session_lost"),
         (4, "strange", "mcp.ended"),
         (5, "fruitless", "mcp.ended"),
     ] {

@@ -214,7 +214,7 @@ async fn a_rejected_modern_request_is_repeated_once() {
 /// The list of tools is read by pages, up to the called tool.
 #[tokio::test]
 async fn tools_are_read_up_to_the_one_that_is_called() {
-    for (called, outcome, pages) in
+    for (called, expected, pages) in
         [("first", Ok(json!("called")), 1), ("second", Ok(json!("called")), 2), ("none", Err("mcp.rpc"), 2)]
     {
         let network = endpoint(move |message, request| match message["method"].as_str() {
@@ -236,8 +236,8 @@ async fn tools_are_read_up_to_the_one_that_is_called() {
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
         let params = json!({ "name": called, "arguments": { "p": "v" } });
-        let given = client.call("tools/call", Some(params)).await;
-        assert_eq!(given.map_err(|error| error.code()), outcome, "{called}");
+        let result = client.call("tools/call", Some(params)).await;
+        assert_eq!(result.map_err(|error| error.code()), expected, "{called}");
         assert_eq!(super::server_requests::sent(&network, "tools/list").len(), pages, "{called}");
     }
 }
@@ -260,12 +260,12 @@ async fn a_revision_is_tried_again_only_if_it_is_listed() {
 /// A lost session is opened again once. Other errors are returned.
 #[tokio::test]
 async fn a_lost_session_is_opened_again() {
-    let gone = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
+    let no_session = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
     let no_method = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":2}"#;
     let other = r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":2}"#;
-    for (status, body, refusals, outcome, sessions) in [
+    for (status, body, rejections, expected, sessions) in [
         (404, "", 1, Ok(()), 2),
-        (400, gone, 1, Ok(()), 2),
+        (400, no_session, 1, Ok(()), 2),
         (404, "", 2, Err("mcp.status"), 2),
         (404, no_method, 1, Err("mcp.rpc"), 1),
         (400, other, 1, Err("mcp.rpc"), 1),
@@ -277,14 +277,18 @@ async fn a_lost_session_is_opened_again() {
             if message["method"] == "initialize" {
                 counts.1.fetch_add(1, Ordering::Relaxed);
             }
-            if message["method"] == "ping" && counts.0.fetch_add(1, Ordering::Relaxed) < refusals {
+            if message["method"] == "ping" && counts.0.fetch_add(1, Ordering::Relaxed) < rejections {
                 return Reply::json(status, body);
             }
             legacy(message, request)
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
-        assert_eq!(client.call("ping", None).await.map(drop).map_err(|error| error.code()), outcome, "{status} {body}");
+        assert_eq!(
+            client.call("ping", None).await.map(drop).map_err(|error| error.code()),
+            expected,
+            "{status} {body}"
+        );
         assert_eq!(begun.load(Ordering::Relaxed), sessions, "{status} {body}");
     }
 }

@@ -13,6 +13,7 @@ use crate::{
 pub(super) struct ConfirmingUser {
     pub(super) scripted: Arc<ScriptedUser>,
     accepts: bool,
+    client: Option<ClientInformation>,
     questions: Mutex<Vec<String>>,
     clients: Mutex<Vec<Issuer>>,
     recognized: Mutex<Vec<&'static str>>,
@@ -20,17 +21,26 @@ pub(super) struct ConfirmingUser {
 
 impl ConfirmingUser {
     pub(super) fn new(accepts: bool) -> Arc<Self> {
-        Self::with(ScriptedUser::consents(), accepts)
+        Self::with(ScriptedUser::consents(), accepts, Some(public_client()))
+    }
+
+    /// As [`new`](Self::new), with the client that the user enters.
+    pub(super) fn with_client(client: Option<ClientInformation>) -> Arc<Self> {
+        Self::with(ScriptedUser::consents(), true, client)
     }
 
     /// As [`new`](Self::new), for an authorization server whose redirect has no `iss`.
     pub(super) fn without_iss(accepts: bool) -> Arc<Self> {
-        Self::with(ScriptedUser::responds(|state| format!("code=the-code&state={state}")), accepts)
+        Self::with(
+            ScriptedUser::responds(|state| format!("code=the-code&state={state}")),
+            accepts,
+            Some(public_client()),
+        )
     }
 
-    fn with(scripted: Arc<ScriptedUser>, accepts: bool) -> Arc<Self> {
+    fn with(scripted: Arc<ScriptedUser>, accepts: bool, client: Option<ClientInformation>) -> Arc<Self> {
         let (questions, clients, recognized) = Default::default();
-        Arc::new(Self { scripted, accepts, questions, clients, recognized })
+        Arc::new(Self { scripted, accepts, client, questions, clients, recognized })
     }
 
     /// Returns the resources or sign-ins to accept.
@@ -54,6 +64,10 @@ impl ConfirmingUser {
     }
 }
 
+fn public_client() -> ClientInformation {
+    ClientInformation { client_id: "by-hand".into(), authentication: ClientAuthentication::None }
+}
+
 impl Interaction for ConfirmingUser {
     fn redirect_uri(&self) -> &Url {
         self.scripted.redirect_uri()
@@ -71,8 +85,7 @@ impl Interaction for ConfirmingUser {
         issuer: &'a Issuer,
     ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
         self.clients.lock().unwrap().push(issuer.clone());
-        let authentication = ClientAuthentication::None;
-        Box::pin(async { Ok(Some(ClientInformation { client_id: "by-hand".into(), authentication })) })
+        Box::pin(async { Ok(self.client.clone()) })
     }
 
     fn accept_broader_resource<'a>(

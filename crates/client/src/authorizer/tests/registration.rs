@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use portcullis_metadata::Secret;
 
-use super::*;
+use super::{confirming_user::ConfirmingUser, *};
 use crate::{ClientAuthentication, ClientCredentials, registration::client_key::tests::PEM};
 
 /// H2: the members of a registration request.
@@ -103,8 +103,8 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
             }
             ClientAuthentication::PrivateKey(_) => {
                 assert_eq!((basic, fields), (None, (Some("mine".into()), None)));
-                let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-                assert_eq!(form(sent)["client_assertion_type"], kind);
+                let assertion_type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+                assert_eq!(form(sent)["client_assertion_type"], assertion_type);
                 assert_eq!(form(sent)["client_assertion"].split('.').count(), 3);
             }
         }
@@ -201,9 +201,9 @@ fn a_client_document_describes_a_public_client() {
     let document = crate::client_id_metadata_document(url(), "Mine", [&redirect]);
     let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
     assert_eq!(read, document);
-    let said: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
+    let parsed: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
     assert_eq!(
-        said,
+        parsed,
         serde_json::json!({
             "client_id": DOCUMENT, "client_name": "Mine", "redirect_uris": ["http://127.0.0.1/callback"],
             "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
@@ -215,44 +215,16 @@ fn a_client_document_describes_a_public_client() {
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
-/// A user who enters a client, or none.
-struct ClientInformationUser(Arc<ScriptedUser>, Option<crate::ClientInformation>, std::sync::atomic::AtomicUsize);
-
-impl Interaction for ClientInformationUser {
-    fn redirect_uri(&self) -> &Url {
-        self.0.redirect_uri()
-    }
-
-    fn authorize<'a>(
-        &'a self,
-        request: &'a crate::AuthorizationRequest,
-    ) -> portcullis_discovery::BoxFuture<'a, Result<crate::RedirectParameters, crate::InteractionError>> {
-        self.0.authorize(request)
-    }
-
-    fn client_information<'a>(
-        &'a self,
-        issuer: &'a Issuer,
-    ) -> portcullis_discovery::BoxFuture<'a, Result<Option<crate::ClientInformation>, crate::InteractionError>> {
-        assert_eq!(issuer.as_str(), ISSUER);
-        self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Box::pin(async { Ok(self.1.clone()) })
-    }
-}
-
 /// H1, H3: if the client cannot register, the user is asked for a client once per server. Without one, the sign-in fails.
 #[tokio::test]
 async fn the_user_is_asked_for_the_client() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let network =
         || network_with_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
-    let ask = |details| {
-        Arc::new(ClientInformationUser(ScriptedUser::consents(), details, std::sync::atomic::AtomicUsize::new(0)))
-    };
     let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
     let details = crate::ClientInformation { client_id: "typed".into(), authentication };
 
-    let (user, network_of_first) = (ask(Some(details)), network());
+    let (user, network_of_first) = (ConfirmingUser::with_client(Some(details)), network());
     let settings = AuthorizerSettings::default();
     for _ in 0..2 {
         // The store outlives the authorizer.
@@ -260,11 +232,12 @@ async fn the_user_is_asked_for_the_client() {
         let token = authorizer.authorize(&start).await.unwrap();
         assert_eq!(token.client_id(), Some("typed"));
     }
-    assert_eq!(user.2.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(user.clients(), [Issuer::parse(ISSUER).unwrap()]);
     let sent = network_of_first.to(TOKEN_URL);
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
 
-    let without_client = Authorizer::new(network(), ask(None), clock(), AuthorizerSettings::default());
+    let without_client =
+        Authorizer::new(network(), ConfirmingUser::with_client(None), clock(), AuthorizerSettings::default());
     assert_eq!(without_client.authorize(&start).await.unwrap_err().code(), "client.no_registration");
 }
 
@@ -283,8 +256,8 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
         });
         let (user, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
         let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-        let outcome = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
-        assert_eq!(outcome.err().map(|error| error.code()), code, "{redirects}");
+        let result = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        assert_eq!(result.err().map(|error| error.code()), code, "{redirects}");
         let is_used = usize::from(code.is_none());
         assert_eq!((user.visits(), network.to(TOKEN_URL).len()), (is_used, is_used));
         assert_eq!(store.knows(&Issuer::parse(ISSUER).unwrap()), code.is_none(), "{redirects}");

@@ -137,7 +137,7 @@ async fn a_sign_in_needs_acceptance() {
     let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
     assert_eq!((error.code(), user.questions().len(), user.scripted.visits()), ("client.unbound_token", 1, 0));
     assert!(error.to_string().contains(OWN_SCOPE) && error.to_string().contains(ENTRA), "{error}");
-    assert!(user.clients().is_empty(), "a client was asked for");
+    assert!(user.clients().is_empty(), "a client was requested");
 
     let mut settings = AuthorizerSettings::default();
     settings.provider.accept_unbound_token = true;
@@ -198,8 +198,8 @@ async fn the_settings_apply_to_any_server() {
     settings.provider.omit_resource = true;
     settings.provider.assume_pkce = true;
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let outcome = authorizer(&network, &user, settings.clone()).authorize(&start).await;
-    assert_eq!(outcome.unwrap_err().code(), "client.unbound_token");
+    let result = authorizer(&network, &user, settings.clone()).authorize(&start).await;
+    assert_eq!(result.unwrap_err().code(), "client.unbound_token");
     settings.provider.accept_unbound_token = true;
     let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
@@ -241,8 +241,8 @@ async fn the_device_flow_is_checked() {
         (true, OWN_SCOPE, "https://graph.microsoft.com", "client.other_api", 1),
     ] {
         let (network, user) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), ConfirmingUser::without_iss(accepts));
-        let outcome = by_device(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
-        assert_eq!(outcome.unwrap_err().code(), expected);
+        let result = by_device(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
+        assert_eq!(result.unwrap_err().code(), expected);
         assert_eq!(network.to(&device_url).len(), requests, "{expected}");
     }
 }

@@ -103,7 +103,7 @@ async fn a_failed_step_up_is_not_a_denial() {
     }
 }
 
-/// I6: denied scopes are not requested again, neither alone nor with others.
+/// I6: denied scopes are not requested again, with or without others.
 #[tokio::test]
 async fn denied_scopes_are_remembered() {
     let fixture = Fixture::new();

@@ -83,10 +83,10 @@ async fn a_configured_endpoint_is_not_discovered() {
 /// D2: a configured endpoint that is neither `https` nor loopback is rejected, and so are other unusable settings.
 #[tokio::test]
 async fn unusable_settings_are_rejected() {
-    let refusal = |change: &dyn Fn(&mut IntrospectionSettings)| {
+    let rejection = |change: &dyn Fn(&mut IntrospectionSettings)| {
         let mut introspection = client();
         change(&mut introspection);
-        let mut refusals = [Validation::Introspection, Validation::JwtAndIntrospection].map(|validation| {
+        let mut rejections = [Validation::Introspection, Validation::JwtAndIntrospection].map(|validation| {
             let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
             settings.validation = validation(introspection.clone());
             let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(SystemClock::new()));
@@ -94,9 +94,9 @@ async fn unusable_settings_are_rejected() {
             assert!(error.to_string().contains(ISSUER) && !error.to_string().contains("hush"), "{error}");
             error.code()
         });
-        refusals.sort_unstable();
-        assert_eq!(refusals[0], refusals[1]);
-        refusals[0]
+        rejections.sort_unstable();
+        assert_eq!(rejections[0], rejections[1]);
+        rejections[0]
     };
     for endpoint in [
         "http://issuer.example/introspect",

@@ -146,8 +146,8 @@ async fn one_deadline_for_all_calls() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         keys.release();
     };
-    let (refusal, ()) = tokio::join!(fixture.rejection(&token), slow_keys);
-    assert_eq!(refusal, Some("issuer.unavailable"));
+    let (rejection, ()) = tokio::join!(fixture.rejection(&token), slow_keys);
+    assert_eq!(rejection, Some("issuer.unavailable"));
     assert_eq!((before.elapsed(), calls(&fixture)), (Duration::from_secs(5), 1));
 }
 

@@ -238,7 +238,7 @@ async fn the_response_restricts_the_principal() {
 /// D6: with introspection only, a missing and an empty `scope` grant nothing. `null` is not a valid response.
 #[tokio::test(start_paused = true)]
 async fn no_scope_grants_nothing() {
-    for (response, outcome) in [
+    for (response, expected) in [
         (active_without("scope"), Ok("")),
         (active_with("scope", ""), Ok("")),
         (active_with("scope", Value::Null), Err("issuer.unavailable")),
@@ -249,7 +249,7 @@ async fn no_scope_grants_nothing() {
             let both = fixture.issuer.settings().validation.verifies_signature();
             let token = if both { fixture.test_issuer.token().scope("").sign() } else { OPAQUE.to_owned() };
             let scopes = fixture.verify(&token).await.map(|verified| verified.principal().scopes().to_string());
-            assert_eq!(scopes.as_deref().map_err(|code| *code), outcome, "{response}");
+            assert_eq!(scopes.as_deref().map_err(|code| *code), expected, "{response}");
         }
     }
 }

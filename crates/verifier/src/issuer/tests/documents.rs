@@ -192,7 +192,7 @@ fn the_limits_of_the_settings_are_valid() {
 /// C1: unusable settings are rejected with a code and a fix.
 #[tokio::test]
 async fn unusable_settings_are_rejected() {
-    let refusal = |change: fn(&mut IssuerSettings)| {
+    let rejection = |change: fn(&mut IssuerSettings)| {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         change(&mut settings);
         let clock = Arc::new(ManualClock::new());

@@ -12,7 +12,7 @@ use crate::{
     testing::{ISSUER, trusted, verifier_of},
 };
 
-/// C10: the first token that names a new key causes its fetch, and a removed key verifies nothing any more.
+/// C10: the first token that names a new key causes its fetch, and a removed key verifies no further token.
 #[tokio::test(start_paused = true)]
 async fn rotation_takes_effect_immediately() {
     let fixture = Fixture::new();
@@ -152,7 +152,7 @@ async fn a_running_verification_is_not_cached_under_new_keys() {
     let fixture = Fixture::new();
     let (verifier, clock) = verifier_with_acting_clock(&fixture);
     let token = fixture.test_issuer.token().sign();
-    // Two readings for the lookup; the third, of a token that waited for the keys, judges the claims, after the
+    // Two readings for the lookup. The third one, for a token that waited for the keys, validates the claims, after the
     // signature.
     clock.at_reading(3, rotation(&fixture.issuer, &fixture.test_issuer));
     verifier.verify(&AccessToken::new(token.as_str())).await.unwrap();
@@ -174,8 +174,8 @@ async fn a_token_that_expires_while_waiting_is_rejected() {
         fixture.clock.advance(Duration::from_secs(10));
         gate.release();
     };
-    let (refusal, ()) = tokio::join!(fixture.rejection(&token), meanwhile);
-    assert_eq!(refusal, Some("token.expired"));
+    let (rejection, ()) = tokio::join!(fixture.rejection(&token), meanwhile);
+    assert_eq!(rejection, Some("token.expired"));
 }
 
 /// C7: a token that does not wait is checked with the time of its arrival, without another reading of the clock.

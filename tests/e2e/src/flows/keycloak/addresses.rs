@@ -29,8 +29,8 @@ impl Addresses {
     /// Returns free addresses.
     pub(super) fn choose() -> anyhow::Result<Self> {
         // All listeners are open at the same time, so their ports differ.
-        let held: Vec<_> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
-        let address = |which: usize| held[which].local_addr();
+        let listeners: Vec<_> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+        let address = |which: usize| listeners[which].local_addr();
         Ok(Self {
             portcullis: address(0)?,
             keycloak: address(1)?,

@@ -88,7 +88,7 @@ impl Role {
             ("sh", "") => Self::Run,
             ("toml", name) if !name.is_empty() => Self::File(name.to_owned()),
             ("text", "") => Self::Shown,
-            _ => bail!("a block of the kind {info:?} would not be run"),
+            _ => bail!("a block with the info string {info:?} is unknown"),
         })
     }
 }

@@ -37,8 +37,8 @@ impl Client<'_> {
     pub(super) async fn tokens(&self, scope: &str, user: &str) -> anyhow::Result<Tokens> {
         let verifier = PkceVerifier::generate()?;
         let arrival = self.sign_in(scope, user, &verifier).await?;
-        let given = pages::parameters(&arrival.location);
-        let code = given.get("code").with_context(|| format!("expected a code, got {:?}", given.keys()))?;
+        let returned = pages::parameters(&arrival.location);
+        let code = returned.get("code").with_context(|| format!("expected a code, got {:?}", returned.keys()))?;
         let fields = [
             ("grant_type", "authorization_code"),
             ("client_id", self.id),

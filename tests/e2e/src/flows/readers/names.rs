@@ -33,7 +33,7 @@ pub(super) fn names_of(method: &str, params: &Value) -> Vec<String> {
     members.into_iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Whether a rule asks for the missing scope when a reader acts on this name.
+/// Returns whether a rule requires the missing scope for this name.
 ///
 /// A URI counts under each of its [forms]: what the reader does with it afterwards is not known.
 pub(super) fn is_protected(method: &str, name: &str) -> bool {

@@ -37,7 +37,7 @@ async fn rotated(fixture: &Fixture, old: &str) -> anyhow::Result<String> {
         load.add(setup.name(), fixture.servers.of(setup)?.address, &new, Allowed::Success)?;
     }
     load.wait_for_successes(SOME).await;
-    told(load.check()?);
+    print_count(load.check()?);
     Ok(new)
 }
 
@@ -52,10 +52,10 @@ async fn withdrawn(fixture: &Fixture, old: &str, new: &str) -> anyhow::Result<()
     fixture.admitted(Setup::Jwt, &third).await?;
     fixture.rejected(Setup::Jwt, old, "token.key_unknown").await?;
     load.wait_for_successes(SOME).await;
-    told(load.check()?);
+    print_count(load.check()?);
     Ok(())
 }
 
-fn told(count: Count) {
+fn print_count(count: Count) {
     println!("        {count:?}");
 }

@@ -1,4 +1,4 @@
-//! Tools that send something before they answer, and the streams that changes are announced on.
+//! Tools that send messages before their result, and the streams on which changes are announced.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::sleep};
 
-use crate::{Answer, Context, model};
+use crate::{Context, McpResult, model};
 
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -22,8 +22,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Listeners(Arc<Mutex<Vec<SubscriptionSink>>>);
 
 impl Listeners {
-    /// Keeps a stream until its client goes.
-    pub(crate) async fn keep(&self, context: SubscriptionContext) -> Answer<()> {
+    /// Keeps a stream until its client disconnects.
+    pub(crate) async fn keep(&self, context: SubscriptionContext) -> McpResult<()> {
         self.0.lock().await.push(context.sink().clone());
         context.cancelled().await;
         Ok(())
@@ -34,7 +34,7 @@ pub(crate) async fn tool(
     request: &CallToolRequestParams,
     context: &Context,
     listeners: &Listeners,
-) -> Answer<CallToolResponse> {
+) -> McpResult<CallToolResponse> {
     let argument = |name: &str| {
         let argument = request.arguments.as_ref().and_then(|arguments| arguments.get(name));
         argument.and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -66,7 +66,7 @@ pub(crate) async fn tool(
         "test_trigger_tool_change" | "test_trigger_prompt_change" => {
             let is_tool = request.name.contains("tool_change");
             for sink in listeners.0.lock().await.iter() {
-                // A stream whose client is gone takes nothing.
+                // The client of the stream can have disconnected.
                 let _ = if is_tool {
                     sink.notify_tool_list_changed().await
                 } else {
@@ -80,7 +80,7 @@ pub(crate) async fn tool(
     Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
 }
 
-async fn logging(context: &Context) -> Answer<String> {
+async fn logging(context: &Context) -> McpResult<String> {
     for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         log(context, LoggingLevel::Info, message).await?;
         sleep(PAUSE).await;
@@ -88,12 +88,12 @@ async fn logging(context: &Context) -> Answer<String> {
     Ok("logged".to_owned())
 }
 
-async fn log(context: &Context, level: LoggingLevel, message: &str) -> Answer<()> {
+async fn log(context: &Context, level: LoggingLevel, message: &str) -> McpResult<()> {
     let message = LoggingMessageNotificationParam::new(level, json!(message));
     context.peer.notify_logging_message(message).await.map_err(internal)
 }
 
-async fn progress(context: &Context) -> Answer<String> {
+async fn progress(context: &Context) -> McpResult<String> {
     let Some(token) = context.meta.get_progress_token() else { return Ok("no progress token".to_owned()) };
     for done in [0.0, 50.0, 100.0] {
         let step = ProgressNotificationParam::new(token.clone(), done).with_total(100.0);
@@ -103,7 +103,7 @@ async fn progress(context: &Context) -> Answer<String> {
     Ok("done".to_owned())
 }
 
-async fn sampling(context: &Context, prompt: &str) -> Answer<String> {
+async fn sampling(context: &Context, prompt: &str) -> McpResult<String> {
     let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(prompt)], 100);
     let result = context.peer.create_message(params).await.map_err(internal)?;
     let text = result.message.content.first().and_then(|content| content.as_text()).map(|text| text.text.clone());
@@ -116,7 +116,7 @@ async fn elicitation(
     message: &str,
     properties: Value,
     required: Value,
-) -> Answer<String> {
+) -> McpResult<String> {
     let schema = json!({"type": "object", "properties": properties, "required": required});
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,

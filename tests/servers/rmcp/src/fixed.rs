@@ -1,4 +1,4 @@
-//! What never changes: contents of tools, resources and prompts.
+//! The fixed contents of tools, resources and prompts.
 
 use rmcp::{
     ErrorData,
@@ -6,15 +6,15 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-use crate::{Answer, result};
+use crate::{McpResult, result};
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
-/// How long an answer may be kept.
+/// The time in milliseconds for which a result can be cached.
 pub(crate) const TTL: u64 = 60_000;
 
-/// A tool whose content depends on its arguments alone; `None` for any other.
-pub(crate) fn tool(request: &CallToolRequestParams) -> Answer<Option<CallToolResult>> {
+/// Calls a tool whose content depends only on its arguments. Returns `None` for other tools.
+pub(crate) fn tool(request: &CallToolRequestParams) -> McpResult<Option<CallToolResult>> {
     let plain = embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.");
     let data = embedded("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#);
     let content = match request.name.as_ref() {
@@ -37,7 +37,7 @@ pub(crate) fn tool(request: &CallToolRequestParams) -> Answer<Option<CallToolRes
     result(json!({"content": content})).map(Some)
 }
 
-pub(crate) fn resource(uri: &str) -> Answer<ReadResourceResult> {
+pub(crate) fn resource(uri: &str) -> McpResult<ReadResourceResult> {
     let template = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
     let content = match (uri, template) {
         ("test://static-text", _) => {
@@ -56,8 +56,8 @@ pub(crate) fn resource(uri: &str) -> Answer<ReadResourceResult> {
     result(json!({"contents": [content], "ttlMs": TTL, "cacheScope": "public"}))
 }
 
-/// A prompt that needs no input; an error for any other.
-pub(crate) fn prompt(request: &GetPromptRequestParams) -> Answer<GetPromptResult> {
+/// Returns a prompt that needs no input. Other prompts are an error.
+pub(crate) fn prompt(request: &GetPromptRequestParams) -> McpResult<GetPromptResult> {
     let argument = |name: &str| {
         let argument = request.arguments.as_ref().and_then(|arguments| arguments.get(name));
         argument.and_then(Value::as_str).unwrap_or_default().to_owned()
