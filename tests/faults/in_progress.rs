@@ -91,10 +91,10 @@ async fn requests_without_a_response() {
     let address = silent.local_addr().unwrap();
     let (counted, mut reached) = watch::channel(0);
     tokio::spawn(async move {
-        let mut held = Vec::new();
+        let mut streams = Vec::new();
         while let Ok((stream, _)) = silent.accept().await {
-            held.push(stream);
-            counted.send_replace(held.len());
+            streams.push(stream);
+            counted.send_replace(streams.len());
         }
     });
     let deployment = Deployment::builder()

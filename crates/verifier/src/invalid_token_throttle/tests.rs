@@ -61,7 +61,7 @@ fn valid_tokens_are_not_charged() {
     assert!(try_acquire(&throttle, &clock).is_some());
 }
 
-/// While known tokens are served, refused ones take a tenth of the time and no more.
+/// While known tokens are served, rejected ones take at most a tenth of the time.
 #[test]
 fn rejected_tokens_take_a_tenth() {
     let (throttle, clock) = throttle();
@@ -226,8 +226,8 @@ async fn the_queue_is_bounded() {
     settle().await;
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy);
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy, "a rejected token does not count");
-    for gone in waiting.drain(..MAX_WAITING - 1) {
-        gone.abort();
+    for task in waiting.drain(..MAX_WAITING - 1) {
+        task.abort();
     }
     settle().await;
     let last = tokio::spawn(wait());

@@ -1,11 +1,11 @@
-//! What a server asks of its client.
+//! Requests of the server to the client.
 
 use super::*;
 
-/// Agrees to every elicitation and knows nothing else.
-struct Agreeable;
+/// A handler that accepts every elicitation and supports no other request.
+struct AcceptingHandler;
 
-impl ServerRequestHandler for Agreeable {
+impl ServerRequestHandler for AcceptingHandler {
     fn capabilities(&self) -> Value {
         json!({ "elicitation": {} })
     }
@@ -20,10 +20,10 @@ pub(super) fn sent(network: &FetchFn, method: &str) -> Vec<Value> {
     messages.filter(|message: &Value| message["method"] == method).collect()
 }
 
-/// A result that asks for input is answered in another request, with the server's state as it came; without anybody
-/// to answer it is the result.
+/// A result that requires input is followed by another request with the responses and the server's unchanged state. Without
+/// a handler, it is returned.
 #[tokio::test]
-async fn a_server_that_asks_for_input_gets_it() {
+async fn required_input_is_sent() {
     let network = || {
         endpoint(|message, _| {
             let params = &message["params"];
@@ -47,9 +47,9 @@ async fn a_server_that_asks_for_input_gets_it() {
     let (asking, user) = (network(), ScriptedUser::consents());
     let client_of = |network: &Arc<FetchFn>| client(network, &user, Revision::V2026_07_28);
     let answered =
-        client_of(&asking).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap();
+        client_of(&asking).with_request_handler(Arc::new(AcceptingHandler)).call("tools/call", params()).await.unwrap();
     assert_eq!(answered["resultType"], "complete");
-    // The first goes out twice: without a token and with it.
+    // The first request is sent twice: without and with a token.
     let calls = sent(&asking, "tools/call");
     assert_eq!(calls.len(), 4);
     assert_eq!(calls[2]["params"]["requestState"], "s 1 ");
@@ -64,16 +64,19 @@ async fn a_server_that_asks_for_input_gets_it() {
     let endless = endpoint(|message, _| {
         Reply::json(200, result(message, json!({ "resultType": "input_required", "inputRequests": {} })))
     });
-    let error =
-        client_of(&endless).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap_err();
+    let error = client_of(&endless)
+        .with_request_handler(Arc::new(AcceptingHandler))
+        .call("tools/call", params())
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "mcp.rounds");
     // Without a token, with it, and after each of 16 rounds.
     assert_eq!(sent(&endless, "tools/call").len(), 2 + 16);
 }
 
-/// What a server asks on a stream that was opened for it is answered, and shown, up to the stream's end.
+/// Requests of a legacy server on the GET stream get a response and are observed until the stream ends.
 #[tokio::test]
-async fn a_legacy_servers_requests_on_a_stream_are_answered() {
+async fn requests_on_the_get_stream_get_a_response() {
     let network = endpoint(|message, request| match (&request.method, message["method"].as_str()) {
         (&Method::GET, _) => Reply::events(&[
             "data: {\"jsonrpc\":\"2.0\",\"id\":\"e\",\"method\":\"elicitation/create\"}\n\n",
@@ -82,8 +85,8 @@ async fn a_legacy_servers_requests_on_a_stream_are_answered() {
         (&Method::POST, None) => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client =
-        client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).with_request_handler(Arc::new(Agreeable));
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25)
+        .with_request_handler(Arc::new(AcceptingHandler));
     client.initialize().await.unwrap();
     let (stream, mut shown) = (client.open_stream().await.unwrap(), 0);
     client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
@@ -93,13 +96,13 @@ async fn a_legacy_servers_requests_on_a_stream_are_answered() {
     assert_eq!(answers, [json!({ "jsonrpc": "2.0", "id": "e", "result": { "action": "accept" } })]);
 }
 
-/// A legacy server's requests in the course of a call are answered: those that are known, the others with an error.
+/// Requests of a legacy server during a call get a response. Unsupported ones get an error.
 #[tokio::test]
-async fn a_legacy_servers_requests_are_answered() {
+async fn requests_during_a_call_get_a_response() {
     let network = endpoint(|message, request| match message["method"].as_str() {
         Some("tools/call") => {
             let asks = |id: u64, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
-            // Each side counts for itself, so that this may be the call's own.
+            // Each side assigns its own ids, so this one can equal the id of the call.
             let of_call = message["id"].as_u64().unwrap();
             let events = [asks(70, "elicitation/create"), asks(71, "roots/list"), asks(of_call, "ping")];
             let events: Vec<_> = events.into_iter().chain([result(message, json!("done"))]).collect();
@@ -109,8 +112,8 @@ async fn a_legacy_servers_requests_are_answered() {
         None => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client =
-        client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).with_request_handler(Arc::new(Agreeable));
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25)
+        .with_request_handler(Arc::new(AcceptingHandler));
     client.initialize().await.unwrap();
     let mut shown = 0;
     assert_eq!(client.call_with_observer("tools/call", None, &mut |_| shown += 1).await.unwrap(), "done");

@@ -15,7 +15,7 @@ async fn registrations(
 ) -> (usize, Arc<FetchFn>) {
     let forgot = Arc::new(AtomicBool::new(false));
     let is_forgotten = forgot.clone();
-    let network = but(move |request| {
+    let network = network_with(move |request| {
         if request.url.as_str() == REGISTRATION_URL {
             let mut registered = serde_json::json!({ "client_id": "c", "registration_access_token": "rat" });
             registered["registration_client_uri"] = configuration.into();
@@ -65,7 +65,7 @@ async fn the_authorization_endpoint_is_queried() {
     })
     .await;
     assert_eq!((count, states.lock().unwrap().len()), (2, 1));
-    // The code of a server that grants at once is discarded.
+    // The code of a server that grants immediately is discarded.
     let (count, granted) =
         registrations(None, |request| is_authorization(request).then(|| Reply::json(200, r#"{"code":"discarded"}"#)))
             .await;

@@ -9,7 +9,7 @@ const CONFIGURATION: &str = "https://auth.example.com/register/registered";
 
 /// Signs in twice with one store, for `a` and then for `a b`. `update` answers the update.
 async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
-    let network = but(move |request| match (request.method.clone(), request.url.as_str()) {
+    let network = network_with(move |request| match (request.method.clone(), request.url.as_str()) {
         (Method::PUT, CONFIGURATION) => Some(update(request)),
         (_, REGISTRATION_URL) => Some(Reply::json(
             201,
@@ -24,10 +24,10 @@ async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + '
     for scopes in ["a", "a b"] {
         let mut settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
         settings.scopes = Some(Scopes::parse(scopes).unwrap());
-        let person = ScriptedUser::consents();
+        let user = ScriptedUser::consents();
         let start = StartUrl::parse(RESOURCE).unwrap();
-        authorizer(&network, &person, settings).authorize(&start).await.unwrap();
-        assert_eq!(query(&person.last_visit())["scope"], scopes);
+        authorizer(&network, &user, settings).authorize(&start).await.unwrap();
+        assert_eq!(query(&user.last_visit())["scope"], scopes);
     }
     network
 }
