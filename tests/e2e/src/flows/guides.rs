@@ -1,5 +1,7 @@
 //! The guides in `docs/guides`: their files are written and their commands executed, as a reader would.
 
+#[cfg(test)]
+mod links;
 mod page;
 
 use std::{
@@ -13,6 +15,7 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use portcullis_scenarios::Scratch;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::page::{Page, Step};
@@ -20,6 +23,7 @@ use super::{install, program::Program};
 
 /// Options of the guides.
 #[derive(Args)]
+#[group(skip)]
 pub(crate) struct Options {
     /// Execute only this guide, named by its file without `.md`; can be repeated.
     #[arg(long, value_name = "NAME", requires = "guides")]
@@ -67,27 +71,35 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
     Ok(())
 }
 
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+    Ok(fs::write(path, text)?)
+}
+
 fn folder_of_guides() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides")
 }
 
-/// Executes a guide in a folder of its own. Returns the number of commands.
-async fn execute(page: &Page, program: &Path, target: &Path, folder: &Path) -> anyhow::Result<usize> {
-    let desk = Desk::new(page, program, target, folder).await?;
+/// Executes a guide in a folder of its own, outside of this workspace. Its output goes to `logs`. Returns the number of commands.
+async fn execute(page: &Page, program: &Path, target: &Path, logs: &Path) -> anyhow::Result<usize> {
+    let scratch = Scratch::folder("guide");
+    let folder = scratch.path();
+    fs::create_dir_all(logs)?;
+    let desk = Desk::new(page, program, target, folder, logs).await?;
     let mut running = Vec::new();
     let mut commands = 0;
     for step in &page.steps {
         match step {
-            Step::File { name, text } => fs::write(folder.join(name), text)?,
+            Step::File { name, text } => write(&folder.join(name), text)?,
             Step::OtherFile { page, name } => {
                 let path = folder_of_guides().join(page).with_extension("md");
                 let other = Page::parse(&fs::read_to_string(path).with_context(|| page.clone())?)?;
-                fs::write(folder.join(name), other.file(name).with_context(|| format!("{page} has no {name}"))?)?;
+                write(&folder.join(name), other.file(name).with_context(|| format!("{page} has no {name}"))?)?;
             }
             Step::Background { line } => {
                 commands += 1;
                 let name = format!("{commands:02}-running");
-                running.push(Program::start(name, &mut desk.shell(line), folder)?);
+                running.push(Program::start(name, &mut desk.shell(line), logs)?);
             }
             Step::Command { line, expected } => {
                 commands += 1;
@@ -105,11 +117,12 @@ async fn execute(page: &Page, program: &Path, target: &Path, folder: &Path) -> a
 /// Where a guide is executed: a folder, and an environment in which nothing of the user's is changed.
 struct Desk {
     folder: PathBuf,
+    logs: PathBuf,
     path: OsString,
 }
 
 impl Desk {
-    async fn new(page: &Page, program: &Path, target: &Path, folder: &Path) -> anyhow::Result<Self> {
+    async fn new(page: &Page, program: &Path, target: &Path, folder: &Path, logs: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(folder.join("home"))?;
         let browser = folder.join("browser");
         fs::write(&browser, BROWSER)?;
@@ -120,18 +133,24 @@ impl Desk {
             if !environment.join("bin/python3").exists() {
                 let mut venv = Command::new("python3");
                 venv.args(["-m", "venv"]).arg(&environment);
-                install::run("venv", venv, folder).await?;
+                install::run("venv", venv, logs).await?;
             }
             folders.push(environment.join("bin"));
         }
         folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
-        Ok(Self { folder: folder.to_owned(), path: std::env::join_paths(folders)? })
+        Ok(Self { folder: folder.to_owned(), logs: logs.to_owned(), path: std::env::join_paths(folders)? })
     }
 
     fn shell(&self, line: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).current_dir(&self.folder).env("PATH", &self.path);
         shell.env("HOME", self.folder.join("home")).env("BROWSER", self.folder.join("browser"));
+        // Cargo's own folders are in the user's.
+        if let Some(home) = std::env::home_dir() {
+            for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+                shell.env(name, std::env::var_os(name).unwrap_or_else(|| home.join(folder).into()));
+            }
+        }
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
             shell.env_remove(name);
         }
@@ -142,7 +161,7 @@ impl Desk {
     async fn run(&self, name: &str, line: &str, expected: &[String], running: &mut [Program]) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let mut program = Program::start(name, &mut self.shell(line), &self.folder)?;
+            let mut program = Program::start(name, &mut self.shell(line), &self.logs)?;
             let status = timeout(COMMAND_LIMIT, program.wait()).await.context("it did not end in time")??;
             let output = program.output();
             let missing = missing_line(&output, expected);

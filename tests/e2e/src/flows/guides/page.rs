@@ -94,8 +94,9 @@ fn file(block: &[&str]) -> Option<Step> {
     let name = ["# ", "// ", "; "].iter().find_map(|prefix| first.strip_prefix(prefix))?.trim();
     let is_name = name.rsplit_once('.').is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
         || name.ends_with("file");
-    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-    (is_name && is_plain).then(|| Step::File { name: name.to_owned(), text: block.join("\n") + "\n" })
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+    (is_name && is_plain && !name.starts_with('/') && !name.contains(".."))
+        .then(|| Step::File { name: name.to_owned(), text: block.join("\n") + "\n" })
 }
 
 fn commands(block: &[&str]) -> Vec<Step> {
