@@ -239,6 +239,10 @@ async fn streams() {
     assert_eq!(streams[2..], 7_u32.to_be_bytes());
     let refused: Vec<_> = frames.iter().filter(|(frame_type, ..)| *frame_type == RST_STREAM).collect();
     assert!(!refused.is_empty() && refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
-    let answered = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
-    assert!(answered >= 7 && answered + refused.len() == 20, "{answered} answered, {} refused", refused.len());
+    let with_response = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
+    assert!(
+        with_response >= 7 && with_response + refused.len() == 20,
+        "{with_response} with a response, {} refused",
+        refused.len()
+    );
 }

@@ -62,8 +62,8 @@ impl Server {
         let readiness = Url::parse(&format!("http://{}/readyz", self.address))?;
         let fetch = HttpFetch::new(Default::default())?;
         loop {
-            let answer = fetch.fetch(FetchRequest::get(readiness.clone(), UrlPolicy::Operator)).await?;
-            if answer.status == StatusCode::OK {
+            let response = fetch.fetch(FetchRequest::get(readiness.clone(), UrlPolicy::Operator)).await?;
+            if response.status == StatusCode::OK {
                 return Ok(());
             }
             sleep(Duration::from_millis(5)).await;
