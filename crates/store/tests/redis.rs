@@ -182,3 +182,23 @@ async fn ends_survive_a_loss_of_redis() {
     assert_eq!(one.check(&kept), Err(ResolveError::Ended));
     assert!(one.journal.is_complete() && one.journal.was_complete());
 }
+
+/// E13: a list of ends that Redis has evicted is written again, and no fresh replica takes the empty one for complete.
+#[tokio::test]
+async fn ends_survive_an_eviction() {
+    let Some(redis) = Redis::start() else { return };
+    let one = Replica::start(&redis);
+    one.reaches(RedisState::Complete).await;
+    let ended = one.open();
+    assert!(one.end(&ended).await);
+    let port = redis.port.to_string();
+    let list = "{test}:session-ends";
+    let evicted = Command::new("redis-cli").args(["-p", &port, "DEL", list]).output().unwrap();
+    assert_eq!(evicted.stdout, b"1\n");
+    let fresh = Replica::start(&redis);
+    while fresh.journal.state() != RedisState::Complete {
+        assert!(matches!(fresh.check(&ended), Err(ResolveError::NotReady | ResolveError::Ended)));
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fresh.check(&ended), Err(ResolveError::Ended));
+}

@@ -13,7 +13,7 @@ use super::membership::{Beat, Generation, LEASE, RETURN_TIME};
 /// A beat that is ahead of the clock, which can be set back, counts as one of now.
 ///
 /// A server process that has no generation, or that of another process, gets a new one: after a restart or a failover, the last
-/// writes can be lost.
+/// writes can be lost. The list of ends has the generation as a member, so that a lost list is noticed, too.
 const BEAT: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -21,9 +21,12 @@ local run, fresh, replica, connection, written = ARGV[1], ARGV[2], ARGV[3], ARGV
 local lease, return_time = tonumber(ARGV[6]), tonumber(ARGV[7])
 local known = redis.call('HMGET', KEYS[1], 'run', 'generation', 'born')
 local generation, born = known[2], tonumber(known[3])
-if known[1] ~= run or not generation or not born or born > now then
+local has_list = generation and redis.call('ZSCORE', KEYS[3], 'generation ' .. generation)
+if known[1] ~= run or not has_list or not born or born > now then
   generation, born = fresh, now
   redis.call('HSET', KEYS[1], 'run', run, 'generation', generation, 'born', born)
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '+inf', '+inf')
+  redis.call('ZADD', KEYS[3], '+inf', 'generation ' .. generation)
 end
 redis.call('HSET', KEYS[2], replica, string.format('%.0f', now) .. ' ' .. connection .. ' ' .. written)
 local all, lowest, alive = 1, 1, 0
@@ -59,7 +62,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local generation, force, channel = ARGV[1], ARGV[2] == '1', ARGV[3]
 local lease, return_time = tonumber(ARGV[4]), tonumber(ARGV[5])
 local known = redis.call('HMGET', KEYS[1], 'generation', 'born')
-if known[1] ~= generation then return {0, 0} end
+if known[1] ~= generation or not redis.call('ZSCORE', KEYS[3], 'generation ' .. generation) then return {0, 0} end
 local message = {'E'}
 for i = 6, #ARGV, 2 do
   if redis.call('ZADD', KEYS[3], ARGV[i], ARGV[i + 1]) == 1 or force then message[#message + 1] = ARGV[i + 1] end
