@@ -17,7 +17,7 @@ upstream = { http = "http://127.0.0.1:9/mcp" }
 
 /// B9: a catch-all scope causes a warning, and the configuration is valid.
 #[tokio::test]
-async fn for_people() {
+async fn as_text() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -35,9 +35,9 @@ async fn for_people() {
     assert!(checked.stdout.trim_end().ends_with("the configuration is good"));
 }
 
-/// The same as JSON, with values from the environment.
+/// `--json` lists the values with their origin, including the environment.
 #[tokio::test]
-async fn for_machines() {
+async fn as_json() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
     let environment =
         [("PORTCULLIS_WORKERS", "3"), ("PORTCULLIS_SESSION__MAX_PER_OWNER", "7"), ("PORTCULLIS_TOKEN", "x")];
@@ -61,7 +61,7 @@ async fn for_machines() {
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
 
-/// Mistakes in rules, and an issuer that clients cannot reach.
+/// A configuration with mistakes in rules, and with an issuer that clients cannot reach.
 const MISTAKES: &str = r#"
 listen = "127.0.0.1:0"
 base_url = "https://mcp.example.com"
@@ -145,9 +145,9 @@ required_scopes = ["tools"]
 upstream = { http = "http://127.0.0.1:9/mcp" }
 "#;
 
-/// `check` explains the issuers, the template and the audiences of Microsoft Entra ID, with the lines to write.
+/// For Microsoft Entra ID, `check` prints notes with the issuers and audiences to configure.
 #[tokio::test]
-async fn entra_is_explained() {
+async fn notes_on_entra() {
     let file = Scratch::file("portcullis.toml", ENTRA);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
