@@ -7,7 +7,7 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Answer, Deployment, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, call, free_address,
+    Deployment, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, call, free_address,
 };
 use serde_json::json;
 use tokio::{net::TcpStream, time::sleep};
@@ -102,23 +102,23 @@ impl Replicas {
 
     async fn open(&self, number: usize) -> String {
         let initialize = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&self.token);
-        let answer = initialize.send(self.replica(number).address()).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.header("mcp-session-id").unwrap().to_owned()
+        let response = initialize.send(self.replica(number).address()).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.header("mcp-session-id").unwrap().to_owned()
     }
 
-    async fn echo(&self, number: usize, session: &str) -> Answer {
+    async fn echo(&self, number: usize, session: &str) -> HttpResponse {
         let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})));
         post.bearer(&self.token).session(session).send(self.replica(number).address()).await
     }
 
-    async fn delete(&self, number: usize, session: &str) -> Answer {
+    async fn delete(&self, number: usize, session: &str) -> HttpResponse {
         let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&self.token).session(session);
         delete.send(self.replica(number).address()).await
     }
 }
 
-async fn readiness(replica: &Portcullis) -> Answer {
+async fn readiness(replica: &Portcullis) -> HttpResponse {
     Request::new("GET", "/readyz").send(replica.address()).await
 }
 
@@ -170,8 +170,8 @@ async fn redis_loses_its_data() {
     let started = Instant::now();
     // As long as it does not know the ends, it accepts none of these sessions.
     while started.elapsed() < Duration::from_secs(8) {
-        let answer = replicas.echo(fresh, &ended).await;
-        assert!([503, 404].contains(&answer.status), "{answer:?}");
+        let response = replicas.echo(fresh, &ended).await;
+        assert!([503, 404].contains(&response.status), "{response:?}");
         assert_eq!(replicas.echo(0, &kept).await.status, 200, "known sessions continue");
         replicas.echo(0, &ended).await.assert_rpc_error(404, -32000);
         sleep(Duration::from_millis(50)).await;
@@ -203,17 +203,17 @@ async fn redis_is_unreachable() {
 
     assert_eq!(replicas.echo(0, &kept).await.status, 200);
     assert_eq!(replicas.echo(0, &replicas.open(0).await).await.status, 200);
-    let answer = replicas.delete(0, &ended).await;
-    assert_eq!(answer.status, 503, "{answer:?}");
-    replicas.replica(0).assert_denied(&answer, "session.end_not_recorded").await;
+    let response = replicas.delete(0, &ended).await;
+    assert_eq!(response.status, 503, "{response:?}");
+    replicas.replica(0).assert_denied(&response, "session.end_not_recorded").await;
     replicas.echo(0, &ended).await.assert_rpc_error(404, -32000);
     assert_eq!(replicas.echo(1, &ended).await.status, 200, "it was not confirmed");
 
     let fresh = replicas.add().await;
     assert_eq!(readiness(replicas.replica(fresh)).await.status, 503);
-    let answer = replicas.echo(fresh, &kept).await;
-    assert_eq!(answer.status, 503, "{answer:?}");
-    replicas.replica(fresh).assert_denied(&answer, "session.not_ready").await;
+    let response = replicas.echo(fresh, &kept).await;
+    assert_eq!(response.status, 503, "{response:?}");
+    replicas.replica(fresh).assert_denied(&response, "session.not_ready").await;
 
     redis.restart_empty().await;
     for replica in replicas.all() {
@@ -234,9 +234,9 @@ async fn strictly() {
     assert_eq!(replicas.echo(0, &session).await.status, 200);
     redis.kill().await;
     shared_state(replicas.replica(0), "unreachable").await;
-    let answer = replicas.echo(0, &session).await;
-    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")), "{answer:?}");
-    replicas.replica(0).assert_denied(&answer, "shared.unreachable").await;
+    let response = replicas.echo(0, &session).await;
+    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")), "{response:?}");
+    replicas.replica(0).assert_denied(&response, "shared.unreachable").await;
     assert_eq!(readiness(replicas.replica(0)).await.status, 503);
     let healthy = Request::new("GET", "/healthz").send(replicas.replica(0).address()).await;
     assert_eq!(healthy.status, 200);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     deployment::ENDPOINT,
-    http::{Answer, Http},
+    http::{Http, Response},
     tally::{Tally, count},
 };
 
@@ -36,8 +36,8 @@ impl Client {
 
     /// Opens a session and returns its identifier. Repeats what was interrupted.
     pub(super) async fn open(&mut self) -> anyhow::Result<String> {
-        let answer = self.complete(Method::POST, None, INITIALIZE.to_owned(), &[StatusCode::OK]).await?;
-        let identifier = answer.headers.get("mcp-session-id").context("no session identifier")?.to_str()?.to_owned();
+        let response = self.complete(Method::POST, None, INITIALIZE.to_owned(), &[StatusCode::OK]).await?;
+        let identifier = response.headers.get("mcp-session-id").context("no session identifier")?.to_str()?.to_owned();
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string();
         self.complete(Method::POST, Some(&identifier), initialized, &[StatusCode::ACCEPTED]).await?;
         count(&self.tally.opened);
@@ -48,8 +48,8 @@ impl Client {
     pub(super) async fn call(&mut self, session: &str) -> anyhow::Result<()> {
         let (body, id) = self.greeting();
         let started = Instant::now();
-        let answer = self.complete(Method::POST, Some(session), body, &[StatusCode::OK]).await?;
-        let text = String::from_utf8_lossy(&answer.body);
+        let response = self.complete(Method::POST, Some(session), body, &[StatusCode::OK]).await?;
+        let text = String::from_utf8_lossy(&response.body);
         let message = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?.trim()).ok());
         let message: Option<Value> = message.last().or_else(|| serde_json::from_str(&text).ok());
         let named = |message: &Value| message["id"] == id && message["result"].to_string().contains(&format!("n{id}"));
@@ -62,18 +62,21 @@ impl Client {
 
     /// Ends a session. Returns whether the end was confirmed.
     pub(super) async fn end(&mut self, session: &str) -> anyhow::Result<bool> {
-        let is_confirmed = |answer: &Answer| answer.status == StatusCode::OK || answer.status == StatusCode::NO_CONTENT;
+        let is_confirmed =
+            |response: &Response| response.status == StatusCode::OK || response.status == StatusCode::NO_CONTENT;
         let mut is_first = true;
         loop {
             let started = Instant::now();
             let request = self.request(Method::DELETE, Some(session), String::new())?;
             match self.nginx.send(request).await {
-                Ok(answer) if is_confirmed(&answer) => {
+                Ok(response) if is_confirmed(&response) => {
                     self.tally.confirmed(started.elapsed());
                     return Ok(true);
                 }
-                Ok(answer) if answer.status == StatusCode::NOT_FOUND && !is_first => return Ok(false),
-                Ok(answer) if answer.status == StatusCode::SERVICE_UNAVAILABLE && self.tally.is_redis_away(started) => {
+                Ok(response) if response.status == StatusCode::NOT_FOUND && !is_first => return Ok(false),
+                Ok(response)
+                    if response.status == StatusCode::SERVICE_UNAVAILABLE && self.tally.is_redis_away(started) =>
+                {
                     count(&self.tally.unconfirmed);
                 }
                 result => self.interrupted(started, "DELETE", result)?,
@@ -88,9 +91,9 @@ impl Client {
         let (body, _) = self.greeting();
         let request = self.request(Method::POST, Some(session), body)?;
         for replica in &mut self.replicas {
-            let Ok(answer) = replica.send(request.clone()).await else { continue };
+            let Ok(response) = replica.send(request.clone()).await else { continue };
             count(&self.tally.checks);
-            match answer.status {
+            match response.status {
                 StatusCode::NOT_FOUND => {}
                 StatusCode::SERVICE_UNAVAILABLE => count(&self.tally.not_ready),
                 status => self.tally.fault(format!("an ended session got {status}")),
@@ -106,12 +109,12 @@ impl Client {
         session: Option<&str>,
         body: String,
         expected: &[StatusCode],
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<Response> {
         loop {
             let started = Instant::now();
             let request = self.request(method.clone(), session, body.clone())?;
             match self.nginx.send(request).await {
-                Ok(answer) if expected.contains(&answer.status) => return Ok(answer),
+                Ok(response) if expected.contains(&response.status) => return Ok(response),
                 result => self.interrupted(started, method.as_str(), result)?,
             }
             sleep(PAUSE).await;
@@ -119,13 +122,13 @@ impl Client {
     }
 
     /// Counts a request that failed because its replica was killed. Every other one is a fault.
-    fn interrupted(&self, started: Instant, method: &str, result: anyhow::Result<Answer>) -> anyhow::Result<()> {
+    fn interrupted(&self, started: Instant, method: &str, result: anyhow::Result<Response>) -> anyhow::Result<()> {
         let described = match &result {
-            Ok(answer) => format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body)),
+            Ok(response) => format!("{} {}", response.status, String::from_utf8_lossy(&response.body)),
             Err(error) => format!("{error:#}"),
         };
-        let replicas = result.as_ref().ok().and_then(|answer| answer.headers.get("x-replica")?.to_str().ok());
-        let is_cut_off = result.as_ref().map_or(true, |answer| answer.status == StatusCode::BAD_GATEWAY);
+        let replicas = result.as_ref().ok().and_then(|response| response.headers.get("x-replica")?.to_str().ok());
+        let is_cut_off = result.as_ref().map_or(true, |response| response.status == StatusCode::BAD_GATEWAY);
         if is_cut_off && self.tally.is_interrupted(started, replicas) {
             count(&self.tally.interrupted);
             return Ok(());
@@ -133,7 +136,7 @@ impl Client {
         let fault = format!("{method} at {} after {:?}: {described}", replicas.unwrap_or("nginx"), started.elapsed());
         self.tally.fault(fault.clone());
         // A session that is lost stays lost.
-        if result.is_ok_and(|answer| answer.status.is_client_error()) {
+        if result.is_ok_and(|response| response.status.is_client_error()) {
             bail!(fault);
         }
         Ok(())

@@ -14,7 +14,7 @@ use tokio::{net::TcpStream, task::spawn_local, time::timeout};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A response with its complete body.
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -35,7 +35,7 @@ impl Http {
     ///
     /// # Errors
     /// Fails when the connection cannot be opened or ends early, and after 30 s.
-    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Answer> {
+    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Response> {
         let kept = self.connection.take();
         let exchange = async {
             let mut connection = match kept.filter(SendRequest::is_ready) {
@@ -44,11 +44,11 @@ impl Http {
             };
             let (head, body) = connection.send_request(request).await?.into_parts();
             let body = body.collect().await?.to_bytes();
-            anyhow::Ok((connection, Answer { status: head.status, headers: head.headers, body }))
+            anyhow::Ok((connection, Response { status: head.status, headers: head.headers, body }))
         };
-        let (connection, answer) = timeout(LIMIT, exchange).await.context("no response in time")??;
+        let (connection, response) = timeout(LIMIT, exchange).await.context("no response in time")??;
         self.connection = Some(connection);
-        Ok(answer)
+        Ok(response)
     }
 }
 
