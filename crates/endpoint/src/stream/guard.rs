@@ -28,7 +28,7 @@ pub(crate) struct StreamGuard {
     boundary: Option<Boundary>,
     /// Whether events can be added to those of the inner service.
     is_extensible: bool,
-    /// What the inner service is told when the stream stops.
+    /// Notifies the inner service that the endpoint has stopped the stream.
     stopped: Option<StreamStopped>,
 }
 
@@ -114,8 +114,8 @@ impl StreamGuard {
         })
     }
 
-    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and within
-    /// an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
+    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and
+    /// within an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
     pub(crate) fn finish(&self, stop: StreamStop) -> Bytes {
         if let Some(stopped) = &self.stopped {
             stopped.set();
