@@ -88,7 +88,7 @@ async fn tokens_of_an_unknown_issuer_are_not_imported() {
         let written = import(&folder, "mcp.json").await;
         assert_eq!(written.code, Some(0), "{written:?}");
         assert!(
-            written.stdout.contains("the sign-in is not taken over") && !format!("{written:?}").contains("hush"),
+            written.stdout.contains("the sign-in cannot be moved") && !format!("{written:?}").contains("hush"),
             "{written:?}"
         );
         assert_eq!(fs::read_to_string(&tokens_file).unwrap(), tokens.to_string());

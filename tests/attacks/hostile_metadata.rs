@@ -80,7 +80,7 @@ async fn doctor_reports_it() {
     });
     let finished = Portcullis::run(&["doctor", &peer.await.url("/mcp")]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("also opens the other paths"), "{finished:?}");
+    assert!(finished.stdout.contains("also valid for the other paths"), "{finished:?}");
 
     let peer = Peer::start(metadata_with("introspection_endpoint", json!("http://auth.example.com/x"))).await;
     let finished = Portcullis::run(&["doctor", &peer.url("/mcp")]).await;

@@ -32,7 +32,7 @@ async fn as_text() {
     assert!(line("session.idle_timeout").ends_with("# default"));
     let warning = checked.stdout.lines().find(|line| line.starts_with("warning:")).unwrap();
     assert!(warning.contains("catch-all") && warning.contains("\"all\"") && warning.contains("/mcp"), "{warning}");
-    assert!(checked.stdout.trim_end().ends_with("the configuration is good"));
+    assert!(checked.stdout.trim_end().ends_with("the configuration is valid"));
 }
 
 /// `--json` lists the values with their origin, including the environment.
@@ -97,7 +97,7 @@ upstream = { http = "http://127.0.0.1:9/mcp" }
 const WARNINGS: [(&str, &str); 6] = [
     ("resource[0].required_scopes has \"mcp:tool\"", "did you mean `mcp:tools`?"),
     ("resource[0].rule[2].scopes has \"mcp:admn\"", "did you mean `mcp:admin`?"),
-    ("resource[0].route[0].scopes has \"mcp:read\"", "scopes_supported lacks"),
+    ("resource[0].route[0].scopes has \"mcp:read\"", "is missing in scopes_supported"),
     ("resource[0].rule[1].method = \"tool/call\"", "did you mean `tools/call`?"),
     ("resource[0].rule[2].method = \"Tools/Call\"", "another letter case than \"tools/call\""),
     ("issuer[0].issuer = \"http://127.0.0.1:9/realm\"", "https address of the authorization server"),

@@ -43,7 +43,7 @@ async fn one_login_for_all_commands() {
     assert!(call.stdout.contains("alice"), "{call:?}");
     let explained = Portcullis::run_with_input(&["explain-token", &fixture.url], &text).await;
     assert_eq!(explained.code, Some(0), "{explained:?}");
-    assert!(explained.stdout.contains("it lets the request through"), "{explained:?}");
+    assert!(explained.stdout.contains("it accepts the request"), "{explained:?}");
 
     let logout = fixture.run("logout", &[]).await;
     assert!(logout.stderr.contains("revoked"), "{logout:?}");

@@ -91,7 +91,7 @@ impl ClientFlow<'_> {
         let action = UserAction::Consent(&[("forged", &[("code", "forged"), ("state", "forged")])]);
         let run = self.client.run_with(action, "login", self.resource, &[]).await?.succeeded()?;
         let is_reported =
-            ["signed in to", "mcp:tools", "it is refreshed by itself"].iter().all(|text| run.output.contains(text));
+            ["signed in to", "mcp:tools", "it is refreshed automatically"].iter().all(|text| run.output.contains(text));
         expect::that(is_reported, "the output of login", "the issuer, the scopes and the refresh token", &run.output)?;
         let (request, visit) = run.authorization()?;
         let forged = visit.before.iter().all(|page| page.contains("does not belong to the current sign-in"));
