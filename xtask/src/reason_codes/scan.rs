@@ -50,8 +50,7 @@ pub(super) fn codes(root: &Path) -> anyhow::Result<Codes> {
 /// Returns the codes of a source without its tests. The code of a match arm has the documentation of its variant.
 fn codes_of(text: &str) -> Vec<(String, Option<String>)> {
     let lines: Vec<&str> = text.lines().collect();
-    let ends = |line: &&str| line.starts_with("#[cfg(test)]") || line.starts_with("mod tests");
-    let end = lines.iter().position(ends).unwrap_or(lines.len());
+    let end = lines.iter().position(|line| line.starts_with("mod tests {")).unwrap_or(lines.len());
     let mut codes = Vec::new();
     for (number, line) in lines.iter().enumerate().take(end) {
         if line.trim_start().starts_with("//") {
@@ -70,7 +69,7 @@ fn codes_of(text: &str) -> Vec<(String, Option<String>)> {
 fn is_code(text: &str) -> bool {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_lowercase())
-            && word.chars().all(|character| character.is_ascii_lowercase() || character == '_')
+            && word.chars().all(|character| matches!(character, 'a'..='z' | '0'..='9' | '_'))
     };
     text.split_once('.').is_some_and(|(first, second)| is_word(first) && is_word(second))
 }
@@ -120,6 +119,9 @@ mod tests {
     use super::*;
 
     const SOURCE: &str = r#"
+#[cfg(test)]
+mod tests;
+
 /// An enum.
 pub enum Error {
     /// It is [`missing`](crate::missing) or
