@@ -15,9 +15,11 @@ use super::{Span, secret::SecretSource};
 
 mod issuer;
 mod resource;
+mod shared;
 
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
+pub(crate) use shared::Shared;
 
 /// The configuration file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,6 +61,8 @@ pub(crate) struct Config {
     pub(crate) resource: Vec<Resource>,
     #[serde(default)]
     pub(crate) session: Session,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shared: Option<Shared>,
     #[serde(default)]
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
