@@ -74,7 +74,7 @@ async fn continues() {
     send(&deployment, 3).await;
     decided(&trail.file()).await;
     deployment.portcullis.signal(Signal::KILL);
-    drop(deployment.portcullis.ended().await);
+    drop(deployment.portcullis.wait().await);
     let cut = trail.text();
     fs::write(trail.file(), &cut[..cut.len() - 20]).unwrap();
 
