@@ -79,7 +79,7 @@ async fn idle_connections_are_replaced() {
     let mut third = Connection::open(address).await;
     assert_eq!(third.send(&healthy).await.status, 200);
     silent.assert_closed().await;
-    assert_eq!(used.send(&healthy).await.status, 200, "the one that was used last stays");
+    assert_eq!(used.send(&healthy).await.status, 200, "the most recently used connection remains open");
 }
 
 /// F4: a connection is closed if a head is not complete in time, even if bytes keep arriving.

@@ -20,11 +20,11 @@ const EXPIRY_LIMIT: Duration = Duration::from_secs(40);
 const PERIOD: Duration = Duration::from_millis(100);
 
 pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
-    progress.step("a revoked token is inactive at once", revoked(fixture)).await?;
-    progress.step("a logout ends its tokens at once", logged_out(fixture)).await?;
+    progress.step("a revoked token becomes inactive immediately", revoked(fixture)).await?;
+    progress.step("a logout ends its tokens immediately", logged_out(fixture)).await?;
     progress.step("an administrator's logout, too", logged_out_by_administrator(fixture)).await?;
     let disabled = disabled(fixture);
-    progress.step_within(EXPIRY_LIMIT, "a disabled user: at once, or at expiry with JWT", disabled).await?;
+    progress.step_within(EXPIRY_LIMIT, "a disabled user: immediately, or at expiry with JWT", disabled).await?;
     progress.step("refresh rotates, and reuse ends the session", reused(fixture)).await
 }
 
