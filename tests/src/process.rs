@@ -106,7 +106,7 @@ impl Process {
         }
         self.signal(signal);
         loop {
-            // The group's number is not reused while one of its processes lives.
+            // The group's number is not reused while one of its processes exists.
             if let Some(status) = self.child.try_wait()?
                 && test_kill_process_group(self.group()).is_err()
             {

@@ -22,6 +22,7 @@ pub(crate) mod program;
 mod progress;
 mod readers;
 mod recorder;
+mod replicas;
 mod request;
 pub(crate) mod server;
 mod session;
@@ -81,6 +82,12 @@ pub(crate) struct Arguments {
     guides: bool,
     #[command(flatten)]
     guide_options: guides::Options,
+    /// Run 32 clients against three replicas behind nginx for 10 minutes, while replicas and Redis are killed. Needs nginx and
+    /// redis-server.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    replicas: bool,
+    #[command(flatten)]
+    replica_options: replicas::Options,
 }
 
 /// On a busy machine with two cores, the first start of Keycloak takes about 60 s.
@@ -118,6 +125,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             progress = Progress::new(Unit::Seconds, readers::LIMIT);
             let flow = readers::run(&program, &target, &folder, arguments.reader_options, &mut progress);
             result = block_on(flow);
+        }
+        _ if arguments.replicas => {
+            progress = Progress::new(Unit::Seconds, replicas::LIMIT);
+            let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
+            let upstream = upstream.program("everything_server")?;
+            let environment = replicas::Environment { program: &program, upstream: &upstream, folder: &folder };
+            result = block_on(replicas::run(&environment, arguments.replica_options, &mut progress));
         }
         IdentityProvider::Devidp => {
             progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);

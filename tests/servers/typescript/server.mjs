@@ -278,8 +278,8 @@ function addInputTools(server) {
     return typeof name === "string" ? `Hello, ${name}!` : { inputRequests: { user_name: nameRequest() } };
   });
   add("sampling", (ctx) => {
-    const answer = ctx.mcpReq.inputResponses?.capital_question;
-    return answer ? `Sampling response: ${answer.content?.text}` : { inputRequests: { capital_question: samplingRequest("What is the capital of France?") } };
+    const response = ctx.mcpReq.inputResponses?.capital_question;
+    return response ? `Sampling response: ${response.content?.text}` : { inputRequests: { capital_question: samplingRequest("What is the capital of France?") } };
   });
   add("list_roots", (ctx) => {
     const roots = ctx.mcpReq.inputResponses?.client_roots?.roots;

@@ -20,11 +20,11 @@ fn client(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, revision: Revision) 
 }
 
 /// Returns a network with these responses of the protected endpoint, and default responses for other URLs.
-fn endpoint(answer: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
+fn endpoint(respond: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
     FetchFn::new(move |request| {
         well_behaved(request).or_else(|| {
             let message = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
-            (request.url.as_str() == RESOURCE).then(|| answer(&message, request))
+            (request.url.as_str() == RESOURCE).then(|| respond(&message, request))
         })
     })
 }
@@ -44,12 +44,12 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
         _ if !in_session || request.headers[names::PROTOCOL_VERSION] != "2025-06-18" => Reply::status(400),
         (&Method::POST, Some("tools/call")) => {
             let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress" });
-            let answer = result(message, json!({ "content": [] }));
+            let response = result(message, json!({ "content": [] }));
             Reply::events(&[
                 ": hello\n\nid: 1\ndata:\n\ndata: ",
                 &progress.to_string(),
                 "\n\ndata: ",
-                &format!("{answer}\n\n"),
+                &format!("{response}\n\n"),
             ])
         }
         (&Method::POST, Some(_)) if message.get("id").is_none() => Reply::status(202),
@@ -70,8 +70,8 @@ async fn a_legacy_session() {
     assert_eq!(client.call("ping", None).await.unwrap(), "ok");
     let mut observed = Vec::new();
     let params = json!({ "name": "add" });
-    let answer = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
-    assert_eq!(answer.unwrap(), json!({ "content": [] }));
+    let response = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
+    assert_eq!(response.unwrap(), json!({ "content": [] }));
     assert_eq!(observed.len(), 1);
     client.notify("notifications/cancelled", None).await.unwrap();
 
@@ -146,9 +146,9 @@ async fn a_modern_call_needs_no_session() {
 async fn a_legacy_list_of_tools_is_unchanged() {
     let properties = json!({ "p": { "type": "string", "x-mcp-header": "" } });
     let list = json!({ "tools": [{ "name": "t", "inputSchema": { "properties": properties } }] });
-    let answer = list.clone();
+    let response = list.clone();
     let network = endpoint(move |message, request| match message["method"].as_str() {
-        Some("tools/list") => Reply::json(200, result(message, answer.clone())),
+        Some("tools/list") => Reply::json(200, result(message, response.clone())),
         _ => legacy(message, request),
     });
     let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);

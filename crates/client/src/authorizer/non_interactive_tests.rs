@@ -113,13 +113,13 @@ async fn an_id_token_is_exchanged() {
 /// I8: a token that is not an assertion is not presented.
 #[tokio::test]
 async fn another_token_type_is_not_presented() {
-    for answer in [
+    for response in [
         json!({ "access_token": "a", "token_type": "N_A" }),
         json!({ "access_token": "a", "token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
         json!({ "access_token": "a", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" }),
     ] {
         let network = FetchFn::new(move |request| match request.url.as_str() {
-            PROVIDER => Some(Reply::json(200, answer.clone())),
+            PROVIDER => Some(Reply::json(200, response.clone())),
             _ => well_behaved(request),
         });
         let error = run(&network, enterprise(), settings(ClientAuthentication::None)).await.unwrap_err();

@@ -185,8 +185,8 @@ async fn a_resource_on_this_machine_can_name_others_there() {
         });
         let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
         let start = StartUrl::parse(start).unwrap();
-        let refused = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
-        assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
+        let rejected = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
+        assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
         let policies: Vec<_> = network.requests().into_iter().map(|request| request.policy).collect();
         let peer = UrlPolicy::Peer { loopback_http, private_addresses };
         let own = UrlPolicy::StartOrigin;
@@ -299,8 +299,8 @@ async fn revision_2025_03_26_is_an_option() {
             _ => Some(Reply::status(404)),
         });
         let user = ScriptedUser::responds(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
-        let refused = authorizer(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
-        assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
+        let rejected = authorizer(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
+        assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
         let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
         let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
         assert_eq!((token.issuer().as_str(), token.resource().as_str()), (OWN, RESOURCE));

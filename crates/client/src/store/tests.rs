@@ -152,12 +152,12 @@ async fn registrations_are_separate() {
     let scratch = ScratchDirectory::new();
     for store in both_stores(&scratch) {
         let redirect = Url::parse("http://127.0.0.1:1/callback").unwrap();
-        let answer = r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":7,"registration_access_token":"r","x":{"y":1}}"#;
+        let response = r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":7,"registration_access_token":"r","x":{"y":1}}"#;
         let registered = Registered {
             issuer: issuer(ISSUER),
             redirect_uri: Some(redirect.to_string()),
             asked: Scopes::parse("a b").unwrap(),
-            response: ClientRegistrationResponse::parse(answer.as_bytes()).unwrap(),
+            response: ClientRegistrationResponse::parse(response.as_bytes()).unwrap(),
         };
         assert!(!store.knows(&issuer(ISSUER)));
         store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&registered).unwrap();
@@ -246,8 +246,8 @@ async fn one_lock_per_entry() {
         // Other entries can be locked.
         second.lock_token(&token_at("https://other.example", RESOURCE, "other")).await.unwrap();
         second.lock_sign_in(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
-        let refused = second.lock_token(&token("held")).await.err().unwrap();
-        assert_eq!(refused.code(), "store.busy");
+        let rejected = second.lock_token(&token("held")).await.err().unwrap();
+        assert_eq!(rejected.code(), "store.busy");
         let waiting = tokio::spawn(async move { second.lock_token(&token("held")).await.is_ok() });
         tokio::task::yield_now().await;
         drop(held);

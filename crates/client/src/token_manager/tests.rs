@@ -65,14 +65,14 @@ impl TestServer {
         }
         let number = self.issued.fetch_add(1, Ordering::Relaxed) + 1;
         *live = Some(format!("r{number}"));
-        let mut answer = serde_json::json!({
+        let mut response = serde_json::json!({
             "access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 300,
             "refresh_token": format!("r{number}"),
         });
         if let Some(scope) = &*self.grants.lock().unwrap() {
-            answer["scope"] = scope.as_str().into();
+            response["scope"] = scope.as_str().into();
         }
-        Reply::json(200, answer)
+        Reply::json(200, response)
     }
 
     fn counts(&self) -> (u32, u32) {

@@ -213,8 +213,8 @@ async fn automatic_consent_approves_devices() {
     .await;
     let basic = ("authorization", "Basic cm9ib3Q6aHVzaA==");
     let form = encoded(&[("resource", RESOURCE)]);
-    let refused = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
-    assert_eq!(refused.error(), "invalid_client");
+    let rejected = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
+    assert_eq!(rejected.error(), "invalid_client");
     let started = server.send(Method::POST, "/device_authorization", &[FORM, basic], &form).await.json();
     let form = encoded(&[("grant_type", DEVICE_CODE), ("device_code", text(&started, "device_code"))]);
     let tokens = server.send(Method::POST, "/token", &[FORM, basic], &form).await;

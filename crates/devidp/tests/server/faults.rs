@@ -19,7 +19,7 @@ fn fault(at: FaultPoint, kind: FaultKind, times: u32) -> Fault {
 }
 
 /// Sends a request and returns whether there was a response.
-async fn is_answered(server: &Server, path: &str) -> bool {
+async fn has_response(server: &Server, path: &str) -> bool {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -60,8 +60,8 @@ async fn faults_apply_in_order_and_run_out() {
 async fn responses_are_dropped_and_delayed() {
     let server = Server::start(|_| {}).await;
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Drop, 1)).unwrap();
-    assert!(!is_answered(&server, "/jwks").await);
-    assert!(is_answered(&server, "/jwks").await);
+    assert!(!has_response(&server, "/jwks").await);
+    assert!(has_response(&server, "/jwks").await);
     let delay = Duration::from_millis(30);
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Delay(delay), 1)).unwrap();
     let start = Instant::now();
@@ -79,11 +79,11 @@ async fn a_hanging_request_ends_with_the_server() {
     tokio::spawn(connection);
     let request = http::Request::get("/jwks").header("host", server.address.to_string());
     let hanging = tokio::spawn(sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()));
-    // The next request is answered, so the fault applies only to the first one.
+    // The next request gets a response, so the fault applies only to the first one.
     while server.control.pending_faults() > 0 {
         tokio::task::yield_now().await;
     }
-    assert!(is_answered(&server, "/jwks").await);
+    assert!(has_response(&server, "/jwks").await);
     assert!(!hanging.is_finished());
     server.shut_down().await;
     assert!(hanging.await.unwrap().is_err());

@@ -149,8 +149,8 @@ async fn entra_rejects_resource() {
     let response = authorize(&server, &verifier, &[("scope", &scope)]).await;
     let code = response.redirect_parameter("code").unwrap();
     let request = with_secret(&token_request("web", &code, &verifier));
-    let refused = post(&server, "token", &[], &request).await;
-    assert_eq!(refused.error(), "invalid_target", "also at the token endpoint");
+    let rejected = post(&server, "token", &[], &request).await;
+    assert_eq!(rejected.error(), "invalid_target", "also at the token endpoint");
 }
 
 /// K1: Entra ID: the claims of both versions, refresh requests with `scope`, and old refresh tokens that stay valid.
@@ -180,9 +180,9 @@ async fn entra_renames_claims_and_refreshes_with_scope() {
         assert_eq!((&active["active"], &active["client_id"]), (&json!(true), &json!("web")));
 
         let first = tokens.text("refresh_token");
-        let refused = refresh(&server, &first, None).await;
-        assert_eq!((refused.status, &*refused.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
-        assert!(refused.text("error_description").starts_with("AADSTS90009: "));
+        let rejected = refresh(&server, &first, None).await;
+        assert_eq!((rejected.status, &*rejected.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
+        assert!(rejected.text("error_description").starts_with("AADSTS90009: "));
         let second = refresh(&server, &first, Some(&scope)).await;
         assert_ne!(second.text("refresh_token"), first);
         for token in [first, second.text("refresh_token")] {
@@ -224,9 +224,9 @@ async fn google_needs_access_type() {
 
     let verifier = verifier();
     let code = authorize(&server, &verifier, &[("client_id", "public")]).await.redirect_parameter("code").unwrap();
-    let refused = post(&server, "token", &[], &token_request("public", &code, &verifier)).await;
+    let rejected = post(&server, "token", &[], &token_request("public", &code, &verifier)).await;
     assert_eq!(
-        (&*refused.error(), &*refused.text("error_description")),
+        (&*rejected.error(), &*rejected.text("error_description")),
         ("invalid_request", "client_secret is missing.")
     );
 }
@@ -285,8 +285,8 @@ async fn okta_renames_claims() {
     assert_eq!(document["registration_endpoint"], format!("{}/register", server.issuer));
     assert!(!document["scopes_supported"].as_array().unwrap().contains(&json!("mcp:tools")));
     let body = json!({ "redirect_uris": [REDIRECT] }).to_string();
-    let refused = server.send(Method::POST, &path(&server, "register"), &[JSON], &body).await;
-    assert_eq!((refused.status, &refused.json()["errorCode"]), (StatusCode::UNAUTHORIZED, &json!("E0000011")));
+    let rejected = server.send(Method::POST, &path(&server, "register"), &[JSON], &body).await;
+    assert_eq!((rejected.status, &rejected.json()["errorCode"]), (StatusCode::UNAUTHORIZED, &json!("E0000011")));
 
     let tokens = sign_in(&server, &[("scope", "mcp:tools"), ("resource", RESOURCE)]).await;
     let payload = claims(&tokens.text("access_token"));

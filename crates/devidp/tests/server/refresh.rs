@@ -84,8 +84,8 @@ async fn a_refresh_token_requires_offline_access() {
     let verifier = verifier();
     // The client is not registered for refresh tokens, so the scope is not granted.
     let client = server.register().await;
-    let asking = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
-    let code = server.authorize(&asking).await.redirect_parameter("code").unwrap();
+    let request = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
+    let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
     let response = server.token(&token_request(&client, &code, &verifier)).await.json();
     assert_eq!((&response["scope"], response.get("refresh_token")), (&"mcp:tools".into(), None));
     // The client is registered but does not request the scope.

@@ -188,7 +188,7 @@ fn the_oldest_entry_is_replaced_first() {
     }
 }
 
-/// C11: the order is kept by a sweep, and later entries are replaced last.
+/// C11: a sweep preserves the order, and later entries are replaced last.
 #[test]
 fn a_sweep_keeps_the_order() {
     for turn in 0..7 {

@@ -186,7 +186,7 @@ async fn an_unknown_key_during_an_outage_is_unavailable() {
         assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("issuer.unavailable"));
     }
     assert_eq!(fixture.hits(), 2);
-    // The keys that are held serve on.
+    // The current keys remain in use.
     assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
 }
 

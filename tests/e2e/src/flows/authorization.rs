@@ -21,7 +21,7 @@ use url::{Url, form_urlencoded};
 use super::{
     deployment::SCOPE,
     expect,
-    pages::{self, Answers},
+    pages::{self, UserInput},
     recorder::{Exchange, Recorder},
     test_client::{SignIn, TestClient},
 };
@@ -90,8 +90,8 @@ impl<'a> Authorization<'a> {
         expect::that(has_code_grant, "grant_types", "authorization_code", &request["grant_types"])?;
         expect::equal("response_types", vec![Value::from("code")], list(&request["response_types"]))?;
 
-        let answer = expect::json("the registration", StatusCode::CREATED, &response(&exchange))?;
-        let client_id = answer["client_id"].as_str().context("client_id: expected one, got none")?.to_owned();
+        let response = expect::json("the registration", StatusCode::CREATED, &response(&exchange))?;
+        let client_id = response["client_id"].as_str().context("client_id: expected one, got none")?.to_owned();
         Ok(Registered { client_id, prompt })
     }
 
@@ -139,8 +139,8 @@ impl<'a> Authorization<'a> {
             }
             SignIn::Keycloak | SignIn::OidcProvider => {
                 let password = pages::password(self.user);
-                let answers = Answers::consents(self.user, &password);
-                Ok(pages::visit(&self.test_client.recorder, &url, REDIRECT_URI, &answers).await?.location)
+                let user_input = UserInput::consents(self.user, &password);
+                Ok(pages::visit(&self.test_client.recorder, &url, REDIRECT_URI, &user_input).await?.location)
             }
         }
     }
@@ -157,8 +157,8 @@ impl<'a> Authorization<'a> {
         let resource = request.get("resource").map(String::as_str);
         expect::equal("resource of the token request", Some(self.test_client.endpoint.as_str()), resource)?;
 
-        let answer = expect::json("the token response", StatusCode::OK, &response(&exchange))?;
-        expect::equal("token_type", "Bearer", &answer["token_type"])?;
+        let response = expect::json("the token response", StatusCode::OK, &response(&exchange))?;
+        expect::equal("token_type", "Bearer", &response["token_type"])?;
         let lasts = TokenResponse::parse(&exchange.body)?.expires_in;
         expect::that(lasts.is_some_and(|lasts| lasts > 0), "expires_in", "a positive number", lasts)?;
         self.check_claims(token.access_token().secret())?;

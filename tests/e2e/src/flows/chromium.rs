@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::{pages::Answers, program::Program};
+use super::{pages::UserInput, program::Program};
 use xtask::workspace;
 
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -52,7 +52,7 @@ impl Chromium {
         name: &str,
         url: &Url,
         redirect_uri: &str,
-        answers: &Answers<'_>,
+        user_input: &UserInput<'_>,
         before: &[(&str, Url)],
     ) -> anyhow::Result<Vec<SeenPage>> {
         fs::create_dir_all(&self.folder).with_context(|| format!("{} cannot be created", self.folder.display()))?;
@@ -62,9 +62,9 @@ impl Chromium {
             "profile": self.folder.join(format!("{name}.profile")),
             "url": url.as_str(),
             "end": redirect_uri,
-            "user": answers.user,
-            "password": answers.password,
-            "consent": answers.consents,
+            "user": user_input.user,
+            "password": user_input.password,
+            "consent": user_input.consents,
             "before": before,
             "pictures": self.folder,
             "name": name,

@@ -95,7 +95,12 @@ impl ClientFlow<'_> {
         expect::that(is_reported, "the output of login", "the issuer, the scopes and the refresh token", &run.output)?;
         let (request, visit) = run.authorization()?;
         let forged = visit.before.iter().all(|page| page.contains("does not belong to the current sign-in"));
-        expect::that(forged, "the page of the forged answer", "does not belong to the current sign-in", &visit.before)?;
+        expect::that(
+            forged,
+            "the page of the forged response",
+            "does not belong to the current sign-in",
+            &visit.before,
+        )?;
         if self.consent_for.is_empty() {
             expect::that(visit.pages.contains(&Page::Consent), "pages", "a consent page", &visit.pages)?;
         }
@@ -113,16 +118,16 @@ impl ClientFlow<'_> {
         let run = self.client.run("call", self.resource, &["tools/call", parameters]).await?;
         let run = run.succeeded()?;
         ensure!(run.authorization.is_none(), "expected no second consent page");
-        expect::that(run.output.contains("\"5\""), "the answer", "5", &run.output)
+        expect::that(run.output.contains("\"5\""), "the result", "5", &run.output)
     }
 
     async fn other_resource(&self, other: &Url) -> anyhow::Result<()> {
         let token = self.client.stored_token(self.resource)?.access_token;
         let mut request = tool_list(self.server.address, &token)?;
         request.url = other.clone();
-        let answer = self.recorder.fetch(request).await?;
-        expect::equal("status", StatusCode::UNAUTHORIZED, answer.status)?;
-        expect::equal("reason", "token.audience_mismatch", self.server.deny_code_of(&answer.headers).await?.as_str())
+        let response = self.recorder.fetch(request).await?;
+        expect::equal("status", StatusCode::UNAUTHORIZED, response.status)?;
+        expect::equal("reason", "token.audience_mismatch", self.server.deny_code_of(&response.headers).await?.as_str())
     }
 
     async fn step_up(&self) -> anyhow::Result<()> {
@@ -130,7 +135,7 @@ impl ClientFlow<'_> {
         let parameters = r#"{"name":"multiply","arguments":{"a":6,"b":7}}"#;
         let run = self.client.run("call", self.resource, &["tools/call", parameters]).await?;
         let run = run.succeeded()?;
-        expect::that(run.output.contains("\"42\""), "the answer", "42", &run.output)?;
+        expect::that(run.output.contains("\"42\""), "the result", "42", &run.output)?;
         let request = pages::parameters(&run.authorization()?.0);
         let scope = request.get("scope").map(String::as_str);
         expect::equal("requested scope", Some("mcp:admin mcp:tools offline_access"), scope)?;
@@ -181,12 +186,12 @@ impl ClientFlow<'_> {
     /// Expects that the authorization server rejects the refresh token.
     async fn check_revoked(&self, stored: &StoredToken) -> anyhow::Result<()> {
         let refresh_token = stored.refresh_token.as_deref().context("expected a refresh token, got none")?;
-        let answer = self.refreshed(stored, refresh_token).await?;
-        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let response = self.refreshed(stored, refresh_token).await?;
+        let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         expect::equal(
             "the response to an old refresh token",
             ("invalid_grant", 400),
-            (body["error"].as_str().unwrap_or_default(), answer.status.as_u16()),
+            (body["error"].as_str().unwrap_or_default(), response.status.as_u16()),
         )
     }
 

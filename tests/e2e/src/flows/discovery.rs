@@ -11,9 +11,9 @@ use super::{deployment::SCOPE, expect, test_client::TestClient};
 
 /// Checks the 401 to a POST without a token and returns the challenge.
 pub(super) async fn challenge(test_client: &TestClient) -> anyhow::Result<BearerChallenge> {
-    let answer = test_client.send(Method::POST, None, None).await?;
-    expect::equal("status without a token", StatusCode::UNAUTHORIZED, answer.status)?;
-    let challenge = bearer_challenge(&answer.headers)?;
+    let response = test_client.send(Method::POST, None, None).await?;
+    expect::equal("status without a token", StatusCode::UNAUTHORIZED, response.status)?;
+    let challenge = bearer_challenge(&response.headers)?;
     expect::that(challenge.realm.is_some(), "realm of the challenge", "one", &challenge)?;
     let metadata = protected_resource_urls(&test_client.endpoint).first().map(ToString::to_string);
     expect::equal("resource_metadata of the challenge", metadata, challenge.resource_metadata.clone())?;
@@ -46,8 +46,8 @@ pub(super) async fn resource_metadata(test_client: &TestClient, challenge: &Bear
 /// Checks the authorization server's metadata at both URLs.
 pub(super) async fn server_metadata(test_client: &TestClient) -> anyhow::Result<()> {
     for url in authorization_server_urls(&test_client.issuer) {
-        let answer = test_client.get(url.clone()).await?;
-        check_server_metadata(test_client, &format!("metadata at {}", url.path()), &answer)?;
+        let response = test_client.get(url.clone()).await?;
+        check_server_metadata(test_client, &format!("metadata at {}", url.path()), &response)?;
     }
     Ok(())
 }
@@ -56,11 +56,11 @@ pub(super) async fn server_metadata(test_client: &TestClient) -> anyhow::Result<
 pub(super) fn check_server_metadata(
     test_client: &TestClient,
     what: &str,
-    answer: &FetchResponse,
+    response: &FetchResponse,
 ) -> anyhow::Result<()> {
-    let document = expect::json(what, StatusCode::OK, answer)?;
+    let document = expect::json(what, StatusCode::OK, response)?;
     expect::equal("issuer", test_client.issuer.as_str(), &document["issuer"])?;
-    let metadata = AuthorizationServerMetadata::parse(&answer.body)?;
+    let metadata = AuthorizationServerMetadata::parse(&response.body)?;
     let is_complete = metadata.authorization_endpoint.is_some()
         && metadata.token_endpoint.is_some()
         && metadata.registration_endpoint.is_some();

@@ -34,10 +34,10 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
 }
 
 /// Fails unless a response is a JSON document with this status, and returns the document.
-pub(super) fn json(what: &str, status: StatusCode, answer: &FetchResponse) -> anyhow::Result<Value> {
-    equal(&format!("status of {what}"), status, answer.status)?;
-    equal(&format!("media type of {what}"), "application/json", media_type(&answer.headers))?;
-    serde_json::from_slice(&answer.body).with_context(|| format!("{what}: expected JSON"))
+pub(super) fn json(what: &str, status: StatusCode, response: &FetchResponse) -> anyhow::Result<Value> {
+    equal(&format!("status of {what}"), status, response.status)?;
+    equal(&format!("media type of {what}"), "application/json", media_type(&response.headers))?;
+    serde_json::from_slice(&response.body).with_context(|| format!("{what}: expected JSON"))
 }
 
 #[cfg(test)]

@@ -32,13 +32,13 @@ pub(super) enum Page {
 
 /// The user's input.
 #[derive(Clone, Copy)]
-pub(super) struct Answers<'a> {
+pub(super) struct UserInput<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,
     pub(super) consents: bool,
 }
 
-impl<'a> Answers<'a> {
+impl<'a> UserInput<'a> {
     pub(super) fn consents(user: &'a str, password: &'a str) -> Self {
         Self { user, password, consents: true }
     }
@@ -57,25 +57,25 @@ pub(super) async fn visit(
     recorder: &Recorder,
     url: &Url,
     redirect_uri: &str,
-    answers: &Answers<'_>,
+    user_input: &UserInput<'_>,
 ) -> anyhow::Result<Arrival> {
     let (mut cookies, mut pages) = (BTreeMap::new(), Vec::new());
     let mut request = get(url.clone());
     for _ in 0..MAX_STEPS {
         let here = request.url.clone();
-        let answer = send(recorder, request, &mut cookies).await?;
-        if answer.status.is_redirection() {
-            let location = here.join(expect::header(&answer.headers, header::LOCATION.as_str()))?;
+        let response = send(recorder, request, &mut cookies).await?;
+        if response.status.is_redirection() {
+            let location = here.join(expect::header(&response.headers, header::LOCATION.as_str()))?;
             if location.as_str().split('?').next() == Some(redirect_uri) {
                 return Ok(Arrival { location, pages });
             }
             request = get(location);
             continue;
         }
-        expect::equal("status of a page", StatusCode::OK, answer.status)
-            .with_context(|| shown(&String::from_utf8_lossy(&answer.body)))?;
-        let page = String::from_utf8_lossy(&answer.body).into_owned();
-        request = submission(&here, &page, &mut pages, answers)?;
+        expect::equal("status of a page", StatusCode::OK, response.status)
+            .with_context(|| shown(&String::from_utf8_lossy(&response.body)))?;
+        let page = String::from_utf8_lossy(&response.body).into_owned();
+        request = submission(&here, &page, &mut pages, user_input)?;
     }
     bail!("expected a redirect within {MAX_STEPS} steps, got {pages:?}")
 }
@@ -85,18 +85,23 @@ fn get(url: Url) -> FetchRequest {
 }
 
 /// Returns the request that submits a page's form.
-fn submission(here: &Url, page: &str, pages: &mut Vec<Page>, answers: &Answers<'_>) -> anyhow::Result<FetchRequest> {
+fn submission(
+    here: &Url,
+    page: &str,
+    pages: &mut Vec<Page>,
+    user_input: &UserInput<'_>,
+) -> anyhow::Result<FetchRequest> {
     for mut form in forms(page) {
         let found = page_of(&form);
         let Some(found) = found.filter(|found| !pages.contains(found)) else { continue };
         pages.push(found);
         if found == Page::Consent
-            && !answers.consents
+            && !user_input.consents
             && let Some(link) = links(page).into_iter().find(|link| link.ends_with("/abort"))
         {
             return Ok(get(here.join(&link)?));
         }
-        fill_in(&mut form, answers);
+        fill_in(&mut form, user_input);
         let fields = form.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         // Browsers send the origin of the page.
         let origin = HeaderValue::from_str(&here.origin().ascii_serialization())?;
@@ -123,18 +128,18 @@ fn page_of(form: &Form) -> Option<Page> {
     }
 }
 
-fn fill_in(form: &mut Form, answers: &Answers<'_>) {
+fn fill_in(form: &mut Form, user_input: &UserInput<'_>) {
     for (name, value) in [
-        ("username", answers.user),
-        ("login", answers.user),
-        ("user", answers.user),
-        ("password", answers.password),
-        ("decision", if answers.consents { "allow" } else { "deny" }),
-        ("action", if answers.consents { "approve" } else { "deny" }),
+        ("username", user_input.user),
+        ("login", user_input.user),
+        ("user", user_input.user),
+        ("password", user_input.password),
+        ("decision", if user_input.consents { "allow" } else { "deny" }),
+        ("action", if user_input.consents { "approve" } else { "deny" }),
     ] {
         form.fields.entry(name.to_owned()).and_modify(|field| value.clone_into(field));
     }
-    form.fields.remove(if answers.consents { "cancel" } else { "accept" });
+    form.fields.remove(if user_input.consents { "cancel" } else { "accept" });
 }
 
 async fn send(
@@ -147,9 +152,9 @@ async fn send(
     if !pairs.is_empty() {
         request = request.header(header::COOKIE, HeaderValue::from_str(&pairs.join("; "))?);
     }
-    let answer = recorder.fetch(request).await?;
-    keep_cookies(&answer.headers, cookies);
-    Ok(answer)
+    let response = recorder.fetch(request).await?;
+    keep_cookies(&response.headers, cookies);
+    Ok(response)
 }
 
 /// Stores cookies. All pages have one host, and Secure cookies are sent to loopback, as in browsers.

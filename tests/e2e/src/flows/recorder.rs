@@ -69,18 +69,18 @@ impl Fetch for Recorder {
     fn fetch(&self, mut request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         request.timeout = self.timeout;
         Box::pin(async move {
-            let answer = self.fetch.fetch(request.clone()).await?;
-            self.record(request, answer.status, &answer.headers, &answer.body);
-            Ok(answer)
+            let response = self.fetch.fetch(request.clone()).await?;
+            self.record(request, response.status, &response.headers, &response.body);
+            Ok(response)
         })
     }
 
     fn open(&self, mut request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         request.timeout = self.timeout;
         Box::pin(async move {
-            let answer = self.fetch.open(request.clone()).await?;
-            self.record(request, answer.status, &answer.headers, &Bytes::new());
-            Ok(answer)
+            let response = self.fetch.open(request.clone()).await?;
+            self.record(request, response.status, &response.headers, &Bytes::new());
+            Ok(response)
         })
     }
 }

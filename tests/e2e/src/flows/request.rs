@@ -21,11 +21,11 @@ pub(super) fn tool_call(address: SocketAddr, token: &str, tool: &str) -> anyhow:
 }
 
 /// Returns the result of a response, in JSON or in the last event of a stream.
-pub(super) fn result(answer: &FetchResponse) -> anyhow::Result<Value> {
-    let text = std::str::from_utf8(&answer.body)?;
+pub(super) fn result(response: &FetchResponse) -> anyhow::Result<Value> {
+    let text = std::str::from_utf8(&response.body)?;
     let event = text.lines().rev().find_map(|line| line.strip_prefix("data:"));
     let message: Value = serde_json::from_str(event.unwrap_or(text))?;
-    expect::that(message["result"].is_object(), "the answer", "a result", &message)?;
+    expect::that(message["result"].is_object(), "the response", "a result", &message)?;
     Ok(message["result"].clone())
 }
 

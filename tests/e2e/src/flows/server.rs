@@ -62,8 +62,8 @@ impl Server {
         let readiness = Url::parse(&format!("http://{}/readyz", self.address))?;
         let fetch = HttpFetch::new(Default::default())?;
         loop {
-            let answer = fetch.fetch(FetchRequest::get(readiness.clone(), UrlPolicy::Operator)).await?;
-            if answer.status == StatusCode::OK {
+            let response = fetch.fetch(FetchRequest::get(readiness.clone(), UrlPolicy::Operator)).await?;
+            if response.status == StatusCode::OK {
                 return Ok(());
             }
             sleep(Duration::from_millis(5)).await;
@@ -75,6 +75,11 @@ impl Server {
         let id = expect::header(headers, "x-request-id").to_owned();
         expect::that(!id.is_empty(), "X-Request-Id", "one", &id)?;
         Ok(self.program.find_any_line(|line| deny_code(line, &id)).await)
+    }
+
+    /// Sends SIGKILL and waits for the end.
+    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+        self.program.kill().await.map(drop)
     }
 
     /// Sends SIGTERM and expects exit code 0.

@@ -141,9 +141,9 @@ pub(super) async fn tampered(test_client: &TestClient, token: &ResourceToken) ->
     let changed = if text[signature..].starts_with('A') { "B" } else { "A" };
     text.replace_range(signature..=signature, changed);
     let authorization = HeaderValue::from_str(&format!("Bearer {text}"))?;
-    let answer = test_client.send(Method::POST, Some(&authorization), None).await?;
-    expect::equal("status with a tampered token", StatusCode::UNAUTHORIZED, answer.status)?;
-    let challenge = bearer_challenge(&answer.headers)?;
+    let response = test_client.send(Method::POST, Some(&authorization), None).await?;
+    expect::equal("status with a tampered token", StatusCode::UNAUTHORIZED, response.status)?;
+    let challenge = bearer_challenge(&response.headers)?;
     expect::equal("error of the challenge", Some("invalid_token"), challenge.error.as_deref())?;
     expect::that(challenge.resource_metadata.is_some(), "resource_metadata of the challenge", "one", &challenge)
 }

@@ -78,8 +78,8 @@ impl TestClient {
         token: &ResourceToken,
         session: Option<&str>,
     ) -> anyhow::Result<()> {
-        let answer = self.send(Method::POST, self.authorization(token).as_ref(), session).await?;
-        let body = expect::json(what, StatusCode::BAD_REQUEST, &answer)?;
+        let response = self.send(Method::POST, self.authorization(token).as_ref(), session).await?;
+        let body = expect::json(what, StatusCode::BAD_REQUEST, &response)?;
         expect::equal(&format!("jsonrpc of {what}"), "2.0", &body["jsonrpc"])?;
         expect::equal(&format!("error code of {what}"), -32000, &body["error"]["code"])?;
         expect::that(body["error"]["message"].is_string(), what, "a message", &body["error"])?;
@@ -94,10 +94,10 @@ impl TestClient {
         session: Option<&str>,
     ) -> anyhow::Result<()> {
         let what = format!("{method} with {} identifier", if session.is_some() { "an unknown" } else { "no" });
-        let answer = self.send(method, self.authorization(token).as_ref(), session).await?;
-        expect::equal(&format!("status of {what}"), StatusCode::BAD_REQUEST, answer.status)?;
-        expect::equal(&format!("media type of {what}"), "text/plain", expect::media_type(&answer.headers))?;
-        let text = String::from_utf8_lossy(&answer.body).to_lowercase();
+        let response = self.send(method, self.authorization(token).as_ref(), session).await?;
+        expect::equal(&format!("status of {what}"), StatusCode::BAD_REQUEST, response.status)?;
+        expect::equal(&format!("media type of {what}"), "text/plain", expect::media_type(&response.headers))?;
+        let text = String::from_utf8_lossy(&response.body).to_lowercase();
         let names_reason = text.contains("invalid") || text.contains("missing");
         expect::that(names_reason, &what, "a text with `invalid` or `missing`", text)
     }

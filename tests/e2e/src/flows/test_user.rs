@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{
     chromium::Chromium,
-    pages::{self, Answers, Page},
+    pages::{self, Page, UserInput},
     recorder::Recorder,
 };
 
@@ -53,7 +53,7 @@ impl TestUser {
         before: &[(&str, Url)],
     ) -> anyhow::Result<Visit> {
         let password = pages::password(self.name);
-        let answers = Answers { user: self.name, password: &password, consents };
+        let user_input = UserInput { user: self.name, password: &password, consents };
         let redirect_uri = redirect_uri(url)?;
         match &self.browser {
             Browser::Forms(recorder) => {
@@ -61,11 +61,11 @@ impl TestUser {
                 for (_, url) in before {
                     texts.push(text_at(recorder, url.clone()).await?);
                 }
-                let arrival = pages::visit(recorder, url, &redirect_uri, &answers).await?;
+                let arrival = pages::visit(recorder, url, &redirect_uri, &user_input).await?;
                 Ok(Visit { before: texts, pages: arrival.pages, end: text_at(recorder, arrival.location).await? })
             }
             Browser::Chromium(chromium) => {
-                let seen = chromium.visit(name, url, &redirect_uri, &answers, before).await?;
+                let seen = chromium.visit(name, url, &redirect_uri, &user_input, before).await?;
                 let (first, seen) = seen.split_at_checked(before.len()).context("the browser reached no last page")?;
                 let pages = seen.iter().filter_map(|seen| match seen.kind.as_str() {
                     "login" => Some(Page::Login),
@@ -85,8 +85,8 @@ impl TestUser {
                 Ok(Visit { before: Vec::new(), pages: Vec::new(), end: text_at(recorder, url.clone()).await? })
             }
             Browser::Chromium(chromium) => {
-                let answers = Answers::consents(self.name, "");
-                let seen = chromium.visit(name, url, &redirect_uri(request)?, &answers, &[]).await?;
+                let user_input = UserInput::consents(self.name, "");
+                let seen = chromium.visit(name, url, &redirect_uri(request)?, &user_input, &[]).await?;
                 let end = seen.last().context("the browser reached no last page")?.text.clone();
                 Ok(Visit { before: Vec::new(), pages: Vec::new(), end })
             }
@@ -99,6 +99,6 @@ fn redirect_uri(request: &Url) -> anyhow::Result<String> {
 }
 
 async fn text_at(recorder: &Recorder, url: Url) -> anyhow::Result<String> {
-    let answer = recorder.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await?;
-    Ok(pages::shown(&String::from_utf8_lossy(&answer.body)))
+    let response = recorder.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await?;
+    Ok(pages::shown(&String::from_utf8_lossy(&response.body)))
 }

@@ -16,8 +16,8 @@ fn messages_are_classified() {
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), request("1"));
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#), request("\"a b\""));
     assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(MessageKind::Notification { method }));
-    let answer = Ok(MessageKind::Response { id: Some(id("-1")) });
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), answer);
+    let expected = Ok(MessageKind::Response { id: Some(id("-1")) });
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), expected);
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(MessageKind::Response { id: None }));
 }
 

@@ -178,10 +178,11 @@ async fn a_token_survives_an_outage() {
 /// A failed sign-in is an error of every request that waits for it. The next request tries again.
 #[tokio::test(start_paused = true)]
 async fn a_failed_sign_in_is_reported() {
-    let refusals = AtomicUsize::new(1);
+    let rejections = AtomicUsize::new(1);
     let user = ScriptedUser::responds(move |state| {
-        let refused = refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        let parameters = if refused { "error=access_denied" } else { "code=c" };
+        let rejected =
+            rejections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let parameters = if rejected { "error=access_denied" } else { "code=c" };
         format!("{parameters}&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
     let network = network(|_, _| None);

@@ -71,11 +71,11 @@ async fn too_many_requests_are_rejected() {
 /// Errors of servers that are unreachable, busy or silent.
 #[tokio::test(start_paused = true)]
 async fn servers_that_do_not_respond() {
-    let mut refused = 0;
+    let mut rejected = 0;
     let server = Server::legacy(move |request| match request.name() {
         "down" => ServerResponse::ConnectionRefused,
-        "starting" if refused < 2 => {
-            refused += 1;
+        "starting" if rejected < 2 => {
+            rejected += 1;
             ServerResponse::ConnectionRefused
         }
         "busy" => ServerResponse::status(503).header("retry-after", "20"),

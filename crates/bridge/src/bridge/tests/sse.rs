@@ -157,6 +157,6 @@ async fn a_server_that_supports_neither_transport() {
         let mut client = Client::start(&server);
         client.request(0, "initialize", json!({})).await;
         assert_eq!(client.next().await["error"]["code"], code);
-        assert!(server.named("GET").is_empty(), "a server with Streamable HTTP is not asked for an SSE stream");
+        assert!(server.named("GET").is_empty(), "a server with Streamable HTTP gets no request for an SSE stream");
     }
 }

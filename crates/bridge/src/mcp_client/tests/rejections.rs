@@ -160,8 +160,8 @@ async fn a_batch_of_the_server_is_read() {
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         let mut observed = 0;
-        let answer = client.call_with_observer("ping", None, &mut |_| observed += 1).await;
-        assert_eq!((answer.unwrap(), observed), (json!("ok"), 1), "{as_event}");
+        let response = client.call_with_observer("ping", None, &mut |_| observed += 1).await;
+        assert_eq!((response.unwrap(), observed), (json!("ok"), 1), "{as_event}");
     }
 }
 
@@ -271,8 +271,8 @@ async fn a_lost_session_is_opened_again() {
         (400, other, 1, Err("mcp.rpc"), 1),
         (400, "", 1, Err("mcp.status"), 1),
     ] {
-        let (refused, begun) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let counts = (Arc::clone(&refused), Arc::clone(&begun));
+        let (rejected, begun) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let counts = (Arc::clone(&rejected), Arc::clone(&begun));
         let network = endpoint(move |message, request| {
             if message["method"] == "initialize" {
                 counts.1.fetch_add(1, Ordering::Relaxed);

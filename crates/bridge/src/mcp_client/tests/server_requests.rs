@@ -33,24 +33,27 @@ async fn required_input_is_sent() {
                     "inputRequests": { "who": { "method": "elicitation/create", "params": {} } },
                 })
             };
-            let answer = match (&params["inputResponses"]["who"]["action"], params["requestState"].as_str()) {
+            let response = match (&params["inputResponses"]["who"]["action"], params["requestState"].as_str()) {
                 (Value::Null, None) if params.get("inputResponses").is_none() => asks(json!("s 1 ")),
                 (action, Some("s 1 ")) if action == "accept" => {
                     json!({ "resultType": "input_required", "inputRequests": {} })
                 }
                 _ => json!({ "resultType": "complete", "content": [] }),
             };
-            Reply::json(200, result(message, answer))
+            Reply::json(200, result(message, response))
         })
     };
     let params = || Some(json!({ "name": "t", "arguments": {} }));
-    let (asking, user) = (network(), ScriptedUser::consents());
+    let (requesting, user) = (network(), ScriptedUser::consents());
     let client_of = |network: &Arc<FetchFn>| client(network, &user, Revision::V2026_07_28);
-    let answered =
-        client_of(&asking).with_request_handler(Arc::new(AcceptingHandler)).call("tools/call", params()).await.unwrap();
-    assert_eq!(answered["resultType"], "complete");
+    let completed = client_of(&requesting)
+        .with_request_handler(Arc::new(AcceptingHandler))
+        .call("tools/call", params())
+        .await
+        .unwrap();
+    assert_eq!(completed["resultType"], "complete");
     // The first request is sent twice: without and with a token.
-    let calls = sent(&asking, "tools/call");
+    let calls = sent(&requesting, "tools/call");
     assert_eq!(calls.len(), 4);
     assert_eq!(calls[2]["params"]["requestState"], "s 1 ");
     assert!(calls[3]["params"].get("requestState").is_none());
@@ -58,8 +61,8 @@ async fn required_input_is_sent() {
     let capabilities = &calls[0]["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(*capabilities, json!({ "elicitation": {} }));
 
-    let alone = client_of(&network()).call("tools/call", params()).await.unwrap();
-    assert_eq!(alone["resultType"], "input_required");
+    let unhandled = client_of(&network()).call("tools/call", params()).await.unwrap();
+    assert_eq!(unhandled["resultType"], "input_required");
 
     let endless = endpoint(|message, _| {
         Reply::json(200, result(message, json!({ "resultType": "input_required", "inputRequests": {} })))
@@ -92,8 +95,8 @@ async fn requests_on_the_get_stream_get_a_response() {
     client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
     assert_eq!(shown, 2);
     let messages = network.to(RESOURCE).into_iter().filter_map(|request| serde_json::from_slice(&request.body).ok());
-    let answers: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
-    assert_eq!(answers, [json!({ "jsonrpc": "2.0", "id": "e", "result": { "action": "accept" } })]);
+    let responses: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
+    assert_eq!(responses, [json!({ "jsonrpc": "2.0", "id": "e", "result": { "action": "accept" } })]);
 }
 
 /// Requests of a legacy server during a call get a response. Unsupported ones get an error.
@@ -119,8 +122,8 @@ async fn requests_during_a_call_get_a_response() {
     assert_eq!(client.call_with_observer("tools/call", None, &mut |_| shown += 1).await.unwrap(), "done");
     assert_eq!(shown, 3);
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
-    let answers: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
-    assert_eq!(answers[0]["result"], json!({ "action": "accept" }));
-    assert_eq!((&answers[1]["id"], &answers[1]["error"]["code"]), (&json!(71), &json!(-32601)));
-    assert_eq!(answers[2]["result"], json!({}));
+    let responses: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
+    assert_eq!(responses[0]["result"], json!({ "action": "accept" }));
+    assert_eq!((&responses[1]["id"], &responses[1]["error"]["code"]), (&json!(71), &json!(-32601)));
+    assert_eq!(responses[2]["result"], json!({}));
 }

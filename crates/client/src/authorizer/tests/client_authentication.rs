@@ -8,7 +8,7 @@ use crate::{ClientAuthentication, ClientCredentials, TokenAuthMethod};
 const REGISTERED: &str = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;
 
 /// A server that lists these methods, registers clients for basic, and grants a token if `accepts`.
-fn server(listed: &'static [&'static str], accepts: fn(&FetchRequest) -> bool, refusal: &'static str) -> Arc<FetchFn> {
+fn server(listed: &'static [&'static str], accepts: fn(&FetchRequest) -> bool, error: &'static str) -> Arc<FetchFn> {
     network_with(move |request| match request.url.as_str() {
         METADATA_URL => {
             let mut document = metadata();
@@ -16,7 +16,7 @@ fn server(listed: &'static [&'static str], accepts: fn(&FetchRequest) -> bool, r
             Some(Reply::json(200, document))
         }
         REGISTRATION_URL => Some(Reply::json(201, REGISTERED)),
-        TOKEN_URL if !accepts(request) => Some(Reply::json(401, format!(r#"{{"error":"{refusal}"}}"#))),
+        TOKEN_URL if !accepts(request) => Some(Reply::json(401, format!(r#"{{"error":"{error}"}}"#))),
         _ => None,
     })
 }
@@ -37,8 +37,8 @@ fn is_basic(request: &FetchRequest) -> bool {
 #[tokio::test]
 async fn the_other_listed_method_is_tried_once() {
     const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
-    for refusal in ["invalid_client", "unauthorized_client"] {
-        let network = server(BOTH, is_post, refusal);
+    for error in ["invalid_client", "unauthorized_client"] {
+        let network = server(BOTH, is_post, error);
         run(&network, &ScriptedUser::consents()).await.unwrap();
         let sent = network.to(TOKEN_URL);
         assert_eq!(sent.iter().map(is_basic).collect::<Vec<_>>(), [true, false]);

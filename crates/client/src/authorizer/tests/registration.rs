@@ -122,8 +122,8 @@ async fn a_registration_is_reused() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     for (ends, registrations) in [("0", 1), ("1001", 1), ("1000", 2)] {
         let network = network_with(move |request| {
-            let answer = format!(r#"{{"client_id":"c","client_secret":"s","client_secret_expires_at":{ends}}}"#);
-            (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(201, answer))
+            let response = format!(r#"{{"client_id":"c","client_secret":"s","client_secret_expires_at":{ends}}}"#);
+            (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(201, response))
         });
         let authorizer = authorizer(&network, &ScriptedUser::consents(), AuthorizerSettings::default());
         authorizer.authorize(&start).await.unwrap();
@@ -251,8 +251,8 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
         ("", None),
     ] {
         let network = network_with(move |request| {
-            let answer = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
-            (request.url.as_str() == REGISTRATION_URL).then(answer)
+            let response = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
+            (request.url.as_str() == REGISTRATION_URL).then(response)
         });
         let (user, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
         let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };

@@ -7,7 +7,7 @@ use crate::CredentialStore;
 
 const CONFIGURATION: &str = "https://auth.example.com/register/registered";
 
-/// Signs in twice with one store, for `a` and then for `a b`. `update` answers the update.
+/// Signs in twice with one store, for `a` and then for `a b`. `update` responds to the update.
 async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
     let network = network_with(move |request| match (request.method.clone(), request.url.as_str()) {
         (Method::PUT, CONFIGURATION) => Some(update(request)),
@@ -52,16 +52,16 @@ async fn a_registration_is_updated() {
 /// H2: otherwise a new client is registered, with all scopes.
 #[tokio::test]
 async fn a_rejected_update_leads_to_a_new_registration() {
-    for answer in [
+    for response in [
         (403, r#"{"error":"access_denied"}"#),
         (200, r#"{"client_id":"another"}"#),
         (200, r#"{"client_id":"registered","scope":"a"}"#),
         (200, "<html>"),
     ] {
-        let network = sign_in_twice(move |_| Reply::json(answer.0, answer.1)).await;
+        let network = sign_in_twice(move |_| Reply::json(response.0, response.1)).await;
         let registrations = network.to(REGISTRATION_URL);
-        assert_eq!(registrations.len(), 2, "{answer:?}");
+        assert_eq!(registrations.len(), 2, "{response:?}");
         let sent: serde_json::Value = serde_json::from_slice(&registrations[1].body).unwrap();
-        assert_eq!(sent["scope"], "a b", "{answer:?}");
+        assert_eq!(sent["scope"], "a b", "{response:?}");
     }
 }

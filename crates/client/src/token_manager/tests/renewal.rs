@@ -118,7 +118,7 @@ async fn one_refresh_for_all_processes() {
     let (one, other) = tokio::join!(text(&first), text(&second));
     assert_eq!((one.as_deref(), other.as_deref()), (Some("t2"), Some("t2")));
     assert_eq!(fixture.server.counts(), (2, 1));
-    // The next to refresh does it with what the other got.
+    // The next refresh uses the refresh token that the other one got.
     fixture.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&second).await.as_deref(), Some("t3"));
     assert_eq!(text(&first).await.as_deref(), Some("t3"));

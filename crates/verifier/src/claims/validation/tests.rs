@@ -15,7 +15,7 @@ fn settings() -> IssuerSettings {
     IssuerSettings::new(Issuer::parse(ISSUER).unwrap())
 }
 
-/// A good set of claims with `changes` laid over it; `null` takes a claim away.
+/// Returns valid claims with changes. `null` removes a claim.
 fn claims(changes: Value) -> Vec<u8> {
     let mut claims = json!({ "iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": NOW + 300, "iat": NOW });
     for (name, value) in changes.as_object().unwrap() {
@@ -49,7 +49,7 @@ fn assert_rejected(changes: Value, code: &str) {
 }
 
 #[track_caller]
-fn accepted(changes: Value) {
+fn assert_accepted(changes: Value) {
     assert_eq!(rejection(changes.clone(), &settings()), None, "{changes}");
 }
 
@@ -69,7 +69,7 @@ fn other_token_types_are_rejected() {
 /// C4: the `typ` claim and the `nonce` of Keycloak's access tokens are accepted.
 #[test]
 fn keycloak_access_tokens_are_accepted() {
-    accepted(json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }));
+    assert_accepted(json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }));
 }
 
 /// C5: the issuer is compared byte for byte. Equivalent URLs are rejected.
@@ -101,7 +101,7 @@ fn identities_are_strings() {
             assert_rejected(json!({ claim: value }), "claims.type");
         }
     }
-    accepted(json!({ "sub": null }));
+    assert_accepted(json!({ "sub": null }));
 }
 
 /// C6: a token without a string in `aud` is rejected.
@@ -116,7 +116,7 @@ fn an_audience_is_required() {
 
 /// C6: one matching entry is sufficient. A trailing slash and ASCII case are ignored.
 #[test]
-fn one_matching_audience_is_enough() {
+fn one_matching_audience_is_sufficient() {
     for aud in [
         json!(RESOURCE),
         json!([RESOURCE]),
@@ -124,7 +124,7 @@ fn one_matching_audience_is_enough() {
         json!("https://mcp.example.com/mcp/"),
         json!("HTTPS://MCP.EXAMPLE.COM/MCP"),
     ] {
-        accepted(json!({ "aud": aud }));
+        assert_accepted(json!({ "aud": aud }));
     }
 }
 
@@ -170,21 +170,21 @@ fn expiry_is_required_and_checked() {
     assert_rejected(json!({ "exp": null }), "token.expiry_missing");
     assert_rejected(json!({ "exp": NOW - 10 }), "token.expired");
     assert_rejected(json!({ "exp": NOW as f64 - 10.001 }), "token.expired");
-    accepted(json!({ "exp": NOW as f64 - 9.999 }));
-    accepted(json!({ "exp": NOW - 9 }));
+    assert_accepted(json!({ "exp": NOW as f64 - 9.999 }));
+    assert_accepted(json!({ "exp": NOW - 9 }));
     assert_rejected(json!({ "exp": 0 }), "token.expired");
 }
 
 /// C7: `nbf` and `iat` in the future are rejected, except within the leeway.
 #[test]
 fn future_times_are_rejected() {
-    accepted(json!({ "nbf": NOW + 10, "iat": NOW + 10 }));
-    accepted(json!({ "nbf": NOW as f64 + 9.5, "iat": NOW as f64 + 9.5 }));
+    assert_accepted(json!({ "nbf": NOW + 10, "iat": NOW + 10 }));
+    assert_accepted(json!({ "nbf": NOW as f64 + 9.5, "iat": NOW as f64 + 9.5 }));
     assert_rejected(json!({ "nbf": NOW + 11 }), "token.not_yet_valid");
     assert_rejected(json!({ "nbf": NOW as f64 + 10.001 }), "token.not_yet_valid");
     assert_rejected(json!({ "iat": NOW + 11 }), "token.issued_in_future");
     assert_rejected(json!({ "iat": NOW as f64 + 10.001 }), "token.issued_in_future");
-    accepted(json!({ "iat": null }));
+    assert_accepted(json!({ "iat": null }));
 }
 
 /// C7: the leeway is a setting of the issuer.

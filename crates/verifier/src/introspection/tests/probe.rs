@@ -94,7 +94,7 @@ async fn other_failures_do_not_reject_the_client() {
     settle().await;
     fixture.fake.fail(endpoint(&fixture));
     fixture.pass(1).await;
-    assert_eq!(fixture.issuer.health(), REJECTED, "an endpoint that is away does not accept our client");
+    assert_eq!(fixture.issuer.health(), REJECTED, "an unavailable endpoint does not accept the client");
 }
 
 /// D6: a rejected call causes a probe, at most once per second. Only the probe makes the issuer unusable, so a token
@@ -123,7 +123,7 @@ async fn a_rejected_call_causes_a_probe() {
     assert_eq!(fixture.issuer.health(), REJECTED);
     set_response(&fixture, &active());
     assert_eq!(fixture.rejection("e").await, None);
-    assert_eq!(fixture.issuer.health(), WORKS, "a call that is answered shows it, too");
+    assert_eq!(fixture.issuer.health(), WORKS, "a successful call is sufficient");
 }
 
 /// D6: an endpoint that reports a random token as active is logged.

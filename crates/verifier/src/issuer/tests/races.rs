@@ -77,7 +77,7 @@ fn fetches_run_on_the_control_runtime() {
     assert_eq!(*whereabouts.1.lock().unwrap(), [control.handle().id(), control.handle().id()]);
 }
 
-/// C10: after the control runtime was shut down, requests fail and do not hang.
+/// C10: after the control runtime was shut down, requests fail without delay.
 #[test]
 fn a_stopped_control_runtime_is_an_outage() {
     let (control, worker) = (runtime(), runtime());

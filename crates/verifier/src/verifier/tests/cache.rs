@@ -37,8 +37,8 @@ async fn each_resource_has_its_own_cache() {
     fixture.verify(&token).await.unwrap();
     let neighbour = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&fixture.issuer)], &fixture.clock);
     assert!(neighbour.cached(&token).is_none());
-    let refused = neighbour.verify(&AccessToken::new(token)).await.unwrap_err();
-    assert_eq!(refused.code(), "token.audience_mismatch");
+    let rejected = neighbour.verify(&AccessToken::new(token)).await.unwrap_err();
+    assert_eq!(rejected.code(), "token.audience_mismatch");
 }
 
 /// C11: new keys of one issuer do not invalidate tokens of another.

@@ -13,7 +13,7 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 
-type Answer = Response<Either<Incoming, Empty<Bytes>>>;
+type ForwardedResponse = Response<Either<Incoming, Empty<Bytes>>>;
 
 /// The forwarder, which ends when this is dropped.
 pub(super) struct Forwarder {
@@ -57,17 +57,17 @@ async fn forward(
     to: Authority,
     bearer: HeaderValue,
     mut request: Request<Incoming>,
-) -> Result<Answer, Infallible> {
+) -> Result<ForwardedResponse, Infallible> {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let uri = Uri::builder().scheme("http").authority(to).path_and_query(path).build();
     *request.uri_mut() = uri.unwrap_or_default();
     request.headers_mut().insert(AUTHORIZATION, bearer);
     Ok(match client.request(request).await {
-        Ok(answer) => answer.map(Either::Left),
+        Ok(response) => response.map(Either::Left),
         Err(_) => {
-            let mut answer = Response::new(Either::Right(Empty::new()));
-            *answer.status_mut() = StatusCode::BAD_GATEWAY;
-            answer
+            let mut response = Response::new(Either::Right(Empty::new()));
+            *response.status_mut() = StatusCode::BAD_GATEWAY;
+            response
         }
     })
 }

@@ -82,10 +82,15 @@ impl Admin {
             request = request.header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             request.body = serde_json::to_vec(&body)?.into();
         }
-        let answer = self.fetch.fetch(request).await?;
-        let text = String::from_utf8_lossy(&answer.body);
-        expect::that(answer.status.is_success(), &what, "a status of 2xx", format_args!("{}: {text}", answer.status))?;
-        Ok(serde_json::from_slice(&answer.body).unwrap_or_default())
+        let response = self.fetch.fetch(request).await?;
+        let text = String::from_utf8_lossy(&response.body);
+        expect::that(
+            response.status.is_success(),
+            &what,
+            "a status of 2xx",
+            format_args!("{}: {text}", response.status),
+        )?;
+        Ok(serde_json::from_slice(&response.body).unwrap_or_default())
     }
 
     /// Obtains a new token, because tokens expire after a minute.
@@ -99,8 +104,8 @@ impl Admin {
         let url = self.base.join("realms/master/protocol/openid-connect/token")?;
         let mut request = FetchRequest::post_form(url, fields, UrlPolicy::Operator);
         request.timeout = TIMEOUT;
-        let answer = self.fetch.fetch(request).await?;
-        let answer = expect::json("the administrator's token", StatusCode::OK, &answer)?;
-        answer["access_token"].as_str().map(str::to_owned).context("expected a token for the administrator, got none")
+        let response = self.fetch.fetch(request).await?;
+        let response = expect::json("the administrator's token", StatusCode::OK, &response)?;
+        response["access_token"].as_str().map(str::to_owned).context("expected a token for the administrator, got none")
     }
 }

@@ -85,10 +85,10 @@ async fn download(archive: &Path) -> anyhow::Result<()> {
     let mut file = File::create(archive).with_context(|| format!("{} cannot be created", archive.display()))?;
     let fetch = HttpFetch::new(Default::default())?;
     let request = FetchRequest::new(Method::GET, ARCHIVE.parse()?, UrlPolicy::Operator);
-    let mut answer = fetch.open(request).await.context("Maven Central does not respond")?;
-    expect::equal("status of the archive", StatusCode::OK, answer.status)?;
+    let mut response = fetch.open(request).await.context("Maven Central does not respond")?;
+    expect::equal("status of the archive", StatusCode::OK, response.status)?;
     let (mut hash, mut size, mut printed) = (Sha256::new(), 0, 0);
-    while let Some(chunk) = answer.body.next().await {
+    while let Some(chunk) = response.body.next().await {
         let chunk = chunk.context("the download was interrupted")?;
         size += chunk.len() as u64;
         ensure!(size <= SIZE, "the archive is longer than the {SIZE} bytes expected");

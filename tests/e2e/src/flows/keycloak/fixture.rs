@@ -150,29 +150,29 @@ impl Fixture {
     }
 
     pub(super) async fn admitted_by(&self, name: &str, server: &Server, token: &str) -> anyhow::Result<()> {
-        let answer = self.send(request::tool_list(server.address, token)?).await?;
-        if answer.status != StatusCode::OK && answer.headers.contains_key("x-request-id") {
-            let code = server.deny_code_of(&answer.headers).await?;
-            anyhow::bail!("{name}: expected 200, got {} for {code}", answer.status);
+        let response = self.send(request::tool_list(server.address, token)?).await?;
+        if response.status != StatusCode::OK && response.headers.contains_key("x-request-id") {
+            let code = server.deny_code_of(&response.headers).await?;
+            anyhow::bail!("{name}: expected 200, got {} for {code}", response.status);
         }
-        expect::equal(&format!("{name}: status"), StatusCode::OK, answer.status)?;
-        request::result(&answer).context(name.to_owned()).map(drop)
+        expect::equal(&format!("{name}: status"), StatusCode::OK, response.status)?;
+        request::result(&response).context(name.to_owned()).map(drop)
     }
 
     /// Expects that the token is rejected as invalid with this reason code.
     pub(super) async fn rejected(&self, setup: Setup, token: &str, code: &str) -> anyhow::Result<()> {
         let (name, server) = (setup.name(), self.servers.of(setup)?);
-        let answer = self.send(request::tool_list(server.address, token)?).await?;
-        expect::equal(&format!("{name}: status"), StatusCode::UNAUTHORIZED, answer.status)?;
-        expect::equal(&format!("{name}: reason"), code, server.deny_code_of(&answer.headers).await?.as_str())?;
-        let challenge = bearer_challenge(&answer.headers)?;
+        let response = self.send(request::tool_list(server.address, token)?).await?;
+        expect::equal(&format!("{name}: status"), StatusCode::UNAUTHORIZED, response.status)?;
+        expect::equal(&format!("{name}: reason"), code, server.deny_code_of(&response.headers).await?.as_str())?;
+        let challenge = bearer_challenge(&response.headers)?;
         expect::equal(&format!("{name}: error of the challenge"), Some("invalid_token"), challenge.error.as_deref())
     }
 
     /// Expects a 401 that does not reject the token: without `error` and with `Retry-After`.
     pub(super) async fn unavailable(&self, name: &str, server: &Server, token: &str) -> anyhow::Result<()> {
-        let answer = self.send(request::tool_list(server.address, token)?).await?;
-        let got = (answer.status, &answer.headers);
-        expect::that(is_unavailable(&answer), name, "401 with Retry-After and without an error", got)
+        let response = self.send(request::tool_list(server.address, token)?).await?;
+        let got = (response.status, &response.headers);
+        expect::that(is_unavailable(&response), name, "401 with Retry-After and without an error", got)
     }
 }

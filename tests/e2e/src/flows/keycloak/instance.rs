@@ -42,8 +42,8 @@ impl Instance {
         let mut reported = Duration::ZERO;
         loop {
             // The connection is refused until Keycloak listens.
-            let answer = fetch.fetch(FetchRequest::get(self.health.clone(), UrlPolicy::Operator)).await;
-            if answer.is_ok_and(|answer| answer.status == StatusCode::OK) {
+            let response = fetch.fetch(FetchRequest::get(self.health.clone(), UrlPolicy::Operator)).await;
+            if response.is_ok_and(|response| response.status == StatusCode::OK) {
                 return Ok(());
             }
             self.running()?.expect_running()?;

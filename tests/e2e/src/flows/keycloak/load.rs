@@ -63,7 +63,7 @@ impl Load {
         self.clients.spawn(async move {
             loop {
                 match fetch.fetch(request.clone()).await {
-                    Ok(answer) => results.add(who, &answer, allowed),
+                    Ok(response) => results.add(who, &response, allowed),
                     Err(error) => results.fail(format!("{who}: {error}")),
                 }
                 sleep(PAUSE).await;
@@ -95,14 +95,14 @@ impl Load {
 }
 
 impl Results {
-    fn add(&self, who: &str, answer: &FetchResponse, allowed: Allowed) {
-        if answer.status == StatusCode::OK {
+    fn add(&self, who: &str, response: &FetchResponse, allowed: Allowed) {
+        if response.status == StatusCode::OK {
             self.succeeded.fetch_add(1, Ordering::Relaxed);
-        } else if matches!(allowed, Allowed::SuccessOrUnavailable) && is_unavailable(answer) {
+        } else if matches!(allowed, Allowed::SuccessOrUnavailable) && is_unavailable(response) {
             self.unavailable.fetch_add(1, Ordering::Relaxed);
         } else {
-            let challenge = bearer_challenge(&answer.headers).ok().and_then(|challenge| challenge.error);
-            self.fail(format!("{who}: {} {challenge:?}", answer.status));
+            let challenge = bearer_challenge(&response.headers).ok().and_then(|challenge| challenge.error);
+            self.fail(format!("{who}: {} {challenge:?}", response.status));
         }
     }
 
@@ -112,8 +112,8 @@ impl Results {
 }
 
 /// Returns whether a 401 does not reject the token: without `error` and with `Retry-After`.
-pub(super) fn is_unavailable(answer: &FetchResponse) -> bool {
-    answer.status == StatusCode::UNAUTHORIZED
-        && answer.headers.contains_key(http::header::RETRY_AFTER)
-        && bearer_challenge(&answer.headers).is_ok_and(|challenge| challenge.error.is_none())
+pub(super) fn is_unavailable(response: &FetchResponse) -> bool {
+    response.status == StatusCode::UNAUTHORIZED
+        && response.headers.contains_key(http::header::RETRY_AFTER)
+        && bearer_challenge(&response.headers).is_ok_and(|challenge| challenge.error.is_none())
 }

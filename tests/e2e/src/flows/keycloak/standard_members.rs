@@ -27,7 +27,7 @@ impl StandardMembers {
         Ok(Self(tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let fetch = Arc::clone(&fetch);
-                let service = service_fn(move |request| answer(Arc::clone(&fetch), keycloak, request));
+                let service = service_fn(move |request| respond(Arc::clone(&fetch), keycloak, request));
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         })))
@@ -41,7 +41,7 @@ impl Drop for StandardMembers {
 }
 
 /// Returns 502 if Keycloak cannot be reached.
-async fn answer(
+async fn respond(
     fetch: Arc<HttpFetch>,
     keycloak: SocketAddr,
     request: Request<Incoming>,

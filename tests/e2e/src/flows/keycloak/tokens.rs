@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::flows::{
     expect,
-    pages::{self, Answers, Arrival},
+    pages::{self, Arrival, UserInput},
     recorder::Recorder,
 };
 
@@ -46,8 +46,8 @@ impl Client<'_> {
             ("redirect_uri", REDIRECT_URI),
             ("code_verifier", verifier.secret()),
         ];
-        let answer = expect::json("the token answer", StatusCode::OK, &self.post("token", &fields).await?)?;
-        let text = |name: &str| answer[name].as_str().map(str::to_owned);
+        let response = expect::json("the token response", StatusCode::OK, &self.post("token", &fields).await?)?;
+        let text = |name: &str| response[name].as_str().map(str::to_owned);
         Ok(Tokens {
             access: text("access_token").context("expected an access token, got none")?,
             refresh: text("refresh_token").context("expected a refresh token, got none")?,
@@ -69,7 +69,7 @@ impl Client<'_> {
         if !scope.is_empty() {
             url.query_pairs_mut().append_pair("scope", scope);
         }
-        pages::visit(self.recorder, &url, REDIRECT_URI, &Answers::consents(user, &pages::password(user))).await
+        pages::visit(self.recorder, &url, REDIRECT_URI, &UserInput::consents(user, &pages::password(user))).await
     }
 
     /// Refreshes the tokens.
@@ -80,14 +80,14 @@ impl Client<'_> {
 
     /// Revokes an access token.
     pub(super) async fn revoke(&self, access: &str) -> anyhow::Result<()> {
-        let answer = self.post("revoke", &[("client_id", self.id), ("token", access)]).await?;
-        expect::equal("status of the revocation", StatusCode::OK, answer.status)
+        let response = self.post("revoke", &[("client_id", self.id), ("token", access)]).await?;
+        expect::equal("status of the revocation", StatusCode::OK, response.status)
     }
 
     /// Ends the session of the tokens.
     pub(super) async fn log_out(&self, tokens: &Tokens) -> anyhow::Result<()> {
-        let answer = self.post("logout", &[("client_id", self.id), ("refresh_token", &tokens.refresh)]).await?;
-        expect::equal("status of the logout", StatusCode::NO_CONTENT, answer.status)
+        let response = self.post("logout", &[("client_id", self.id), ("refresh_token", &tokens.refresh)]).await?;
+        expect::equal("status of the logout", StatusCode::NO_CONTENT, response.status)
     }
 
     async fn post(&self, endpoint: &str, fields: &[(&str, &str)]) -> anyhow::Result<FetchResponse> {

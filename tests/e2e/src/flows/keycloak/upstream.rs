@@ -14,7 +14,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+const RESPONSE_BODY: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
 
 /// The server, which ends when this is dropped.
 pub(super) struct Upstream {
@@ -37,7 +37,7 @@ impl Upstream {
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let kept = Arc::clone(&kept);
-                let service = service_fn(move |request| answer(request, Arc::clone(&kept)));
+                let service = service_fn(move |request| respond(request, Arc::clone(&kept)));
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
@@ -56,7 +56,7 @@ impl Drop for Upstream {
     }
 }
 
-async fn answer(
+async fn respond(
     request: Request<Incoming>,
     kept: Arc<Mutex<Vec<Received>>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -65,7 +65,7 @@ async fn answer(
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let all = format!("{} {:?} {}", head.uri, head.headers, String::from_utf8_lossy(&body));
     kept.lock().unwrap_or_else(PoisonError::into_inner).push(Received { headers: head.headers, all });
-    let mut response = Response::new(Full::from(ANSWER));
+    let mut response = Response::new(Full::from(RESPONSE_BODY));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }

@@ -41,8 +41,8 @@ pub(super) async fn opaque(
     for (what, token) in refused {
         let mut request = tool_list(deployment.introspecting.address, &token)?;
         request.url = resource.clone();
-        let answer = recorder.fetch(request).await?;
-        expect::equal(&format!("status with a token {what}"), StatusCode::UNAUTHORIZED, answer.status)?;
+        let response = recorder.fetch(request).await?;
+        expect::equal(&format!("status with a token {what}"), StatusCode::UNAUTHORIZED, response.status)?;
     }
     Ok(())
 }

@@ -41,9 +41,9 @@ pub(super) fn compare(sent: &Sent, lines: &[Line], decisions: &HashMap<String, D
         comparison.add(finding.map(|finding| format!("{}: {finding}\n            {}", case.label, case.body_shown())));
     }
     // Requests without a response in time: only the reader has their identifiers.
-    for (request, lines) in seen.iter().filter(|(request, _)| !sent.knows(request)) {
+    for (request, lines) in seen.iter().filter(|(request, _)| !sent.has_response(request)) {
         let finding = finding(lines, decisions.get(*request));
-        comparison.add(finding.map(|finding| format!("request {request}, which got no answer in time: {finding}")));
+        comparison.add(finding.map(|finding| format!("request {request}, without a response in time: {finding}")));
     }
     comparison
 }

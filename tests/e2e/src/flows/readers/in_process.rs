@@ -35,7 +35,7 @@ impl InProcess {
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let kept = Arc::clone(&kept);
-                let service = service_fn(move |request| answer(request, Arc::clone(&kept)));
+                let service = service_fn(move |request| respond(request, Arc::clone(&kept)));
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
@@ -49,7 +49,7 @@ impl Drop for InProcess {
     }
 }
 
-async fn answer(request: Request<Incoming>, lines: Lines) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>, lines: Lines) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     // An incomplete body is not a message.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();

@@ -32,7 +32,7 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 pub(super) struct Sent {
     cases: Arc<[Case]>,
     /// The case of each request with a response.
-    answered: HashMap<String, usize>,
+    with_response: HashMap<String, usize>,
 }
 
 impl Sent {
@@ -43,14 +43,14 @@ impl Sent {
 
     /// Returns the requests with a response, by identifier.
     pub(super) fn requests(&self) -> impl Iterator<Item = (&str, &Case)> {
-        let mut answered: Vec<_> = self.answered.iter().collect();
-        answered.sort_by_key(|(_, index)| **index);
-        answered.into_iter().map(|(request, index)| (request.as_str(), &self.cases[*index]))
+        let mut with_response: Vec<_> = self.with_response.iter().collect();
+        with_response.sort_by_key(|(_, index)| **index);
+        with_response.into_iter().map(|(request, index)| (request.as_str(), &self.cases[*index]))
     }
 
     /// Returns whether a request got a response.
-    pub(super) fn knows(&self, request: &str) -> bool {
-        self.answered.contains_key(request)
+    pub(super) fn has_response(&self, request: &str) -> bool {
+        self.with_response.contains_key(request)
     }
 }
 
@@ -100,7 +100,7 @@ struct Sender {
 }
 
 /// The used parts of a response.
-struct Answer {
+struct ReaderResponse {
     status: StatusCode,
     request: Option<String>,
     session: Option<HeaderValue>,
@@ -110,21 +110,26 @@ struct Answer {
 
 impl Sender {
     async fn send_cases(mut self, cases: Arc<[Case]>) -> anyhow::Result<Sent> {
-        let mut answered = HashMap::new();
+        let mut with_response = HashMap::new();
         for (index, case) in cases.iter().enumerate() {
-            let mut answer = self.send_case(case).await?;
-            if case.era == Era::Legacy && answer.as_ref().is_none_or(Answer::lost_session) {
+            let mut response = self.send_case(case).await?;
+            if case.era == Era::Legacy && response.as_ref().is_none_or(ReaderResponse::lost_session) {
                 self.session = None;
-                answer = self.send_case(case).await?;
+                response = self.send_case(case).await?;
             }
-            answered.extend(answer.and_then(|answer| answer.request).map(|request| (request, index)));
+            with_response.extend(response.and_then(|response| response.request).map(|request| (request, index)));
         }
-        ensure!(answered.len() * 10 > cases.len() * 9, "{} of {} messages are answered", answered.len(), cases.len());
-        Ok(Sent { cases, answered })
+        ensure!(
+            with_response.len() * 10 > cases.len() * 9,
+            "{} of {} messages got a response",
+            with_response.len(),
+            cases.len()
+        );
+        Ok(Sent { cases, with_response })
     }
 
     /// Returns `None` without a response in time.
-    async fn send_case(&mut self, case: &Case) -> anyhow::Result<Option<Answer>> {
+    async fn send_case(&mut self, case: &Case) -> anyhow::Result<Option<ReaderResponse>> {
         let session = match case.era {
             Era::Legacy => Some(self.session().await?),
             Era::Modern => None,
@@ -139,7 +144,7 @@ impl Sender {
         for (name, value) in &case.headers {
             request.headers_mut().append(HeaderName::try_from(name)?, HeaderValue::from_bytes(value)?);
         }
-        self.answer(request).await
+        self.exchange(request).await
     }
 
     /// Returns the session, and opens one if there is none.
@@ -147,14 +152,14 @@ impl Sender {
         if let Some(session) = &self.session {
             return Ok(session.clone());
         }
-        let opened = self.answer(self.request(INITIALIZE.as_bytes())).await?.context("initialize is not answered")?;
-        ensure!(opened.status == StatusCode::OK, "initialize is answered {}: {:?}", opened.status, opened.body);
+        let opened = self.exchange(self.request(INITIALIZE.as_bytes())).await?.context("initialize got no response")?;
+        ensure!(opened.status == StatusCode::OK, "initialize got {}: {:?}", opened.status, opened.body);
         // For readers without sessions, the gateway issues the identifier.
         let session = opened.session.context("no session was opened")?;
         let mut request = self.request(INITIALIZED.as_bytes());
         request.headers_mut().insert(PROTOCOL_VERSION, HeaderValue::from_static(LEGACY));
         request.headers_mut().insert(SESSION, session.clone());
-        self.answer(request).await?;
+        self.exchange(request).await?;
         self.session = Some(session.clone());
         Ok(session)
     }
@@ -168,18 +173,18 @@ impl Sender {
         request
     }
 
-    async fn answer(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Option<Answer>> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Option<ReaderResponse>> {
         match timeout(ANSWER_LIMIT, self.client.request(request)).await {
             // After a closed connection, there is no identifier.
             Err(_) | Ok(Err(_)) => Ok(None),
-            Ok(Ok(answer)) => Ok(Some(Answer::read(answer).await)),
+            Ok(Ok(response)) => Ok(Some(ReaderResponse::read(response).await)),
         }
     }
 }
 
-impl Answer {
-    async fn read(answer: Response<Incoming>) -> Self {
-        let (head, body) = answer.into_parts();
+impl ReaderResponse {
+    async fn read(response: Response<Incoming>) -> Self {
+        let (head, body) = response.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_stream = content_type.is_some_and(|value| value.starts_with("text/event-stream"));
         let limit = if is_stream { STREAM_LIMIT } else { ANSWER_LIMIT };

@@ -55,6 +55,6 @@ pub(super) async fn connect_when_forgotten(trial: &Trial<'_>, client: &Client) -
 async fn forget(trial: &Trial<'_>) -> anyhow::Result<()> {
     let url = trial.site.forget.clone().context("this server does not forget")?;
     let request = FetchRequest::post_json(url, "{}", UrlPolicy::Operator);
-    let answer = trial.recorder.fetch(request).await?;
-    expect::equal("status of /admin/forget", StatusCode::NO_CONTENT, answer.status)
+    let response = trial.recorder.fetch(request).await?;
+    expect::equal("status of /admin/forget", StatusCode::NO_CONTENT, response.status)
 }

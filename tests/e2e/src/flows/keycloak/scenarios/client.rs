@@ -45,8 +45,8 @@ async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<
 async fn falls_back(fixture: &Fixture, flow: &ClientFlow<'_>) -> anyhow::Result<()> {
     const DOCUMENT: &str = "https://client.example/portcullis.json";
     let metadata = authorization_server_urls(flow.issuer).remove(0);
-    let answer = fixture.send(FetchRequest::get(metadata, portcullis_discovery::UrlPolicy::Operator)).await?;
-    let document = expect::json("Keycloak's metadata", StatusCode::OK, &answer)?;
+    let response = fixture.send(FetchRequest::get(metadata, portcullis_discovery::UrlPolicy::Operator)).await?;
+    let document = expect::json("Keycloak's metadata", StatusCode::OK, &response)?;
     expect::that(document["client_id_metadata_document_supported"] != true, "documents", "not offered", &document)?;
     let run = fixture.shipped_client.run("login", flow.resource, &["--client-metadata-url", DOCUMENT]).await?;
     let run = run.succeeded()?;

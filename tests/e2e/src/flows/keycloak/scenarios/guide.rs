@@ -19,7 +19,7 @@ use crate::flows::{
         guide::{self, Block, Guide, Role},
     },
     output,
-    pages::{self, Answers},
+    pages::{self, UserInput},
     program::Program,
     progress::Progress,
     server::Server,
@@ -106,7 +106,7 @@ impl<'a> GuideRun<'a> {
         let redirect_uri = pages::parameters(url).remove("redirect_uri").unwrap_or_default();
         ensure!(redirect_uri.ends_with(CALLBACK), "the redirect goes to {redirect_uri}");
         let arrival =
-            pages::visit(&self.fixture.recorder, url, &redirect_uri, &Answers::consents(USER, PASSWORD)).await?;
+            pages::visit(&self.fixture.recorder, url, &redirect_uri, &UserInput::consents(USER, PASSWORD)).await?;
         let request = FetchRequest::get(arrival.location, UrlPolicy::Operator);
         self.fixture.send(request).await.map(drop)
     }

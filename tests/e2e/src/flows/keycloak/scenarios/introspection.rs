@@ -14,7 +14,7 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
     progress.step("client_secret_post, a client in the audience", layout(fixture, Setup::Post)).await?;
     progress.step("client_secret_basic, form-encoded", layout(fixture, Setup::Basic)).await?;
     progress.step("a client without the audience check", layout(fixture, Setup::Unchecked)).await?;
-    progress.step("answers with standard members alone", layout(fixture, Setup::Plain)).await?;
+    progress.step("introspection responses with standard members only", layout(fixture, Setup::Plain)).await?;
     progress.step("signature and introspection together", layout(fixture, Setup::Both)).await?;
     progress.step("a client that is not in the audience: 401", not_in_audience(fixture)).await?;
     progress.step("audience of another resource: 401", wrong_audience(fixture)).await?;

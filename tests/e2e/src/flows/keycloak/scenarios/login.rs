@@ -44,10 +44,10 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
 async fn server_metadata(test_client: &TestClient) -> anyhow::Result<()> {
     let mut served = Vec::new();
     for url in authorization_server_urls(&test_client.issuer) {
-        let answer = test_client.get(url.clone()).await?;
-        served.push(answer.status);
-        if answer.status == StatusCode::OK {
-            discovery::check_server_metadata(test_client, url.path(), &answer)?;
+        let response = test_client.get(url.clone()).await?;
+        served.push(response.status);
+        if response.status == StatusCode::OK {
+            discovery::check_server_metadata(test_client, url.path(), &response)?;
         }
     }
     expect::equal("the three forms", vec![StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::OK], served)

@@ -86,13 +86,13 @@ async fn scopes(fixture: &Fixture) -> anyhow::Result<()> {
         (&tools, "multiply", Some("mcp:admin mcp:tools")),
         (&fixture.access("mcp:tools mcp:admin").await?, "multiply", None),
     ] {
-        let answer = fixture.send(request::tool_call(address, token, tool)?).await?;
+        let response = fixture.send(request::tool_call(address, token, tool)?).await?;
         let Some(needed) = needed else {
-            expect::equal(&format!("status of {tool}"), StatusCode::OK, answer.status)?;
+            expect::equal(&format!("status of {tool}"), StatusCode::OK, response.status)?;
             continue;
         };
-        expect::equal(&format!("status of {tool}"), StatusCode::FORBIDDEN, answer.status)?;
-        let challenge = bearer_challenge(&answer.headers)?;
+        expect::equal(&format!("status of {tool}"), StatusCode::FORBIDDEN, response.status)?;
+        let challenge = bearer_challenge(&response.headers)?;
         expect::equal("error of the challenge", Some("insufficient_scope"), challenge.error.as_deref())?;
         let mut scope: Vec<_> = challenge.scope.iter().flat_map(|scope| scope.iter()).collect();
         scope.sort_unstable();
@@ -107,8 +107,8 @@ async fn forwarded(fixture: &Fixture) -> anyhow::Result<()> {
     request = request.header(http::header::COOKIE, http::HeaderValue::from_static("cookie=crumbs"));
     request.headers.insert("x-portcullis-subject", http::HeaderValue::from_static("mallory"));
     drop(fixture.upstream.take());
-    let answer = fixture.send(request).await?;
-    expect::equal("status", StatusCode::OK, answer.status)?;
+    let response = fixture.send(request).await?;
+    expect::equal("status", StatusCode::OK, response.status)?;
     let received = fixture.upstream.take();
     expect::equal("requests at the upstream", 1, received.len())?;
     for received in received {

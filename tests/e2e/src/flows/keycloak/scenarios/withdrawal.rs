@@ -20,11 +20,11 @@ const EXPIRY_LIMIT: Duration = Duration::from_secs(40);
 const PERIOD: Duration = Duration::from_millis(100);
 
 pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
-    progress.step("a revoked token is inactive at once", revoked(fixture)).await?;
-    progress.step("a logout ends its tokens at once", logged_out(fixture)).await?;
+    progress.step("a revoked token becomes inactive immediately", revoked(fixture)).await?;
+    progress.step("a logout ends its tokens immediately", logged_out(fixture)).await?;
     progress.step("an administrator's logout, too", logged_out_by_administrator(fixture)).await?;
     let disabled = disabled(fixture);
-    progress.step_within(EXPIRY_LIMIT, "a disabled user: at once, or at expiry with JWT", disabled).await?;
+    progress.step_within(EXPIRY_LIMIT, "a disabled user: immediately, or at expiry with JWT", disabled).await?;
     progress.step("refresh rotates, and reuse ends the session", reused(fixture)).await
 }
 
@@ -74,8 +74,8 @@ async fn expires(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
     let clock = SystemClock::new();
     loop {
         let before = clock.now().as_secs();
-        let answer = fixture.send(request::tool_list(fixture.servers.of(Setup::Jwt)?.address, token)?).await?;
-        match answer.status {
+        let response = fixture.send(request::tool_list(fixture.servers.of(Setup::Jwt)?.address, token)?).await?;
+        match response.status {
             // The leeway of the setup is one second. Another one is for the transfer.
             StatusCode::OK if before <= expiry + 2 => sleep(PERIOD).await,
             StatusCode::UNAUTHORIZED if clock.now().as_secs() >= expiry => break,
@@ -88,8 +88,8 @@ async fn expires(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
 async fn reused(fixture: &Fixture) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli")?;
     let first = client.tokens(SCOPE, "alice").await?;
-    let answer = expect::json("the refresh", StatusCode::OK, &client.refresh(&first.refresh).await?)?;
-    let second = answer["access_token"].as_str().context("expected an access token, got none")?;
+    let response = expect::json("the refresh", StatusCode::OK, &client.refresh(&first.refresh).await?)?;
+    let second = response["access_token"].as_str().context("expected an access token, got none")?;
     admitted_by_all(fixture, second).await?;
     let again = client.refresh(&first.refresh).await?;
     expect::equal("status of the second use", StatusCode::BAD_REQUEST, again.status)?;
