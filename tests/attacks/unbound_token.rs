@@ -1,4 +1,4 @@
-//! Servers that use a sign-in without `resource` to get tokens for other APIs.
+//! Servers that use a sign-in without `resource` to obtain tokens for other APIs.
 
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch};
 use serde_json::json;
@@ -30,8 +30,8 @@ async fn login(peer: &Peer, store: &Scratch, more: &[&str]) -> Finished {
     Portcullis::run(&[&["login", &url, "--auto-consent", "--store", store.as_str()][..], more].concat()).await
 }
 
-/// I1: a server that names the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, obtains nothing:
-/// no client is registered, and no browser opens.
+/// I1: a sign-in at the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, is rejected. No client is
+/// registered, and no browser opens.
 #[tokio::test]
 async fn scopes_of_other_apis() {
     let entra = "https://login.microsoftonline.com/common/oauth2/v2.0/authorize";
@@ -44,9 +44,9 @@ async fn scopes_of_other_apis() {
     ] {
         let (peer, store) =
             (server(scope, json!({ "authorization_endpoint": endpoint })).await, Scratch::path_for("store"));
-        let refused = login(&peer, &store, &["--accept-unbound-token"]).await;
-        assert_eq!(refused.code, Some(1), "{scope}: {refused:?}");
-        assert!(refused.stderr.contains("it could use the token there in your name"), "{scope}: {refused:?}");
+        let rejected = login(&peer, &store, &["--accept-unbound-token"]).await;
+        assert_eq!(rejected.code, Some(1), "{scope}: {rejected:?}");
+        assert!(rejected.stderr.contains("it could use the token there in your name"), "{scope}: {rejected:?}");
         assert!(peer.requests("/register").is_empty() && peer.requests("/token").is_empty(), "{scope}");
     }
 }
@@ -57,14 +57,17 @@ async fn scopes_of_other_apis() {
 async fn a_sign_in_without_resource() {
     let store = Scratch::path_for("store");
     let graph = server("https://graph.microsoft.com/User.Read", json!({})).await;
-    let refused = login(&graph, &store, &["--no-resource", "--accept-unbound-token"]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("Microsoft Graph"), "{refused:?}");
+    let rejected = login(&graph, &store, &["--no-resource", "--accept-unbound-token"]).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("Microsoft Graph"), "{rejected:?}");
     assert!(graph.requests("/register").is_empty() && graph.requests("/token").is_empty());
 
     let own = server("mcp:tools", json!({})).await;
-    let refused = login(&own, &store, &["--no-resource"]).await;
-    assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
-    assert!(refused.stderr.contains("--accept-unbound-token") && refused.stderr.contains("mcp:tools"), "{refused:?}");
+    let rejected = login(&own, &store, &["--no-resource"]).await;
+    assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
+    assert!(
+        rejected.stderr.contains("--accept-unbound-token") && rejected.stderr.contains("mcp:tools"),
+        "{rejected:?}"
+    );
     assert!(own.requests("/register").is_empty() && own.requests("/token").is_empty());
     let signed_in = login(&own, &store, &["--no-resource", "--accept-unbound-token"]).await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
@@ -77,14 +80,14 @@ async fn a_sign_in_without_resource() {
 async fn pkce_is_assumed_only_without_a_list() {
     let store = Scratch::path_for("store");
     let plain = server("mcp:tools", json!({ "code_challenge_methods_supported": ["plain"] })).await;
-    let refused = login(&plain, &store, &["--assume-pkce"]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("PKCE"), "{refused:?}");
+    let rejected = login(&plain, &store, &["--assume-pkce"]).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("PKCE"), "{rejected:?}");
     assert!(plain.requests("/register").is_empty());
 
-    let silent = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
-    let refused = login(&silent, &store, &[]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("--assume-pkce"), "{refused:?}");
-    assert_eq!(login(&silent, &store, &["--assume-pkce"]).await.code, Some(0));
+    let unlisted = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
+    let rejected = login(&unlisted, &store, &[]).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("--assume-pkce"), "{rejected:?}");
+    assert_eq!(login(&unlisted, &store, &["--assume-pkce"]).await.code, Some(0));
 }
 
 /// I1, I2: parameters that determine who gets the code cannot be set.
@@ -94,9 +97,9 @@ async fn reserved_parameters() {
     for parameter in
         ["redirect_uri=https://evil.example/", "state=x", "RESOURCE=x", "code_challenge_method=plain", "scope=x"]
     {
-        let refused = login(&peer, &store, &["--authorize-param", parameter]).await;
-        assert_eq!(refused.code, Some(2), "{parameter}: {refused:?}");
-        assert!(refused.stderr.contains("is a parameter of the protocol"), "{parameter}: {refused:?}");
+        let rejected = login(&peer, &store, &["--authorize-param", parameter]).await;
+        assert_eq!(rejected.code, Some(2), "{parameter}: {rejected:?}");
+        assert!(rejected.stderr.contains("is a parameter of the protocol"), "{parameter}: {rejected:?}");
     }
     assert!(peer.requests(PATH).is_empty());
     assert_eq!(login(&peer, &store, &["--authorize-param", "audience=https://api.example.com"]).await.code, Some(0));

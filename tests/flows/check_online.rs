@@ -99,7 +99,12 @@ impl Setup {
     async fn assert_sound(&self, case: &str) {
         let (finished, report) = self.json().await;
         let summary = &report["online"]["summary"];
-        assert_eq!((&summary["problems"], &summary["warnings"]), (&json!(0), &json!(0)), "{case}: {:#}", report["online"]);
+        assert_eq!(
+            (&summary["problems"], &summary["warnings"]),
+            (&json!(0), &json!(0)),
+            "{case}: {:#}",
+            report["online"]
+        );
         assert_eq!((finished.code, report["warnings"].as_array().map(Vec::len)), (Some(0), Some(0)), "{case}");
     }
 
@@ -110,7 +115,10 @@ impl Setup {
         assert_eq!((finished.code, &cause["rule"]["id"]), (Some(1), &json!(rule)), "{case}: {:#}", report["online"]);
         let text = format!("{} {}", cause["text"].as_str().unwrap(), cause["fix"].as_str().unwrap());
         assert!(words.iter().all(|word| text.contains(word)), "{case}: {words:?}: {text}");
-        assert!(!finished.stdout.contains("hunter2") && !finished.stderr.contains("hunter2"), "{case}: a secret is printed");
+        assert!(
+            !finished.stdout.contains("hunter2") && !finished.stderr.contains("hunter2"),
+            "{case}: a secret is printed"
+        );
     }
 }
 
@@ -130,7 +138,8 @@ async fn sound_set_ups() {
     Setup::new(&server.url(""), &socket.setting()).assert_sound("a socket").await;
     let events = Upstream::scripted(|request| {
         let is_initialize = request.message_method().as_deref() == Some("initialize");
-        let body = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n";
+        let body =
+            "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n";
         is_initialize.then(|| Upstream::answer(200, &[("content-type", "text/event-stream")], body))
     });
     let events = Setup::new(&server.url(""), &events.await.setting()).resource("sessions = \"off\"\n");
@@ -154,7 +163,7 @@ async fn a_stateless_upstream_is_recognized() {
     setup.assert_sound("stateless").await;
     let finished = setup.run(&[]).await;
     assert!(finished.stdout.contains("sessions = \"off\" in resource[0]"), "{finished:?}");
-    assert!(finished.stdout.ends_with("the configuration is good\n"), "{finished:?}");
+    assert!(finished.stdout.ends_with("the configuration is valid\n"), "{finished:?}");
     assert!(finished.stderr.contains("checking issuer "), "{finished:?}");
 }
 
@@ -167,7 +176,9 @@ async fn broken_issuers() {
     let sound = issuer(|_| None).await;
 
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    Setup::new(&format!("http://{gone}"), &setting).assert_cause("gone", "connection.reachable", &["cannot connect", "start"]).await;
+    Setup::new(&format!("http://{gone}"), &setting)
+        .assert_cause("gone", "connection.reachable", &["cannot connect", "start"])
+        .await;
     let setup = Setup::new("https://issuer.invalid", &setting);
     setup.assert_cause("no such host", "connection.reachable", &["resolved", "issuer.invalid"]).await;
     let setup = Setup::new(&format!("https://{}", sound.address()), &setting);
@@ -180,11 +191,32 @@ async fn broken_issuers() {
 
     for (case, member, value, more, rule, words) in [
         ("http behind a proxy", "issuer", json!("https://127.0.0.1:1"), "", "issuer.identity", &["public address"][..]),
-        ("another host", "issuer", json!("https://keycloak:8443"), "", "issuer.identity", &["https://keycloak:8443", "if tokens"]),
-        ("insecure", "token_endpoint", json!("http://keycloak:8080/t"), "", "issuer.endpoints", &["token_endpoint", "https"]),
+        (
+            "another host",
+            "issuer",
+            json!("https://keycloak:8443"),
+            "",
+            "issuer.identity",
+            &["https://keycloak:8443", "if tokens"],
+        ),
+        (
+            "insecure",
+            "token_endpoint",
+            json!("http://keycloak:8080/t"),
+            "",
+            "issuer.endpoints",
+            &["token_endpoint", "https"],
+        ),
         ("no keys", "jwks_uri", Value::Null, "", "keys.found", &["no jwks_uri", "set jwks_uri of issuer[0]"]),
         ("keys elsewhere", "jwks_uri", json!("https://keys.invalid/"), "", "connection.reachable", &["keys.invalid"]),
-        ("no introspection", "introspection_endpoint", Value::Null, INTROSPECTION, "introspection.found", &["validate = \"jwt\""]),
+        (
+            "no introspection",
+            "introspection_endpoint",
+            Value::Null,
+            INTROSPECTION,
+            "introspection.found",
+            &["validate = \"jwt\""],
+        ),
     ] {
         let value = value.clone();
         let server = issuer(move |request| with_member(request, member, value.clone())).await;
@@ -194,11 +226,32 @@ async fn broken_issuers() {
     for (case, path, response, more, rule, words) in [
         ("a failing server", "", status(503, ""), "", "issuer.found", &["503", "log"][..]),
         ("no keys yet", "/jwks", status(404, ""), "", "keys.found", &["404", "jwks_uri"]),
-        ("a web page", "/jwks", status(200, "<html><title>Sign in</title>"), "", "keys.document", &["web page", "Sign in"]),
+        (
+            "a web page",
+            "/jwks",
+            status(200, "<html><title>Sign in</title>"),
+            "",
+            "keys.document",
+            &["web page", "Sign in"],
+        ),
         ("an empty set", "/jwks", status(200, "{\"keys\":[]}"), "", "keys.usable", &["HS256", "introspection"]),
         ("a broken endpoint", "/introspect", status(500, ""), INTROSPECTION, "introspection.response", &["500"]),
-        ("all tokens", "/introspect", status(200, "{\"active\":true}"), INTROSPECTION, "introspection.response", &["made-up"]),
-        ("a page", "/introspect", status(200, "<html>"), INTROSPECTION, "introspection.response", &["introspection_endpoint"]),
+        (
+            "all tokens",
+            "/introspect",
+            status(200, "{\"active\":true}"),
+            INTROSPECTION,
+            "introspection.response",
+            &["made-up"],
+        ),
+        (
+            "a page",
+            "/introspect",
+            status(200, "<html>"),
+            INTROSPECTION,
+            "introspection.response",
+            &["introspection_endpoint"],
+        ),
     ] {
         let (status, body) = (response.status().as_u16(), response.into_body());
         let server = issuer(move |request| {
@@ -212,7 +265,9 @@ async fn broken_issuers() {
     other.assert_cause("algorithms", "keys.usable", &["no key is for ES256", "algorithms = [\"RS256\"]"]).await;
     let wrong = INTROSPECTION.replace("\"SECRET\"", "\"WRONG_SECRET\"");
     let setup = at(&sound).issuer(&wrong);
-    setup.assert_cause("a wrong secret", "introspection.client", &["invalid_client", "client_secret of issuer[0]"]).await;
+    setup
+        .assert_cause("a wrong secret", "introspection.client", &["invalid_client", "client_secret of issuer[0]"])
+        .await;
     let basic = issuer(|request| {
         let is_basic = request.authorization.as_deref().is_some_and(|value| value.starts_with("Basic "));
         (request.path == "/introspect" && is_basic).then(|| request.json(json!({ "active": false }))).or_else(|| {
@@ -221,7 +276,9 @@ async fn broken_issuers() {
     });
     let setup = at(&basic.await).issuer(INTROSPECTION);
     setup.assert_cause("basic", "introspection.client", &["introspection_auth = \"basic\""]).await;
-    for (case, date) in [("a clock ahead", "Sun, 06 Nov 2044 08:49:37 GMT"), ("behind", "Sun, 06 Nov 1994 08:49:37 GMT")] {
+    for (case, date) in
+        [("a clock ahead", "Sun, 06 Nov 2044 08:49:37 GMT"), ("behind", "Sun, 06 Nov 1994 08:49:37 GMT")]
+    {
         let server = issuer(move |request| {
             let mut response = with_member(request, "x", json!(1))?;
             response.headers_mut().insert(header::DATE, header::HeaderValue::from_static(date));
@@ -255,15 +312,43 @@ async fn broken_upstreams() {
     to(&format!("{tls}/mcp")).assert_cause("no TLS", "upstream.tls", &["does not speak TLS", "http = \"http://"]).await;
 
     for (case, status, headers, body, rule, words) in [
-        ("a redirect", 307, &[("location", "/mcp/")][..], "", "upstream.redirect", &["307", "/mcp/\" } in resource[0]"][..]),
-        ("its own authorization", 401, &[("www-authenticate", "Bearer")], "", "upstream.authorization", &["switch off"]),
+        (
+            "a redirect",
+            307,
+            &[("location", "/mcp/")][..],
+            "",
+            "upstream.redirect",
+            &["307", "/mcp/\" } in resource[0]"][..],
+        ),
+        (
+            "its own authorization",
+            401,
+            &[("www-authenticate", "Bearer")],
+            "",
+            "upstream.authorization",
+            &["switch off"],
+        ),
         ("another host", 421, &[], "Invalid Host header", "upstream.host", &["allowed hosts"]),
         ("a host that is blocked", 403, &[], "Invalid host header: 127.0.0.1", "upstream.host", &["allowed hosts"]),
         ("forbidden", 403, &[], "", "upstream.authorization", &["admit this machine"]),
         ("a failure", 500, &[], "", "upstream.mcp", &["500", "log of the MCP server"]),
         ("TLS on this port", 400, &[], "The plain HTTP request was sent to HTTPS port", "upstream.tls", &["https://"]),
-        ("a web page", 200, &[("content-type", "text/html")], "<html><title>Home</title>", "upstream.mcp", &["Home", "whole URL"]),
-        ("an error", 200, &[JSON], r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#, "upstream.mcp", &["-32603: no"]),
+        (
+            "a web page",
+            200,
+            &[("content-type", "text/html")],
+            "<html><title>Home</title>",
+            "upstream.mcp",
+            &["Home", "whole URL"],
+        ),
+        (
+            "an error",
+            200,
+            &[JSON],
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#,
+            "upstream.mcp",
+            &["-32603: no"],
+        ),
         (
             "an old revision",
             200,
@@ -277,16 +362,21 @@ async fn broken_upstreams() {
         to(&format!("{}/mcp", upstream.origin())).assert_cause(case, rule, words).await;
     }
 
-    let at_mcp = Upstream::scripted(|request| (request.target != "/mcp").then(|| Upstream::answer(404, &[], "Not Found"))).await;
+    let at_mcp =
+        Upstream::scripted(|request| (request.target != "/mcp").then(|| Upstream::answer(404, &[], "Not Found"))).await;
     let fix = format!("http = \"{}/mcp\"", at_mcp.origin());
     to(&at_mcp.origin()).assert_cause("no path", "upstream.mcp", &["404", &fix]).await;
     let sse = Upstream::scripted(|request| {
         Some(match request.target.as_str() {
-            "/sse" => Upstream::answer(200, &[("content-type", "text/event-stream")], "event: endpoint\ndata: /messages\n\n"),
+            "/sse" => {
+                Upstream::answer(200, &[("content-type", "text/event-stream")], "event: endpoint\ndata: /messages\n\n")
+            }
             _ => Upstream::answer(405, &[], ""),
         })
     });
-    to(&format!("{}/mcp", sse.await.origin())).assert_cause("SSE", "upstream.mcp", &["2024-11-05", "Streamable HTTP"]).await;
+    to(&format!("{}/mcp", sse.await.origin()))
+        .assert_cause("SSE", "upstream.mcp", &["2024-11-05", "Streamable HTTP"])
+        .await;
     let strict = Upstream::scripted(|request| {
         let has_session = request.header("mcp-session-id").is_some();
         let is_first = request.message_method().as_deref() == Some("initialize");
@@ -295,7 +385,9 @@ async fn broken_upstreams() {
     let setup = Setup::new(&server.url(""), &strict.await.setting()).resource("sessions = \"off\"\n");
     setup.assert_cause("sessions that are switched off", "upstream.sessions", &["remove sessions"]).await;
     let setup = Setup::new(&server.url(""), &sound.setting()).resource("revisions = [\"2025-06-18\"]\n");
-    setup.assert_cause("a revision that is not served", "upstream.revision", &["add \"2025-11-25\" to revisions"]).await;
+    setup
+        .assert_cause("a revision that is not served", "upstream.revision", &["add \"2025-11-25\" to revisions"])
+        .await;
 }
 
 /// J9: a port of another program is a problem, and that of a running server with this configuration is none.

@@ -24,13 +24,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    pub(crate) fn new(
-        parts: Parts,
-        body: Bytes,
-        caller: Caller,
-        era: Era,
-        message_id: Option<Box<RawValue>>,
-    ) -> Self {
+    pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era, message_id: Option<Box<RawValue>>) -> Self {
         Self { parts, body, caller, era, message_id }
     }
 

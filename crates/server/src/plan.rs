@@ -9,6 +9,8 @@ mod introspection;
 mod issuers;
 mod limits;
 mod rates;
+#[cfg(feature = "redis")]
+mod replicas;
 mod resources;
 mod sessions;
 mod state_dir;
@@ -17,6 +19,8 @@ mod tests;
 mod tls;
 mod upstream;
 mod warnings;
+#[cfg(not(feature = "redis"))]
+mod without_replicas;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -25,13 +29,16 @@ use portcullis_guard::OriginPolicy;
 use portcullis_metadata::is_https_or_loopback_http;
 use url::Url;
 
-use crate::config::{Config, Diagnostic, Diagnostics, Limits};
+#[cfg(not(feature = "redis"))]
+use self::without_replicas as replicas;
+use crate::config::{Config, Diagnostic, Diagnostics, KeyPath, Limits};
 
-pub(crate) use audit::AuditPlan;
+pub(crate) use audit::{AuditPlan, keys as audit_keys};
 pub(crate) use errors::all_errors;
 pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
+pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::{Loaded, TlsFiles, Written};
@@ -63,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) limits: Limits,
     pub(crate) rates: RatesPlan,
     pub(crate) session: SessionPlan,
+    /// `None` if there is one replica.
+    pub(crate) replicas: Option<ReplicasPlan>,
     /// The directory of session keys and ended sessions. `None` if they are kept in memory only.
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) issuers: Vec<IssuerPlan>,
@@ -101,18 +110,25 @@ impl Plan {
         let contents = Contents::of(config);
         let base_url = errors.take("base_url", base_url(&config.base_url));
         let sound_url = base_url.clone().or_else(|| Url::parse(SUBSTITUTE_URL).ok())?;
-        let sound_limits = if limits::check(&config.limits, errors) { config.limits.clone() } else { Limits::default() };
+        let sound_limits =
+            if limits::check(&config.limits, errors) { config.limits.clone() } else { Limits::default() };
         let workers = errors.take("workers", workers(config.workers));
         let tls = config.tls.as_ref().filter(|_| base_url.is_some()).map(|files| TlsFiles::new(files, &sound_url));
         let tls = errors.take("tls", tls.transpose());
         let rates = rates::plan(config, errors);
         let session = errors.take("session", sessions::plan(&config.session));
+        let shared = config.shared.as_ref().zip(session.as_ref());
+        let replicas = shared.map(|(shared, session)| replicas::plan(shared, &sound_url, &session.settings));
+        let replicas = errors.take("shared", replicas.transpose());
         let state_dir = errors.take("state_dir", state_dir::plan(config.state_dir.as_deref(), &sound_url));
         let issuers = issuers::plan(&config.issuer, errors);
         let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
         let audit = errors.take("audit", config.audit.as_ref().map(audit::plan).transpose());
-        let resources = resources?;
+        let (resources, session) = (resources?, session?);
+        let mut warnings = warnings::warnings(config, &base_url?, &resources);
+        let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
+        warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
         Some(Self {
             listen: config.listen,
             workers: workers?,
@@ -121,14 +137,15 @@ impl Plan {
             tls: tls?,
             limits: config.limits.clone(),
             rates: rates?,
-            session: session?,
+            session,
+            replicas: replicas?,
             state_dir: state_dir?,
             issuers: issuers.into_iter().collect::<Option<_>>()?,
-            warnings: warnings::warnings(config, &base_url?, &resources),
             resources,
             // The resources have the errors of their origins.
             origins: origins.ok()?,
             audit: audit?,
+            warnings,
             notes: entra::notes(&config.issuer),
             shared: fingerprint::shared(config),
             contents,
@@ -141,10 +158,17 @@ impl Plan {
     }
 }
 
+/// Returns the state directory of a configuration. `None` if everything is kept in memory.
+///
+/// # Errors
+/// Fails when `state_dir` is empty or `base_url` is invalid.
+pub(crate) fn state_dir_of(config: &Config) -> anyhow::Result<Option<PathBuf>> {
+    state_dir::plan(config.state_dir.as_deref(), &base_url(&config.base_url)?)
+}
+
 fn base_url(text: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(text).with_context(|| {
-        format!("base_url = {text:?} is not a URL; write it as \"https://mcp.example.com\"")
-    })?;
+    let url = Url::parse(text)
+        .with_context(|| format!("base_url = {text:?} is not a URL; write it as \"https://mcp.example.com\""))?;
     ensure!(
         is_https_or_loopback_http(&url),
         "base_url = {text:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"

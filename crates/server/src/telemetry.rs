@@ -51,7 +51,8 @@ pub(crate) fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
     let filter = directives
         .parse::<Targets>()
         .with_context(|| format!("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`"))?;
-    let layer = lines(format, io::stderr, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
+    let layer =
+        lines(format, io::stderr, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
     tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(is_allowed))).init();
     Ok(())
 }

@@ -60,10 +60,20 @@ mod tests {
         cli.build();
         let logout = cli.find_subcommand_mut("logout").unwrap();
         let help = logout.render_long_help().to_string();
-        for option in ["--store", "--allow-private", "--ca-file", "--client-secret-file", "--forget-client", "--all", "--help"] {
+        for option in
+            ["--store", "--allow-private", "--ca-file", "--client-secret-file", "--forget-client", "--all", "--help"]
+        {
             assert!(help.contains(option), "{option}: {help}");
         }
-        for option in ["--auto-consent", "--no-browser", "--scope", "--callback-port", "--callback-path", "--assume-pkce", "--no-resource"] {
+        for option in [
+            "--auto-consent",
+            "--no-browser",
+            "--scope",
+            "--callback-port",
+            "--callback-path",
+            "--assume-pkce",
+            "--no-resource",
+        ] {
             assert!(!help.contains(option), "{option}: {help}");
         }
     }

@@ -141,8 +141,10 @@ impl Report {
             super::doctor::print_summary(online)?;
         }
         match result {
-            CheckResult::Good => super::print("the configuration is good"),
-            CheckResult::Problems => super::print("the configuration is valid, and services that it names have problems"),
+            CheckResult::Good => super::print("the configuration is valid"),
+            CheckResult::Problems => {
+                super::print("the configuration is valid, and services that it names have problems")
+            }
             CheckResult::Denied(count) => {
                 let noun = if *count == 1 { "warning" } else { "warnings" };
                 super::print(format_args!("there are {count} {noun}, which --deny-warnings rejects"))

@@ -108,7 +108,12 @@ mod tests {
             ("issuer[0]", "it is bad", "issuer[0]", "issuer[0]: it is bad"),
             ("limits", "limits.max_body = 1 is low", "limits.max_body", "limits.max_body = 1 is low"),
             ("", "session.keys: the file is empty", "session.keys", "session.keys: the file is empty"),
-            ("", "resource[0].rule[1].method = \"x\"", "resource[0].rule[1].method", "resource[0].rule[1].method = \"x\""),
+            (
+                "",
+                "resource[0].rule[1].method = \"x\"",
+                "resource[0].rule[1].method",
+                "resource[0].rule[1].method = \"x\"",
+            ),
             ("listen", "127.0.0.1 has no port", "listen", "listen: 127.0.0.1 has no port"),
             ("issuer[0].leeway", "leeway = 5 is bad", "issuer[0].leeway", "issuer[0].leeway = 5 is bad"),
             ("resource[0].upstream", "upstream.http: no", "resource[0].upstream.http", "resource[0].upstream.http: no"),

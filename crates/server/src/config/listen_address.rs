@@ -19,7 +19,8 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     if text.contains("://") {
         return Err(format!("{shown} is a URL; {EXAMPLE}"));
     }
-    let Some((host, port)) = text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.starts_with('[')) else {
+    let Some((host, port)) = text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.starts_with('['))
+    else {
         let is_port = text.parse::<u16>().is_ok();
         let missing = if is_port { "is a port without an address" } else { "has no port" };
         return Err(format!("{shown} {missing}; {EXAMPLE}"));

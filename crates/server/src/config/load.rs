@@ -172,7 +172,9 @@ mod tests {
 
     fn error_of(file: &str) -> String {
         let mut message = String::new();
-        with_config(file, |_, load| message = load().err().map(|error| error.located().to_string()).unwrap_or_default());
+        with_config(file, |_, load| {
+            message = load().err().map(|error| error.located().to_string()).unwrap_or_default()
+        });
         assert!(!message.contains('\n'), "one line: {message}");
         message
     }
@@ -260,7 +262,8 @@ mod tests {
 
     #[test]
     fn errors_of_the_file_have_one_line() {
-        let error = load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().located().to_string();
+        let error =
+            load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().located().to_string();
         assert!(error.contains("/nowhere/portcullis.toml"), "{error}");
         assert!(error_of("base_url = ").contains("portcullis.toml"));
         let error = error_of("client_secret = \"hunter2");

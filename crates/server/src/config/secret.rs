@@ -46,12 +46,19 @@ impl SecretSource {
         let text = match self {
             // The error of a variable that is not UTF-8 contains its value.
             Self::Env(name) => env::var(name).map(Zeroizing::new).map_err(|error| match error {
-                env::VarError::NotPresent => anyhow::anyhow!("the environment variable {name} is not set; set it for this process"),
-                env::VarError::NotUnicode(_) => anyhow::anyhow!("the environment variable {name} is not UTF-8; set it to text"),
+                env::VarError::NotPresent => {
+                    anyhow::anyhow!("the environment variable {name} is not set; set it for this process")
+                }
+                env::VarError::NotUnicode(_) => {
+                    anyhow::anyhow!("the environment variable {name} is not UTF-8; set it to text")
+                }
             })?,
             Self::File(path) => {
                 let text = fs::read_to_string(path).map_err(|error| {
-                    anyhow::anyhow!("the file {} cannot be read: {error}; name a file that this user can read", path.display())
+                    anyhow::anyhow!(
+                        "the file {} cannot be read: {error}; name a file that this user can read",
+                        path.display()
+                    )
                 })?;
                 Zeroizing::new(text)
             }

@@ -30,8 +30,12 @@ impl TomlLines {
         let mut found = walk.found;
         let is_header = |line: &&str| line.trim_start().starts_with('[');
         // A line of a multi-line array or string can begin with a bracket, too.
-        let headers: BTreeSet<usize> =
-            found.tables.iter().chain(&found.arrays_of_tables).filter_map(|key| found.lines.get(key).copied()).collect();
+        let headers: BTreeSet<usize> = found
+            .tables
+            .iter()
+            .chain(&found.arrays_of_tables)
+            .filter_map(|key| found.lines.get(key).copied())
+            .collect();
         found.first_table = headers.first().and_then(|line| {
             let header = text.lines().nth(line.checked_sub(1)?).filter(is_header)?;
             Some((*line, header.trim().to_owned()))

@@ -207,7 +207,9 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str]) -> String {
         }
     }
     match similar(name, known) {
-        Some(suggestion) => format!("{key} has the unknown value {name:?}; did you mean `{suggestion}`? known are {listed}"),
+        Some(suggestion) => {
+            format!("{key} has the unknown value {name:?}; did you mean `{suggestion}`? known are {listed}")
+        }
         None => format!("{key} has the unknown value {name:?}; write one of {listed}"),
     }
 }
@@ -360,19 +362,34 @@ mod tests {
             let errors: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
             for (place, words) in [
                 ("portcullis.toml:1: lisen is not a known key", "did you mean `listen`?"),
-                ("portcullis.toml:2: shutdown_timeout is an integer; expected a duration", "such as shutdown_timeout = \"10s\""),
+                (
+                    "portcullis.toml:2: shutdown_timeout is an integer; expected a duration",
+                    "such as shutdown_timeout = \"10s\"",
+                ),
                 ("portcullis.toml:5: issuer[0].algorithms is a string", "algorithms = [\"RS256\"]"),
                 ("portcullis.toml:7: issuer[1].issuer is an integer", "issuer = \"https://"),
                 ("portcullis.toml:8: issuer[1].leeway is an integer", "leeway = \"10s\""),
                 ("portcullis.toml:9: issuer[1].client_secret: ", "{ env = \"NAME\" }"),
-                ("portcullis.toml:12: resource[0].upstream is a string", "write upstream = { http = \"http://127.0.0.1:8000/mcp\" }"),
-                ("portcullis.toml:13: resource[0].required_scope is not a known key", "did you mean `required_scopes`?"),
+                (
+                    "portcullis.toml:12: resource[0].upstream is a string",
+                    "write upstream = { http = \"http://127.0.0.1:8000/mcp\" }",
+                ),
+                (
+                    "portcullis.toml:13: resource[0].required_scope is not a known key",
+                    "did you mean `required_scopes`?",
+                ),
                 ("portcullis.toml:14: resource[0].revisions[1] is an integer", "expected a string"),
                 ("portcullis.toml:14: resource[0].revisions[2] is an integer", "expected a string"),
                 ("portcullis.toml:15: resource[0].max_body is not a known key", "move it to [limits]"),
                 ("portcullis.toml:16: resource[1].upstream is missing", "add upstream = "),
-                ("portcullis.toml:19: session.base_url is a top-level key", "move it above the first table, [[issuer]] in line 3"),
-                ("portcullis.toml:20: session.max_total is a string", "expected a non-negative integer, such as max_total = 100000"),
+                (
+                    "portcullis.toml:19: session.base_url is a top-level key",
+                    "move it above the first table, [[issuer]] in line 3",
+                ),
+                (
+                    "portcullis.toml:20: session.max_total is a string",
+                    "expected a non-negative integer, such as max_total = 100000",
+                ),
                 ("PORTCULLIS_WORKERS: workers is a string", "expected a non-negative integer"),
             ] {
                 let has = |error: &String| error.starts_with(place) && error.contains(words);

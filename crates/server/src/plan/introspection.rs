@@ -55,11 +55,15 @@ fn reject_introspection_settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) 
 fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IntrospectionSettings> {
     let client_id = issuer.client_id.as_deref().filter(|id| !id.is_empty());
     if client_id.is_none() {
-        errors.add("client_id", "introspection needs client_id; set it to the identifier of this server's client at the issuer");
+        errors.add(
+            "client_id",
+            "introspection needs client_id; set it to the identifier of this server's client at the issuer",
+        );
     }
     let secret = issuer.client_secret.as_ref().map(|source| source.read());
     let secret = errors.take("client_secret", secret.transpose());
-    let endpoint = errors.take("introspection_endpoint", issuer.introspection_endpoint.as_deref().map(endpoint).transpose());
+    let endpoint =
+        errors.take("introspection_endpoint", issuer.introspection_endpoint.as_deref().map(endpoint).transpose());
     let mut settings = IntrospectionSettings::new(client_id?);
     settings.client_secret = secret?;
     settings.endpoint = endpoint?;
@@ -77,7 +81,8 @@ fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Introspecti
 }
 
 fn endpoint(text: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(text).with_context(|| format!("introspection_endpoint = {text:?} is not a URL; write one with https"))?;
+    let url = Url::parse(text)
+        .with_context(|| format!("introspection_endpoint = {text:?} is not a URL; write one with https"))?;
     ensure!(
         is_https_or_loopback_http(&url),
         "introspection_endpoint = \"{url}\" is neither https nor http on loopback; use https"

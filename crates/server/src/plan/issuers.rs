@@ -25,7 +25,10 @@ pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<O
     for (position, issuer) in configured.iter().enumerate() {
         let mut errors = errors.table(&format!("issuer[{position}]"));
         if let Some(first) = configured[..position].iter().position(|earlier| earlier.issuer == issuer.issuer) {
-            errors.add("issuer", format!("{:?} is configured twice; remove it here or in issuer[{first}]", issuer.issuer));
+            errors.add(
+                "issuer",
+                format!("{:?} is configured twice; remove it here or in issuer[{first}]", issuer.issuer),
+            );
         }
         plans.push(issuer_plan(issuer, &mut errors));
     }
@@ -60,7 +63,8 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     errors.take("", HttpFetch::new(fetch.clone()).map_err(fetch_error));
 
     // Settings that are invalid for themselves are replaced by valid ones, so that the others are checked.
-    let mut settings = IssuerSettings::new(name.clone().or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?);
+    let mut settings =
+        IssuerSettings::new(name.clone().or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?);
     if let Some(validation) = &validation {
         settings.validation = validation.clone();
     }
@@ -118,7 +122,9 @@ fn key_of(error: &VerifierSettingsError) -> &'static str {
 fn fetch_error(error: FetchError) -> anyhow::Error {
     let FetchError::Settings(error) = error else { return error.into() };
     match error {
-        FetchSettingsError::CaFileUnreadable { kind, .. } => anyhow!("ca_file cannot be read ({kind}); name a PEM file"),
+        FetchSettingsError::CaFileUnreadable { kind, .. } => {
+            anyhow!("ca_file cannot be read ({kind}); name a PEM file")
+        }
         FetchSettingsError::CaFileInvalid { .. } => {
             anyhow!("ca_file has no usable certificate; name a PEM file that has BEGIN CERTIFICATE")
         }

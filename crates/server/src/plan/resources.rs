@@ -89,7 +89,8 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
     let claims = all(&resource.claim, "claim", errors, claim);
     let routes = all(&resource.route, "route", errors, route);
     let rules = all(&resource.rule, "rule", errors, rule);
-    let rates = all(&resource.rule, "rule", errors, |rule, errors| errors.take("limit", rates::rate(rule.limit.as_ref())));
+    let rates =
+        all(&resource.rule, "rule", errors, |rule, errors| errors.take("limit", rates::rate(rule.limit.as_ref())));
     let revisions = errors.take("revisions", revisions(resource.revisions.as_deref()));
     let session_header = errors.take("proto", session_header(&resource.proto));
     let hosts = hosts(resource, base_url, errors);
@@ -167,7 +168,10 @@ fn check_realm(realm: &str) -> anyhow::Result<()> {
 fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
     ensure!(endpoint.starts_with('/'), "endpoint = {endpoint:?} must start with a slash; write it as \"/mcp\"");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
-    ensure!(endpoint.bytes().all(plain), "endpoint = {endpoint:?} must be a plain path; remove query, fragment, spaces and other special characters");
+    ensure!(
+        endpoint.bytes().all(plain),
+        "endpoint = {endpoint:?} must be a plain path; remove query, fragment, spaces and other special characters"
+    );
     ensure!(
         !endpoint.contains("//") && !endpoint.split('/').any(|segment| matches!(segment, "." | "..")),
         "endpoint = {endpoint:?} has an empty or a dot segment, which clients rewrite; remove it"
@@ -206,5 +210,5 @@ fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
 fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
     ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
     portcullis_mcp::header::session(proto)
-        .with_context(|| format!("proto = {proto:?} does not make a header name; use letters, such as \"Mcp\""))
+        .with_context(|| format!("proto = {proto:?} cannot be part of a header name; use letters, such as \"Mcp\""))
 }

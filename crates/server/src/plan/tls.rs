@@ -79,14 +79,13 @@ fn load(certificates: &Path, key: &Path) -> anyhow::Result<Loaded> {
         certificates.display()
     );
     let private = read(key, "tls.key", PrivateKeyDer::from_pem_slice)?;
-    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider())
-        .with_context(|| {
-            format!(
-                "tls.key = {} is not the key of {}; name the files of one certificate, the server's own first",
-                key.display(),
-                certificates.display()
-            )
-        })?;
+    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
+        format!(
+            "tls.key = {} is not the key of {}; name the files of one certificate, the server's own first",
+            key.display(),
+            certificates.display()
+        )
+    })?;
     Ok(Loaded { certificate: Arc::new(certificate), written })
 }
 
@@ -101,6 +100,9 @@ where
     let text = files::read(name, file)?;
     parse(&text).with_context(|| {
         let expected = if name == "tls.key" { "PRIVATE KEY" } else { "CERTIFICATE" };
-        format!("{name} = {} is not a PEM file of the expected type; name one that has BEGIN {expected}", file.display())
+        format!(
+            "{name} = {} is not a PEM file of the expected type; name one that has BEGIN {expected}",
+            file.display()
+        )
     })
 }

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context as _, ensure};
 use http::HeaderName;
 use portcullis_gateway::{
-    ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress, UpstreamSettingsError,
-    UpstreamTrust,
+    ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress,
+    UpstreamSettingsError, UpstreamTrust,
 };
 use portcullis_metadata::SystemClock;
 use url::Url;
@@ -79,7 +79,10 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
             let has_scheme = |text: &str| text.starts_with("http://") || text.starts_with("https://");
             let parsed = Url::parse(url);
             let fix = "write it as \"http://127.0.0.1:8000/mcp\"";
-            ensure!(has_scheme(&url.to_ascii_lowercase()), "upstream.http = {url:?} is not an http or https URL; {fix}");
+            ensure!(
+                has_scheme(&url.to_ascii_lowercase()),
+                "upstream.http = {url:?} is not an http or https URL; {fix}"
+            );
             Ok(Some(UpstreamAddress::Tcp(
                 parsed.with_context(|| format!("upstream.http = {url:?} is not a URL; {fix}"))?,
             )))
@@ -148,7 +151,8 @@ fn forwarded(name: &str) -> anyhow::Result<HeaderName> {
 
 fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
     let header = HeaderName::from_bytes(name.as_bytes());
-    let header = header.with_context(|| format!("identity_headers has {name:?}, which is not a header name; correct it"))?;
+    let header =
+        header.with_context(|| format!("identity_headers has {name:?}, which is not a header name; correct it"))?;
     let source = match claim {
         "iss" => IdentitySource::Issuer,
         "sub" => IdentitySource::Subject,

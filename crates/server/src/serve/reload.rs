@@ -161,11 +161,7 @@ impl Reloader {
 
     fn log_rejected(&self, reasons: &[String]) {
         for reason in reasons.iter().take(MAX_LOGGED) {
-            tracing::error!(
-                config.reload = self.number,
-                config.reason = reason,
-                "the configuration is invalid"
-            );
+            tracing::error!(config.reload = self.number, config.reason = reason, "the configuration is invalid");
         }
         tracing::error!(
             config.reload = self.number,

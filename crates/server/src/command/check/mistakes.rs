@@ -47,13 +47,25 @@ const TOP_LEVEL: &[Mistake] = &[
     (LISTEN, "workers = -2", 1, "workers is an integer", "expected a non-negative integer"),
     (LISTEN, "reload = \"auto\"", 1, "reload has the unknown value \"auto\"", "write one of \"signal\", \"watch\""),
     (LISTEN, "state_dir = \"\"", 1, "state_dir is empty", "name a directory, or \"off\""),
-    (LISTEN, "trusted_proxies = \"10.0.0.0/8\"", 1, "trusted_proxies is a string", "such as trusted_proxies = [\"10.0.0.0/8\"]"),
+    (
+        LISTEN,
+        "trusted_proxies = \"10.0.0.0/8\"",
+        1,
+        "trusted_proxies is a string",
+        "such as trusted_proxies = [\"10.0.0.0/8\"]",
+    ),
     (LISTEN, "trusted_proxies = [\"nginx\"]", 1, "trusted_proxies: ", "a network such as `10.0.0.0/8`"),
     (LISTEN, "shutdown_timeout = 10", 1, "shutdown_timeout is an integer", "such as shutdown_timeout = \"10s\""),
     (LISTEN, "dangerous_allow_unauthenticated_network = \"true\"", 1, "dangerous_", "write it without quotes"),
     (BASE_URL, "base_url = \"http://mcp.example.com\"", 2, "base_url = ", "use https"),
     (BASE_URL, "base_url = \"https://mcp.example.com/mcp\"", 2, "base_url = ", "put the path into `resource.endpoint`"),
-    (BASE_URL, "base_url = \"mcp.example.com\"", 2, "base_url = \"mcp.example.com\" is not a URL", "write it as \"https://"),
+    (
+        BASE_URL,
+        "base_url = \"mcp.example.com\"",
+        2,
+        "base_url = \"mcp.example.com\" is not a URL",
+        "write it as \"https://",
+    ),
     (BASE_URL, "base_url = \"wss://mcp.example.com\"", 2, "base_url = ", "use https"),
     (BASE_URL, "base-url = \"https://mcp.example.com\"", 2, "base-url is not a known key", "did you mean `base_url`?"),
     (BASE_URL, "", 1, "base_url is missing", "add base_url = \"https://mcp.example.com\""),
@@ -64,34 +76,124 @@ const TOP_LEVEL: &[Mistake] = &[
 const ISSUERS: &[Mistake] = &[
     ("[[issuer]]", "[issuer]", 4, "issuer is a single table", "write [[issuer]] instead of [issuer]"),
     ("[[issuer]]", "[[issuers]]", 4, "issuers is not a known key", "did you mean `issuer`?"),
-    (ISSUER, "issuer = \"auth.example.com\"", 5, "issuer[0].issuer: ", "such as \"https://auth.example.com/realms/prod\""),
+    (
+        ISSUER,
+        "issuer = \"auth.example.com\"",
+        5,
+        "issuer[0].issuer: ",
+        "such as \"https://auth.example.com/realms/prod\"",
+    ),
     (ISSUER, "issuer = \"http://auth.example.com\"", 5, "issuer[0].issuer: ", "https"),
-    (ISSUER, "url = \"https://auth.example.com\"", 5, "issuer[0].url is not a known key", "did you mean `issuer`, which is missing?"),
-    (ISSUER, "issuer = \"https://login.microsoftonline.com/{tenantid}/v2.0\"", 5, "issuer[0].issuer: ", "write the ID of your tenant"),
-    ("[[resource]]", "algorithms = \"RS256\"\n[[resource]]", 7, "issuer[0].algorithms is a string", "algorithms = [\"RS256\"]"),
-    ("[[resource]]", "algorithms = [\"HS256\"]\n[[resource]]", 7, "issuer[0].algorithms has \"HS256\"", "known are RS256"),
+    (
+        ISSUER,
+        "url = \"https://auth.example.com\"",
+        5,
+        "issuer[0].url is not a known key",
+        "did you mean `issuer`, which is missing?",
+    ),
+    (
+        ISSUER,
+        "issuer = \"https://login.microsoftonline.com/{tenantid}/v2.0\"",
+        5,
+        "issuer[0].issuer: ",
+        "write the ID of your tenant",
+    ),
+    (
+        "[[resource]]",
+        "algorithms = \"RS256\"\n[[resource]]",
+        7,
+        "issuer[0].algorithms is a string",
+        "algorithms = [\"RS256\"]",
+    ),
+    (
+        "[[resource]]",
+        "algorithms = [\"HS256\"]\n[[resource]]",
+        7,
+        "issuer[0].algorithms has \"HS256\"",
+        "known are RS256",
+    ),
     ("[[resource]]", "algorithms = []\n[[resource]]", 7, "issuer[0].algorithms: ", "name at least one"),
-    ("[[resource]]", "audience = \"x\"\n[[resource]]", 7, "issuer[0].audience is not a known key", "did you mean `audiences`?"),
+    (
+        "[[resource]]",
+        "audience = \"x\"\n[[resource]]",
+        7,
+        "issuer[0].audience is not a known key",
+        "did you mean `audiences`?",
+    ),
     ("[[resource]]", "audiences = [\"api\"]\n[[resource]]", 7, "issuer[0].audiences has \"api\"", "absolute URL"),
-    ("[[resource]]", "jwks_url = \"https://a.example/jwks\"\n[[resource]]", 7, "issuer[0].jwks_url", "did you mean `jwks_uri`?"),
+    (
+        "[[resource]]",
+        "jwks_url = \"https://a.example/jwks\"\n[[resource]]",
+        7,
+        "issuer[0].jwks_url",
+        "did you mean `jwks_uri`?",
+    ),
     ("[[resource]]", "jwks_uri = \"http://a.example/jwks\"\n[[resource]]", 7, "issuer[0].jwks_uri = ", "use https"),
     ("[[resource]]", "jwks_uri = \"/jwks\"\n[[resource]]", 7, "issuer[0].jwks_uri = \"/jwks\" is not a URL", "https"),
     ("[[resource]]", "jwks_file = \"keys.json\"\n[[resource]]", 7, "issuer[0].jwks_file = ", "write the absolute path"),
-    ("[[resource]]", "jwks_file = \".\"\n[[resource]]", 7, "issuer[0].jwks_file = ", "is a directory; name the file in it"),
-    ("[[resource]]", "jwks_file = \"/nowhere/keys.json\"\n[[resource]]", 7, "issuer[0].jwks_file = ", "correct the path"),
+    (
+        "[[resource]]",
+        "jwks_file = \".\"\n[[resource]]",
+        7,
+        "issuer[0].jwks_file = ",
+        "is a directory; name the file in it",
+    ),
+    (
+        "[[resource]]",
+        "jwks_file = \"/nowhere/keys.json\"\n[[resource]]",
+        7,
+        "issuer[0].jwks_file = ",
+        "correct the path",
+    ),
     ("[[resource]]", "jwks_file = \"portcullis.toml\"\n[[resource]]", 7, "issuer[0].jwks_file = ", "save the document"),
     ("[[resource]]", "leeway = 10\n[[resource]]", 7, "issuer[0].leeway is an integer", "such as leeway = \"10s\""),
     ("[[resource]]", "leeway = \"5m\"\n[[resource]]", 7, "issuer[0].leeway: ", "at most 60 s"),
     ("[[resource]]", "jwks.cooldown = \"0s\"\n[[resource]]", 7, "issuer[0].jwks.cooldown: ", "at least 1 s"),
-    ("[[resource]]", "validate = \"opaque\"\n[[resource]]", 7, "issuer[0].validate has", "write one of \"jwt\", \"introspection\""),
-    ("[[resource]]", "validate = \"introspection\"\n[[resource]]", 4, "issuer[0].client_id: ", "set it to the identifier"),
+    (
+        "[[resource]]",
+        "validate = \"opaque\"\n[[resource]]",
+        7,
+        "issuer[0].validate has",
+        "write one of \"jwt\", \"introspection\"",
+    ),
+    (
+        "[[resource]]",
+        "validate = \"introspection\"\n[[resource]]",
+        4,
+        "issuer[0].client_id: ",
+        "set it to the identifier",
+    ),
     ("[[resource]]", "client_secret = \"hunter2\"\n[[resource]]", 7, "issuer[0].client_secret: ", "{ env = \"NAME\" }"),
     ("[[resource]]", "client_id = \"x\"\n[[resource]]", 7, "issuer[0].client_id is for introspection", "or remove it"),
-    ("[[resource]]", "ca_file = \"/nowhere/ca.pem\"\n[[resource]]", 7, "issuer[0].ca_file cannot be read", "name a PEM file"),
-    ("[[resource]]", "ca_file = \"portcullis.toml\"\n[[resource]]", 7, "issuer[0].ca_file has no usable", "BEGIN CERTIFICATE"),
+    (
+        "[[resource]]",
+        "ca_file = \"/nowhere/ca.pem\"\n[[resource]]",
+        7,
+        "issuer[0].ca_file cannot be read",
+        "name a PEM file",
+    ),
+    (
+        "[[resource]]",
+        "ca_file = \"portcullis.toml\"\n[[resource]]",
+        7,
+        "issuer[0].ca_file has no usable",
+        "BEGIN CERTIFICATE",
+    ),
     ("[[resource]]", "proxy = \"proxy:3128\"\n[[resource]]", 7, "issuer[0].proxy is not", "http or https URL"),
-    ("[[resource]]", "require_at_jwt = \"true\"\n[[resource]]", 7, "issuer[0].require_at_jwt is a string", "without quotes"),
-    ("[[resource]]", "scope_claims = [\"scope\"]\n[[resource]]", 7, "issuer[0].scope_claims has \"scope\"", "JSON pointer"),
+    (
+        "[[resource]]",
+        "require_at_jwt = \"true\"\n[[resource]]",
+        7,
+        "issuer[0].require_at_jwt is a string",
+        "without quotes",
+    ),
+    (
+        "[[resource]]",
+        "scope_claims = [\"scope\"]\n[[resource]]",
+        7,
+        "issuer[0].scope_claims has \"scope\"",
+        "JSON pointer",
+    ),
     (
         "[[resource]]",
         "[[issuer]]\nissuer = \"https://auth.example.com/realms/prod\"\n[[resource]]",
@@ -118,15 +220,51 @@ const ISSUERS: &[Mistake] = &[
 const RESOURCES: &[Mistake] = &[
     ("[[resource]]", "[resource]", 7, "resource is a single table", "write [[resource]] instead of [resource]"),
     ("[[resource]]", "[[server]]", 7, "server is not a known key", "did you mean `resource`, which is missing?"),
-    (ENDPOINT, "endpoint = \"mcp\"", 8, "resource[0].endpoint = \"mcp\" must start with a slash", "write it as \"/mcp\""),
+    (
+        ENDPOINT,
+        "endpoint = \"mcp\"",
+        8,
+        "resource[0].endpoint = \"mcp\" must start with a slash",
+        "write it as \"/mcp\"",
+    ),
     (ENDPOINT, "endpoint = \"https://mcp.example.com/mcp\"", 8, "resource[0].endpoint = ", "write it as \"/mcp\""),
     (ENDPOINT, "endpoint = \"/healthz\"", 8, "resource[0].endpoint = ", "choose another one"),
-    (ENDPOINT, "path = \"/mcp\"", 8, "resource[0].path is not a known key", "did you mean `endpoint`, which is missing?"),
+    (
+        ENDPOINT,
+        "path = \"/mcp\"",
+        8,
+        "resource[0].path is not a known key",
+        "did you mean `endpoint`, which is missing?",
+    ),
     (ENDPOINT, "", 7, "resource[0].endpoint is missing", "add endpoint = \"/mcp\""),
-    (ENDPOINT, "endpoint = \"/mcp\"\nauth = \"off\"", 9, "resource[0].auth has the unknown value", "\"required\", \"none\""),
-    (ENDPOINT, "endpoint = \"/mcp\"\nsessions = false", 9, "resource[0].sessions is a boolean", "such as sessions = \"on\""),
-    (ENDPOINT, "endpoint = \"/mcp\"\nproto = \"a b\"", 9, "resource[0].proto = \"a b\"", "use letters, such as \"Mcp\""),
-    (ENDPOINT, "endpoint = \"/mcp\"\nrevisions = [\"2024-11-05\"]", 9, "resource[0].revisions has", "known are 2025-03-26"),
+    (
+        ENDPOINT,
+        "endpoint = \"/mcp\"\nauth = \"off\"",
+        9,
+        "resource[0].auth has the unknown value",
+        "\"required\", \"none\"",
+    ),
+    (
+        ENDPOINT,
+        "endpoint = \"/mcp\"\nsessions = false",
+        9,
+        "resource[0].sessions is a boolean",
+        "such as sessions = \"on\"",
+    ),
+    (
+        ENDPOINT,
+        "endpoint = \"/mcp\"\nproto = \"a b\"",
+        9,
+        "resource[0].proto = \"a b\"",
+        "use letters, such as \"Mcp\"",
+    ),
+    (
+        ENDPOINT,
+        "endpoint = \"/mcp\"\nrevisions = [\"2024-11-05\"]",
+        9,
+        "resource[0].revisions has",
+        "known are 2025-03-26",
+    ),
     (ENDPOINT, "endpoint = \"/mcp\"\nrevisions = [2025-06-18]", 9, "resource[0].revisions[0] is", "expected a string"),
     (
         ENDPOINT,
@@ -135,30 +273,90 @@ const RESOURCES: &[Mistake] = &[
         "resource[0].issuers has",
         "write it as there, \"https://auth.example.com/realms/prod\"",
     ),
-    (SCOPES, "required_scopes = \"mcp:tools\"", 9, "resource[0].required_scopes is a string", "such as required_scopes = ["),
-    (SCOPES, "required_scopes = [\"mcp:tools mcp:admin\"]", 9, "resource[0].required_scopes: ", "one scope in each string"),
+    (
+        SCOPES,
+        "required_scopes = \"mcp:tools\"",
+        9,
+        "resource[0].required_scopes is a string",
+        "such as required_scopes = [",
+    ),
+    (
+        SCOPES,
+        "required_scopes = [\"mcp:tools mcp:admin\"]",
+        9,
+        "resource[0].required_scopes: ",
+        "one scope in each string",
+    ),
     (SCOPES, "required_scopes = [\"offline_access\"]", 9, "resource[0].required_scopes: ", "remove it"),
     (SCOPES, "scopes = [\"mcp:tools\"]", 9, "resource[0].scopes is not a known key", "[[resource.rule]]"),
     (SCOPES, "allowed_hosts = [\"https://mcp.example.com\"]", 9, "resource[0].allowed_hosts: ", "write `name`"),
-    (SCOPES, "allowed_origins = [\"https://app.example.com/x\"]", 9, "resource[0].allowed_origins: ", "write `https://host`"),
-    (SCOPES, "identity_headers = { Authorization = \"sub\" }", 9, "resource[0].identity_headers: ", "cannot be an identity header"),
+    (
+        SCOPES,
+        "allowed_origins = [\"https://app.example.com/x\"]",
+        9,
+        "resource[0].allowed_origins: ",
+        "write `https://host`",
+    ),
+    (
+        SCOPES,
+        "identity_headers = { Authorization = \"sub\" }",
+        9,
+        "resource[0].identity_headers: ",
+        "cannot be an identity header",
+    ),
     (SCOPES, "forward_headers = [\"Authorization\"]", 9, "resource[0].forward_headers lists", "remove it"),
     (SCOPES, "upstream_head_timeout = \"48h\"", 9, "resource[0].upstream_head_timeout = ", "1s to 24h"),
     (SCOPES, "upstream_ca_file = \"/etc/ca.pem\"", 9, "resource[0].upstream_ca_file = ", "remove it, or use https"),
-    (UPSTREAM, "upstream = \"http://127.0.0.1:8000/mcp\"", 10, "resource[0].upstream is a string", "write upstream = { http = "),
-    (UPSTREAM, "upstream = { url = \"http://127.0.0.1:8000\" }", 10, "resource[0].upstream has", "\"demo\", \"http\", \"unix\""),
-    (UPSTREAM, "upstream = { http = \"127.0.0.1:8000/mcp\" }", 10, "resource[0].upstream.http = ", "write it as \"http://"),
+    (
+        UPSTREAM,
+        "upstream = \"http://127.0.0.1:8000/mcp\"",
+        10,
+        "resource[0].upstream is a string",
+        "write upstream = { http = ",
+    ),
+    (
+        UPSTREAM,
+        "upstream = { url = \"http://127.0.0.1:8000\" }",
+        10,
+        "resource[0].upstream has",
+        "\"demo\", \"http\", \"unix\"",
+    ),
+    (
+        UPSTREAM,
+        "upstream = { http = \"127.0.0.1:8000/mcp\" }",
+        10,
+        "resource[0].upstream.http = ",
+        "write it as \"http://",
+    ),
     (UPSTREAM, "upstream = { http = \"localhost:8000\" }", 10, "resource[0].upstream.http = ", "write it as \"http://"),
-    (UPSTREAM, "upstream = { unix = \"mcp.sock\" }", 10, "resource[0].upstream.unix = ", "write it as \"/run/mcp.sock\""),
+    (
+        UPSTREAM,
+        "upstream = { unix = \"mcp.sock\" }",
+        10,
+        "resource[0].upstream.unix = ",
+        "write it as \"/run/mcp.sock\"",
+    ),
     (UPSTREAM, "", 7, "resource[0].upstream is missing", "add upstream = { http = "),
-    ("[session]", "[[resource]]\nendpoint = \"/MCP\"\nupstream = \"demo\"\n[session]", 13, "resource[1].endpoint = ", "rename one"),
-    ("[session]", "[[resource.rule]]\nmethod = \"tools/call\"\n[session]", 12, "resource[0].rule[0]: ", "add scopes, claims or a limit"),
+    (
+        "[session]",
+        "[[resource]]\nendpoint = \"/MCP\"\nupstream = \"demo\"\n[session]",
+        13,
+        "resource[1].endpoint = ",
+        "rename one",
+    ),
+    (
+        "[session]",
+        "[[resource.rule]]\nmethod = \"tools/call\"\n[session]",
+        12,
+        "resource[0].rule[0]: ",
+        "add scopes, claims or a limit",
+    ),
     (
         "[session]",
         "[[resource.rule]]\nmethod = \"tools/[ab]\"\nscopes = [\"x\"]\n[session]",
         13,
         "resource[0].rule[0].method = ",
-        "`*` in place of any text",
+        "a pattern with `*`",
     ),
     (
         "[session]",
@@ -167,7 +365,13 @@ const RESOURCES: &[Mistake] = &[
         "resource[0].rule[0].limit.per is an integer",
         "such as per = \"1m\"",
     ),
-    ("[session]", "[[resource.rule]]\ntool = \"x\"\nscopes = [\"x\"]\n[session]", 13, "resource[0].rule[0].tool is not", "did you mean `method`"),
+    (
+        "[session]",
+        "[[resource.rule]]\ntool = \"x\"\nscopes = [\"x\"]\n[session]",
+        13,
+        "resource[0].rule[0].tool is not",
+        "did you mean `method`",
+    ),
     (
         "[session]",
         "[[resource.route]]\npath = \"mcp\"\nscopes = [\"x\"]\n[session]",
@@ -175,7 +379,13 @@ const RESOURCES: &[Mistake] = &[
         "resource[0].route[0].path = ",
         "must start with `/`",
     ),
-    ("[session]", "[[resource.route]]\npath = \"/mcp\"\n[session]", 12, "resource[0].route[0].scopes is missing", "add scopes = ["),
+    (
+        "[session]",
+        "[[resource.route]]\npath = \"/mcp\"\n[session]",
+        12,
+        "resource[0].route[0].scopes is missing",
+        "add scopes = [",
+    ),
     (
         "[session]",
         "[[resource.claim]]\nclaim = \"groups\"\none_of = \"admins\"\n[session]",
@@ -196,11 +406,35 @@ const TABLES: &[Mistake] = &[
     (TIMEOUT, "max_body = 4096", 13, "session.max_body is not a known key", "move it to [limits]"),
     ("[session]", "[sessions]", 12, "sessions is not a known key", "did you mean `session`?"),
     ("[session]", "[[session]]", 12, "session is a single table", "write [session] instead of [[session]]"),
-    ("[session]", "[limits]\nmax_body = \"4MB\"\n[session]", 13, "limits.max_body is a string", "such as max_body = 4194304"),
-    ("[session]", "[limits]\nmax_body = \"4096\"\n[session]", 13, "limits.max_body is a string", "write it without quotes"),
+    (
+        "[session]",
+        "[limits]\nmax_body = \"4MB\"\n[session]",
+        13,
+        "limits.max_body is a string",
+        "such as max_body = 4194304",
+    ),
+    (
+        "[session]",
+        "[limits]\nmax_body = \"4096\"\n[session]",
+        13,
+        "limits.max_body is a string",
+        "write it without quotes",
+    ),
     ("[session]", "[limits]\nmax_body = 1\n[session]", 13, "limits.max_body = 1 is outside", "1024 to"),
-    ("[session]", "[limits]\nper_address = \"10/s\"\n[session]", 13, "limits.per_address is a string", "requests = 600"),
-    ("[session]", "[limits]\nper_address = { requests = 10 }\n[session]", 13, "limits.per_address.per is missing", "add per = "),
+    (
+        "[session]",
+        "[limits]\nper_address = \"10/s\"\n[session]",
+        13,
+        "limits.per_address is a string",
+        "requests = 600",
+    ),
+    (
+        "[session]",
+        "[limits]\nper_address = { requests = 10 }\n[session]",
+        13,
+        "limits.per_address.per is missing",
+        "add per = ",
+    ),
     (
         "[session]",
         "[tls]\ncertificates = \"/nowhere/a.pem\"\nkey = \"/nowhere/b.pem\"\n[session]",
@@ -217,7 +451,13 @@ const TABLES: &[Mistake] = &[
     ),
     (LISTEN, "tls = true", 1, "tls is a boolean", "expected a table"),
     (LISTEN, "audit = \"stdout\"", 1, "audit is a string", "expected a table"),
-    ("[session]", "[audit]\ntarget = \"/var/log/audit.jsonl\"\n[session]", 13, "audit.target is a string", "write target = { file = "),
+    (
+        "[session]",
+        "[audit]\ntarget = \"/var/log/audit.jsonl\"\n[session]",
+        13,
+        "audit.target is a string",
+        "write target = { file = ",
+    ),
     ("[session]", "[audit]\ntarget = { file = \"/nowhere/a\" }\n[session]", 13, "audit.target", "folder that exists"),
     ("[session]", "[audit]\nqueue = 1\ntarget = \"stdout\"\n[session]", 13, "audit.queue = 1 is outside", "65536 to"),
 ];
@@ -228,7 +468,13 @@ const SYNTAX: &[Mistake] = &[
     (BASE_URL, "base_url: \"https://mcp.example.com\"", 2, "base_url: ", "write key = value"),
     (BASE_URL, "base_url = \"https://a.example\"\nbase_url = \"https://b.example\"", 3, "base_url: ", "remove one"),
     (TIMEOUT, "idle_timeout = 30m", 13, "session.idle_timeout: ", "double quotes"),
-    ("[[resource]]", "jwks_file = \"C:\\keys\\jwks.json\"\n[[resource]]", 7, "issuer[0].jwks_file: ", "backslash twice"),
+    (
+        "[[resource]]",
+        "jwks_file = \"C:\\keys\\jwks.json\"\n[[resource]]",
+        7,
+        "issuer[0].jwks_file: ",
+        "backslash twice",
+    ),
     ("[[resource]]", "require_at_jwt = True\n[[resource]]", 7, "issuer[0].require_at_jwt: ", "in lower case"),
     ("[[resource]]", "[[resource]", 7, "", "write a header as [table], or [[table]]"),
     (SCOPES, "required_scopes = [\"a\" \"b\"]", 9, "resource[0].required_scopes: ", "separate the entries by commas"),
@@ -270,7 +516,9 @@ fn every_mistake_has_key_line_and_fix() {
 fn other_sources_are_named() {
     Jail::expect_with(|jail| {
         jail.clear_env();
-        assert!(lines()[0].starts_with("portcullis.toml: the configuration file does not exist; name one with --config"));
+        assert!(
+            lines()[0].starts_with("portcullis.toml: the configuration file does not exist; name one with --config")
+        );
         let directory = jail.create_dir("portcullis.toml").unwrap();
         assert!(lines()[0].starts_with("portcullis.toml: it is a directory; name the configuration file in it"));
         fs::remove_dir(directory).unwrap();
@@ -282,7 +530,11 @@ fn other_sources_are_named() {
         for (variable, value, words) in [
             ("PORTCULLIS_WORKERS", "many", "PORTCULLIS_WORKERS: workers is a string; expected a non-negative integer"),
             ("PORTCULLIS_WORKERS", "0", "PORTCULLIS_WORKERS: workers = 0 is outside 1 to 256"),
-            ("PORTCULLIS_SESSION__IDLE_TIMEOUT", "30", "PORTCULLIS_SESSION__IDLE_TIMEOUT: session.idle_timeout is an integer"),
+            (
+                "PORTCULLIS_SESSION__IDLE_TIMEOUT",
+                "30",
+                "PORTCULLIS_SESSION__IDLE_TIMEOUT: session.idle_timeout is an integer",
+            ),
             ("PORTCULLIS_LISTN", "127.0.0.1:1", "PORTCULLIS_LISTN: listn is not a known key; did you mean `listen`?"),
         ] {
             jail.set_env(variable, value);
@@ -307,7 +559,8 @@ fn all_mistakes_are_found_at_once() {
             .replace(ENDPOINT, "endpoint = \"mcp\"\nrevisions = []")
             .replace(TIMEOUT, "idle_timeout = 30\nmax_total = 0");
         jail.create_file("portcullis.toml", &text)?;
-        let keys: Vec<String> = lines().iter().map(|line| line.split(' ').nth(1).unwrap().trim_end_matches(':').into()).collect();
+        let keys: Vec<String> =
+            lines().iter().map(|line| line.split(' ').nth(1).unwrap().trim_end_matches(':').into()).collect();
         let expected = [
             "listen",
             "base_url",
@@ -324,8 +577,13 @@ fn all_mistakes_are_found_at_once() {
 }
 
 fn lines() -> Vec<String> {
-    let arguments =
-        Check { config: Path::new("portcullis.toml").to_owned(), online: false, json: false, deny_warnings: false, schema: false };
+    let arguments = Check {
+        config: Path::new("portcullis.toml").to_owned(),
+        online: false,
+        json: false,
+        deny_warnings: false,
+        schema: false,
+    };
     let errors = valid(&arguments).err().map(|errors| errors.0).unwrap_or_default();
     errors.iter().map(ToString::to_string).collect()
 }

@@ -17,9 +17,10 @@ pub(super) fn all<T, U>(
     errors: &mut Diagnostics<'_>,
     convert: impl Fn(&T, &mut Diagnostics<'_>) -> Option<U>,
 ) -> Option<Vec<U>> {
-    let converted = entries.iter().enumerate().map(|(position, entry)| {
-        convert(entry, &mut errors.table(&format!("{key}[{position}]")))
-    });
+    let converted = entries
+        .iter()
+        .enumerate()
+        .map(|(position, entry)| convert(entry, &mut errors.table(&format!("{key}[{position}]"))));
     converted.collect::<Vec<_>>().into_iter().collect()
 }
 
@@ -82,8 +83,8 @@ fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
         |character: char| "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control();
     if let Some(character) = pattern.chars().find(|character| is_strange(*character)) {
         bail!(
-            "method = {pattern:?} has {character:?}, which no method has and which has no meaning in a pattern; write the \
-             method, or `*` in place of any text, and another rule for each further method"
+            "method = {pattern:?} has {character:?}, which occurs in no method and has no meaning in a pattern; write one \
+             method or a pattern with `*`, and another rule for each further method"
         );
     }
     Ok(())

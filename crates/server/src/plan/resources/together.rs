@@ -40,8 +40,13 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
         );
         errors.add(&format!("issuer[{position}].audiences"), text);
     }
-    let defaults: Vec<usize> =
-        config.resource.iter().enumerate().filter(|(_, resource)| resource.default).map(|(position, _)| position).collect();
+    let defaults: Vec<usize> = config
+        .resource
+        .iter()
+        .enumerate()
+        .filter(|(_, resource)| resource.default)
+        .map(|(position, _)| position)
+        .collect();
     if let [first, .., last] = defaults[..] {
         let text = format!(
             "default = true is also set for resource[{first}]; remove one, because one resource is served at the root metadata path"

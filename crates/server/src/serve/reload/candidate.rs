@@ -49,11 +49,13 @@ impl Candidate {
         if !kept.is_empty() {
             let keys: Vec<&str> = kept.iter().map(|change| change.key.as_str()).collect();
             let needs_restart = |Diagnostic { key, text }: Diagnostic| {
-                let text = format!("{text}; it needs a restart, because these keys cannot change before: {}", keys.join(", "));
+                let text = format!(
+                    "{text}; it needs a restart, because these keys cannot change while the server runs: {}",
+                    keys.join(", ")
+                );
                 Diagnostic { key, text }
             };
-            plan = Plan::new(&config)
-                .map_err(|errors| errors.into_iter().map(needs_restart).collect::<Vec<_>>())?;
+            plan = Plan::new(&config).map_err(|errors| errors.into_iter().map(needs_restart).collect::<Vec<_>>())?;
         }
         let applied = changes(running, &config);
         Ok(Self { config, plan, applied, kept })

@@ -152,12 +152,14 @@ impl SessionObserver for SessionEvents {
             EndReason::Shutdown | EndReason::ResourceRemoved | EndReason::BackendRemoved | EndReason::IssuerRemoved
         );
         if ends_with_many {
-            // More than the queue can take, and one line in the log is enough. The caller tells the upstreams.
+            // There can be more of these than the queue can hold, and one log line is enough. The caller ends them at
+            // the upstreams.
             tracing::debug!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
             return;
         }
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
-        // The upstream already ended these: it was asked to delete them, here or by another process, or no longer knew them.
+        // The upstream has already ended these: this or another process deleted them there, or the upstream did not
+        // know them.
         let upstream_is_unaware =
             !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
         if upstream_is_unaware && !session.backend_id().is_empty() {
@@ -233,29 +235,18 @@ impl Upstream {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
-    use portcullis_metadata::{Clock, Scopes, UnixTime};
+    use portcullis_metadata::Scopes;
     use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
+    use portcullis_testkit::ManualClock;
 
     use super::*;
-
-    struct FixedClock;
-
-    impl Clock for FixedClock {
-        fn now(&self) -> UnixTime {
-            UnixTime::from_secs(0)
-        }
-
-        fn monotonic(&self) -> Duration {
-            Duration::ZERO
-        }
-    }
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
         let (events, mut ender) = SessionEvents::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
-        let store = SessionStore::new(settings, Arc::new(FixedClock), Arc::new(events));
+        let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);

@@ -9,7 +9,9 @@ use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
-use super::{diagnostic, ConfiguredIssuer, Process, Resource, ServerState, limits::SharedLimits, upstream::ResourceUpstream};
+use super::{
+    ConfiguredIssuer, Process, Resource, ServerState, diagnostic, limits::SharedLimits, upstream::ResourceUpstream,
+};
 use crate::{
     config::Authorization,
     plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},

@@ -106,7 +106,11 @@ async fn not_found(context: &IssuerContext<'_>, failed: &[String]) -> Finding {
     };
     let needs_it = settings.validation.introspection().is_some_and(|client| client.endpoint.is_none())
         || (settings.validation.verifies_signature() && matches!(settings.keys, KeySource::Discovered));
-    if needs_it { Finding::problem(FOUND, text, fix) } else { Finding::warning(FOUND, format!("{text}: clients cannot sign in"), fix) }
+    if needs_it {
+        Finding::problem(FOUND, text, fix)
+    } else {
+        Finding::warning(FOUND, format!("{text}: clients cannot sign in"), fix)
+    }
 }
 
 /// An issuer with a similar URL that has metadata: with another trailing slash, or with Keycloak's former path.
@@ -174,9 +178,10 @@ fn check_document(context: &IssuerContext<'_>, metadata: &AuthorizationServerMet
             "publish https URLs in every member; behind a proxy, tell the issuer its public address",
         ));
     }
-    findings.extend(providers::opaque_tokens(&metadata.issuer, &context.key).filter(|_| {
-        context.issuer.settings.validation.verifies_signature()
-    }));
+    findings.extend(
+        providers::opaque_tokens(&metadata.issuer, &context.key)
+            .filter(|_| context.issuer.settings.validation.verifies_signature()),
+    );
     let resources = context.plan.resources.iter().filter(|resource| resource.issuers.contains(&context.position));
     for resource in resources {
         findings.extend(check_scopes(resource, metadata));

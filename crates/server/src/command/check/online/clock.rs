@@ -27,13 +27,19 @@ pub(super) fn check(headers: &HeaderMap, now: UnixTime, leeway: Duration) -> Opt
     Some(if ahead > leeway + TOLERANCE {
         Finding::problem(
             CLOCK,
-            format!("the issuer's clock is {} s ahead: its tokens are from the future and are rejected", ahead.as_secs()),
+            format!(
+                "the issuer's clock is {} s ahead: its tokens are from the future and are rejected",
+                ahead.as_secs()
+            ),
             "set the clocks of both machines by NTP",
         )
     } else if behind > MAX_BEHIND {
         Finding::problem(
             CLOCK,
-            format!("the issuer's clock is {} s behind: its tokens expire early or are expired at once", behind.as_secs()),
+            format!(
+                "the issuer's clock is {} s behind: its tokens expire early or are expired at once",
+                behind.as_secs()
+            ),
             "set the clocks of both machines by NTP",
         )
     } else {

@@ -37,27 +37,34 @@ pub(super) async fn send(
 fn fix(error: &FetchError, key: &str, host: &str) -> (Rule, String) {
     let network = match error {
         FetchError::Network(network) => network,
-        FetchError::Timeout => return (REACHABLE, format!("see why {host} does not answer from this machine, such as a firewall")),
+        FetchError::Timeout => {
+            return (REACHABLE, format!("see why {host} does not answer from this machine, such as a firewall"));
+        }
         FetchError::TooLarge { .. } => return (REACHABLE, "correct the URL: the document is far too long".to_owned()),
         _ => return (REACHABLE, format!("correct the URL, or ca_file and proxy of {key}")),
     };
     match network.failure() {
         NetworkFailure::Resolve => (
             REACHABLE,
-            format!("correct the host name {host} or its DNS records; in a container, use a name that is known there too"),
+            format!(
+                "correct the host name {host} or its DNS records; in a container, use a name that is known there too"
+            ),
         ),
         NetworkFailure::Connect => (
             REACHABLE,
-            format!("start the server at {host}, or correct host and port; in a container, localhost is the container itself"),
+            format!(
+                "start the server at {host}, or correct host and port; in a container, localhost is the container itself"
+            ),
         ),
         NetworkFailure::Proxy => (
             REACHABLE,
             format!("correct proxy of {key} or HTTPS_PROXY, or list {host} in NO_PROXY if it needs no proxy"),
         ),
         NetworkFailure::NotTls => (TLS, format!("serve https at {host}, or correct the port")),
-        NetworkFailure::Interrupted => {
-            (REACHABLE, format!("see in the log of {host} why the connection was closed; the port may speak TLS, or not HTTP"))
-        }
+        NetworkFailure::Interrupted => (
+            REACHABLE,
+            format!("see in the log of {host} why the connection was closed; the port may speak TLS, or not HTTP"),
+        ),
         NetworkFailure::Tls => (TLS, certificate_fix(network.certificate_problem(), key, host)),
         _ => (REACHABLE, format!("see why {host} cannot be reached from this machine")),
     }
@@ -68,7 +75,9 @@ fn certificate_fix(problem: Option<CertificateProblem>, key: &str, host: &str) -
         Some(CertificateProblem::UnknownIssuer) => format!(
             "set ca_file of {key} to the PEM file of the private certificate authority, or let {host} send its whole chain"
         ),
-        Some(CertificateProblem::Expired) => format!("renew the certificate of {host}, or correct the clock of this machine"),
+        Some(CertificateProblem::Expired) => {
+            format!("renew the certificate of {host}, or correct the clock of this machine")
+        }
         Some(CertificateProblem::NotYetValid) => "correct the clock of this machine".to_owned(),
         Some(CertificateProblem::WrongName) => format!("use a host name of the certificate, or issue one for {host}"),
         _ => format!("let {host} send a certificate that is valid for this name, with its whole chain"),

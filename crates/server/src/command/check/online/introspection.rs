@@ -3,7 +3,9 @@
 use http::{StatusCode, header::AUTHORIZATION};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_doctor::{Finding, Rule, Step, describe_response};
-use portcullis_metadata::{AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError, client_secret_basic};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError, client_secret_basic,
+};
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings};
 use url::Url;
 
@@ -72,7 +74,9 @@ fn request(endpoint: &Url, settings: &IntrospectionSettings, method: Introspecti
     let mut fields = vec![("token", TOKEN), ("client_id", settings.client_id.as_str())];
     let mut authorization = None;
     match (&settings.client_secret, method) {
-        (Some(secret), IntrospectionAuthentication::Basic) => authorization = client_secret_basic(&settings.client_id, secret),
+        (Some(secret), IntrospectionAuthentication::Basic) => {
+            authorization = client_secret_basic(&settings.client_id, secret)
+        }
         (Some(secret), _) => fields.push(("client_secret", secret.secret())),
         (None, _) => {}
     }
@@ -104,7 +108,11 @@ async fn rejected(
     let client = EscapedText::first(&settings.client_id, MAX_SHOWN);
     let text = format!("the endpoint rejects the client {client} ({}{reason})", response.status);
     if settings.client_secret.is_none() {
-        return Finding::problem(CLIENT, text, format!("set client_secret of {key}: the endpoint needs a confidential client"));
+        return Finding::problem(
+            CLIENT,
+            text,
+            format!("set client_secret of {key}: the endpoint needs a confidential client"),
+        );
     }
     let (other, name) = match method {
         IntrospectionAuthentication::Basic => (IntrospectionAuthentication::Post, "post"),
@@ -113,7 +121,9 @@ async fn rejected(
     let mut attempt = Step::new("");
     let retried = failure::send(context.fetch, request(endpoint, settings, other), key, &mut attempt).await;
     let fix = match retried {
-        Some(response) if response.status == StatusCode::OK => format!("write introspection_auth = \"{name}\" in {key}"),
+        Some(response) if response.status == StatusCode::OK => {
+            format!("write introspection_auth = \"{name}\" in {key}")
+        }
         _ => format!(
             "correct client_id and client_secret of {key}, and let the issuer allow this client to introspect tokens (a confidential \
              client)"
@@ -125,7 +135,11 @@ async fn rejected(
 fn check(key: &str, response: &FetchResponse) -> Finding {
     if response.status != StatusCode::OK {
         let text = format!("the endpoint answers {}", describe_response(response));
-        return Finding::problem(RESPONSE, text, format!("correct introspection_endpoint of {key}, or see the issuer's log"));
+        return Finding::problem(
+            RESPONSE,
+            text,
+            format!("correct introspection_endpoint of {key}, or see the issuer's log"),
+        );
     }
     match IntrospectionResponse::parse(&response.body) {
         Ok(parsed) if parsed.active => Finding::problem(

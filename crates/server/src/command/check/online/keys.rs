@@ -38,7 +38,8 @@ pub(super) async fn examine(
     }
     let mut step = Step::new(format!("the keys of {}", context.key));
     let Some(url) = chosen(configured, metadata.and_then(|metadata| metadata.jwks_uri.as_ref())) else {
-        let fix = format!("publish jwks_uri, set jwks_uri of {0}, or set validate = \"introspection\" in {0}", context.key);
+        let fix =
+            format!("publish jwks_uri, set jwks_uri of {0}, or set validate = \"introspection\" in {0}", context.key);
         step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
         return steps.add(step);
     };
@@ -47,14 +48,19 @@ pub(super) async fn examine(
         step.findings.push(if response.status != StatusCode::OK {
             let (place, fix) = match configured {
                 Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {}", context.key)),
-                None => ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {}", context.key)),
+                None => {
+                    ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {}", context.key))
+                }
             };
             Finding::problem(FOUND, format!("{place} answers {}", describe_response(&response)), fix)
         } else {
             match JwkSet::parse(&response.body) {
                 Ok(keys) => check(context, &keys),
                 Err(error) => {
-                    let fix = format!("let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {}", context.key);
+                    let fix = format!(
+                        "let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {}",
+                        context.key
+                    );
                     Finding::problem(DOCUMENT, format!("{} ({error})", describe_response(&response)), fix)
                 }
             }
@@ -66,9 +72,11 @@ pub(super) async fn examine(
 fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
     let allowed = context.issuer.settings.algorithms;
     let usable = |algorithms: AlgorithmSet| KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty());
-    let names = |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
+    let names =
+        |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
     if usable(allowed) {
-        let fitting: Vec<Algorithm> = allowed.iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
+        let fitting: Vec<Algorithm> =
+            allowed.iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
         return Finding::met(USABLE, format!("there are keys for {}", names(&fitting)));
     }
     let key = &context.key;

@@ -26,7 +26,9 @@ pub(super) async fn check(plan: &Plan, base_url: &str) -> Step {
                 io::ErrorKind::PermissionDenied => {
                     "use a port from 1024 on, a socket of the service manager, or allow CAP_NET_BIND_SERVICE"
                 }
-                io::ErrorKind::AddrNotAvailable => "write an address of this machine in listen, or 0.0.0.0 for all of them",
+                io::ErrorKind::AddrNotAvailable => {
+                    "write an address of this machine in listen, or 0.0.0.0 for all of them"
+                }
                 _ => "correct listen",
             };
             Finding::problem(PORT, format!("cannot listen on {}: {error}", plan.listen), fix)
@@ -39,7 +41,10 @@ pub(super) async fn check(plan: &Plan, base_url: &str) -> Step {
 /// A port that another program holds. That is no problem if it is a server with this configuration.
 async fn occupied(plan: &Plan, base_url: &str) -> Finding {
     if serves_this(plan, base_url).await {
-        return Finding::note(PORT, "the port is in use by a server with these resources, which a restart or a reload replaces");
+        return Finding::note(
+            PORT,
+            "the port is in use by a server with these resources, which a restart or a reload replaces",
+        );
     }
     let fix = "stop the program that holds the port, or choose another port in listen";
     Finding::problem(PORT, format!("another program listens on {}", plan.listen), fix)
@@ -55,7 +60,11 @@ async fn serves_this(plan: &Plan, base_url: &str) -> bool {
         };
         // Without authorization, there is no metadata.
         let has_metadata = !resource.issuers.is_empty();
-        let path = if has_metadata { format!("/.well-known/oauth-protected-resource{}", resource.endpoint) } else { crate::plan::HEALTH.to_owned() };
+        let path = if has_metadata {
+            format!("/.well-known/oauth-protected-resource{}", resource.endpoint)
+        } else {
+            crate::plan::HEALTH.to_owned()
+        };
         let scheme = if plan.tls.is_some() { "https" } else { "http" };
         let url = Url::parse(&format!("{scheme}://{local}{path}")).ok()?;
         let mut request = FetchRequest::get(url, UrlPolicy::Operator);

@@ -19,7 +19,10 @@ const MAX_SHOWN: usize = 200;
 /// What a response to a message is.
 pub(super) enum Answer {
     Result(Value),
-    Error { code: i64, message: String },
+    Error {
+        code: i64,
+        message: String,
+    },
     /// It is not a JSON-RPC response.
     Other,
 }
@@ -39,7 +42,11 @@ pub(super) fn first_message(url: Url, served: Revisions) -> UpstreamRequest {
             (mcp_header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str())),
             (mcp_header::METHOD, HeaderValue::from_static("server/discover")),
         ];
-        return post(url, &json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": { "_meta": meta } }), headers);
+        return post(
+            url,
+            &json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": { "_meta": meta } }),
+            headers,
+        );
     };
     let params = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": client });
     post(url, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }), [])
@@ -87,11 +94,7 @@ pub(super) fn answer(response: &FetchResponse) -> Answer {
     }
 }
 
-fn post(
-    url: Url,
-    message: &Value,
-    more: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
-) -> UpstreamRequest {
+fn post(url: Url, message: &Value, more: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> UpstreamRequest {
     let mut headers = vec![(header::ACCEPT, BOTH_TYPES), (header::CONTENT_TYPE, JSON)];
     headers.extend(more);
     UpstreamRequest { method: Method::POST, url, headers, body: message.to_string().into() }

@@ -21,7 +21,9 @@ pub(super) fn audience_note(
              make it the default audience"
         )
     } else if host.contains("cognito-idp.") {
-        format!("Amazon Cognito sets `aud` only for a resource server that is bound to {resource}; tokens without `aud` are rejected")
+        format!(
+            "Amazon Cognito sets `aud` only for a resource server that is bound to {resource}; tokens without `aud` are rejected"
+        )
     } else if host.ends_with(".okta.com") || host.ends_with(".oktapreview.com") {
         format!("Okta: set the audience of this authorization server to {resource}")
     } else {
@@ -44,8 +46,6 @@ pub(super) fn opaque_tokens(issuer: &Issuer, key: &str) -> Option<Finding> {
 
 /// Whether the metadata is that of a Keycloak realm.
 fn is_keycloak(issuer: &Issuer, metadata: &AuthorizationServerMetadata) -> bool {
-    let has_path = |part: &str| {
-        metadata.token_endpoint.as_ref().is_some_and(|endpoint| endpoint.path().contains(part))
-    };
+    let has_path = |part: &str| metadata.token_endpoint.as_ref().is_some_and(|endpoint| endpoint.path().contains(part));
     issuer.url().path().contains("/realms/") && has_path("/protocol/openid-connect/token")
 }

@@ -70,7 +70,10 @@ impl UpstreamCheck<'_> {
         if let Some(public) = addresses.iter().find(|address| is_name && is_public_address(address.ip())) {
             step.findings.push(Finding::warning(
                 ADDRESS,
-                format!("the host has the public address {}: clients can reach the MCP server without a token", public.ip()),
+                format!(
+                    "the host has the public address {}: clients can reach the MCP server without a token",
+                    public.ip()
+                ),
                 "let it listen in a private network, or admit only this server there",
             ));
         }
@@ -303,9 +306,11 @@ impl UpstreamCheck<'_> {
                 "the upstream does not speak TLS on this port",
                 self.write(&with_scheme(url, "http")),
             ),
-            NoResponse::Certificate(problem) => {
-                Finding::problem(TLS, format!("the certificate of the upstream is rejected: {problem}"), self.certificate(problem))
-            }
+            NoResponse::Certificate(problem) => Finding::problem(
+                TLS,
+                format!("the certificate of the upstream is rejected: {problem}"),
+                self.certificate(problem),
+            ),
             NoResponse::Tls(error) => Finding::problem(
                 TLS,
                 format!("the TLS handshake failed: {error}"),
@@ -313,7 +318,10 @@ impl UpstreamCheck<'_> {
             ),
             NoResponse::Http(error) => {
                 let fix = if url.scheme() == "http" && !self.upstream.is_socket() {
-                    format!("the port may speak TLS: {}; or see the log of the MCP server", self.write(&with_scheme(url, "https")))
+                    format!(
+                        "the port may speak TLS: {}; or see the log of the MCP server",
+                        self.write(&with_scheme(url, "https"))
+                    )
                 } else {
                     "see in the log of the MCP server why it closes the connection".to_owned()
                 };

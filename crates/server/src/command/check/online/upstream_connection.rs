@@ -147,7 +147,11 @@ where
     let result = async {
         let response = sender.send_request(built(request)).await.map_err(NoResponse::Http)?;
         let (head, body) = response.into_parts();
-        let body = if portcullis_metadata::is_event_stream(&head.headers) { first_messages(body).await } else { whole(body).await };
+        let body = if portcullis_metadata::is_event_stream(&head.headers) {
+            first_messages(body).await
+        } else {
+            whole(body).await
+        };
         Ok(FetchResponse { status: head.status, headers: head.headers, body })
     }
     .await;

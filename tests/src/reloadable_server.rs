@@ -1,0 +1,107 @@
+//! [`ReloadableServer`]: the program with a configuration file that a test changes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::Value;
+
+use crate::{AuthorizationServer, Connection, HttpResponse, Portcullis, Request, Scratch, Signal, Upstream};
+
+/// The program with an issuer, an upstream, and a configuration file that a test changes.
+pub struct ReloadableServer {
+    /// The program.
+    pub portcullis: Portcullis,
+    /// The first issuer.
+    pub issuer: AuthorizationServer,
+    /// The upstream.
+    pub upstream: Upstream,
+    /// The configuration at the start.
+    pub configuration: String,
+    file: Scratch,
+    reloads: AtomicU64,
+}
+
+impl ReloadableServer {
+    /// The first resource.
+    pub const MCP: &'static str = "http://127.0.0.1:3000/mcp";
+    /// The second resource.
+    pub const OTHER: &'static str = "http://127.0.0.1:3000/other";
+
+    /// Starts the program with the resources `/mcp` and `/other` behind the same upstream, and more tables.
+    pub async fn start(upstream: Upstream, tables: &str) -> Self {
+        let issuer = AuthorizationServer::start(Self::MCP);
+        let setting = upstream.setting();
+        let configuration = format!(
+            "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\nworkers = 2\nreload = \"signal\"\n\
+             [[issuer]]\nissuer = \"{}\"\n\
+             [[resource]]\nendpoint = \"/mcp\"\nrequired_scopes = [\"mcp:tools\"]\nupstream = {setting}\n\
+             [[resource]]\nendpoint = \"/other\"\nupstream = {setting}\n{tables}\n",
+            issuer.test_issuer().issuer().as_str()
+        );
+        let file = Scratch::file("portcullis.toml", &configuration);
+        let portcullis = Portcullis::start(&["serve", "--config", file.as_str()]).await;
+        Self { portcullis, issuer, upstream, configuration, file, reloads: AtomicU64::new(0) }
+    }
+
+    /// Writes the configuration of the start with replacements.
+    ///
+    /// # Panics
+    /// Panics if a text to replace is missing, or the file cannot be written.
+    pub fn write(&self, replacements: &[(&str, &str)]) {
+        let mut configuration = self.configuration.clone();
+        for (from, to) in replacements {
+            assert!(configuration.contains(from), "{from}");
+            configuration = configuration.replacen(from, to, 1);
+        }
+        std::fs::write(self.file.path(), configuration).expect("the file can be written");
+    }
+
+    /// Writes a configuration, reloads it, and returns the log line of the result.
+    pub async fn reload(&self, replacements: &[(&str, &str)]) -> Value {
+        self.write(replacements);
+        self.portcullis.signal(Signal::HUP);
+        self.wait_for_reload().await
+    }
+
+    /// Waits for the next reload and returns the log line of its result.
+    pub async fn wait_for_reload(&self) -> Value {
+        let number = self.reloads.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_result = |line: &Value| line["config.reload"] == number && line.get("config.reason").is_none();
+        self.portcullis.logged("config.reload", is_result).await
+    }
+
+    /// Returns a token for one of the resources.
+    pub fn token(&self, resource: &str) -> String {
+        self.issuer.test_issuer().token().audience(resource).scope("mcp:tools").sign()
+    }
+
+    /// Sends a request.
+    pub async fn send(&self, request: Request) -> HttpResponse {
+        request.send(self.portcullis.address()).await
+    }
+
+    /// Calls a tool in a session.
+    pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> HttpResponse {
+        let body = crate::call(2, "echo", &serde_json::json!({}));
+        self.send(Request::post(endpoint, body).bearer(token).session(session)).await
+    }
+
+    /// Reads the next chunk of a stream that is not a comment.
+    pub async fn next_event(stream: &mut Connection) -> Option<Vec<u8>> {
+        loop {
+            let chunk = stream.chunk().await;
+            if chunk.as_deref() != Some(b":\n\n") {
+                return chunk;
+            }
+        }
+    }
+
+    /// Opens a session and returns its identifier.
+    ///
+    /// # Panics
+    /// Panics if it is rejected.
+    pub async fn open_session(&self, endpoint: &str, token: &str) -> String {
+        let response = self.send(Request::post(endpoint, crate::INITIALIZE).bearer(token)).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.header("mcp-session-id").expect("a session identifier").to_owned()
+    }
+}
