@@ -9,8 +9,10 @@ use figment::{
 use super::is_table_in_array;
 use crate::config::{KeyPath, Segment, TomlLines, schema};
 
-/// The similarity from which a name is suggested in place of another one, from 0 to 1.
-const MIN_SIMILARITY: f64 = 0.8;
+/// The similarity from which a key is suggested in place of another one, from 0 to 1.
+const SIMILAR_KEY: f64 = 0.8;
+/// The similarity from which one of a few values is suggested.
+const SIMILAR_VALUE: f64 = 0.7;
 
 pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlLines) -> String {
     if is_table_in_array(key, lines) {
@@ -37,7 +39,7 @@ fn unknown_key(key: &KeyPath, name: &str, known: &[&str], lines: &TomlLines) -> 
         let first = lines.first_table().map(|(line, header)| format!(", {header} in line {line}")).unwrap_or_default();
         return format!("{key} is a top-level key; move it above the first table{first}");
     }
-    let (elsewhere, similar) = (schema::tables_with(name), similar(name, known));
+    let (elsewhere, similar) = (schema::tables_with(name), similar(name, known, SIMILAR_KEY));
     if !elsewhere.is_empty() && (similar.is_none() || !table.is_root()) {
         return format!("{key} is not a known key; move it to {}", elsewhere.join(" or "));
     }
@@ -60,7 +62,7 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str]) -> String {
             return format!("{key} is a string; write {last} = {{ {form} = {name:?} }}");
         }
     }
-    match similar(name, known) {
+    match similar(name, known, SIMILAR_VALUE) {
         Some(suggestion) => {
             format!("{key} has the unknown value {name:?}; did you mean `{suggestion}`? known are {listed}")
         }
@@ -168,8 +170,8 @@ fn expected_type(expected: &str) -> &str {
 }
 
 /// The known name that is most similar to the written one, if it is similar enough.
-fn similar<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
     let likeness = |name: &&'a str| strsim::jaro_winkler(written, name);
     let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&best) >= MIN_SIMILARITY).then_some(best)
+    (likeness(&best) >= least).then_some(best)
 }
