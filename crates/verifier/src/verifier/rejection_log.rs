@@ -44,7 +44,7 @@ impl<'a> Claimed<'a> {
 }
 
 fn is_logged() -> bool {
-    tracing::enabled!(tracing::Level::DEBUG)
+    tracing::event_enabled!(tracing::Level::DEBUG)
 }
 
 /// Logs at level debug that a token is rejected.
