@@ -5,6 +5,7 @@
 
 mod authorization;
 mod canary;
+mod cell;
 mod chromium;
 mod client;
 mod client_walk;
@@ -22,6 +23,7 @@ pub(crate) mod program;
 mod progress;
 mod readers;
 mod request;
+mod restarts;
 pub(crate) mod server;
 mod session;
 mod sign_in;
@@ -75,6 +77,10 @@ pub(crate) struct Arguments {
     sign_in: bool,
     #[command(flatten)]
     sign_in_options: sign_in::Options,
+    /// Restart `serve` with the default configuration while clients of other makers have sessions: the TypeScript SDK (v1 and
+    /// v2), the Python SDK and mcp-remote. Needs Node.js and Python; a client without them is skipped.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    restarts: bool,
 }
 
 /// On a machine with two cores that does other things, too, Keycloak takes about 60 s at its very first start.
@@ -100,6 +106,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let ready_within = Duration::from_secs(arguments.ready_within);
         let ground = sign_in::Ground { program: &program, target: &target, folder: &folder, ready_within };
         let outcome = block_on(sign_in::whole(&ground, &arguments.sign_in_options));
+        return outcome.with_context(|| format!("what the programs wrote is in {}", folder.display()));
+    }
+    if arguments.restarts {
+        let outcome = block_on(restarts::whole(&program, &target, &folder));
         return outcome.with_context(|| format!("what the programs wrote is in {}", folder.display()));
     }
     let (mut progress, outcome);

@@ -3,4 +3,6 @@
 pub(super) mod initialize;
 pub(super) mod kept;
 pub(super) mod shutdown;
+pub(super) mod unrecorded;
 pub(super) mod upstream_end;
+pub(super) mod upstreams;

@@ -22,10 +22,10 @@ use tokio::time::timeout;
 use self::{
     cells::{Cells, Trial},
     peer::Peer,
-    report::{Cell, Report, Row},
+    report::{Report, Row},
     site::Start,
 };
-use super::wire::Wire;
+use super::{cell::Cell, wire::Wire};
 
 /// The time limit of one cell. Keycloak's password hash alone takes many seconds on a busy machine.
 const CELL_LIMIT: Duration = Duration::from_secs(180);
