@@ -143,7 +143,7 @@ async fn entra_requests_follow_the_profile() {
     assert_eq!(*user.questions.lock().unwrap(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
     assert_eq!(*user.recognized.lock().unwrap(), ["Microsoft Entra ID"]);
 
-    authorizer.refresh(&start, &token).await.unwrap();
+    authorizer.refresh(&start, &token, None).await.unwrap();
     let refresh = form(&network.to(ENTRA_TOKEN)[1]);
     assert_eq!(refresh["scope"], format!("{OWN_SCOPE} offline_access"));
     assert!(!refresh.contains_key("resource"));
