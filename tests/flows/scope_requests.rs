@@ -133,9 +133,8 @@ async fn an_unusable_certificate_variable() {
     for (value, reason) in
         [("", "SSL_CERT_FILE is empty"), ("/no/such/file.pem", "/no/such/file.pem, which cannot be read")]
     {
-        let login =
-            Portcullis::run_with(&["login", "https://127.0.0.1:1/mcp", "--auto-consent"], &[("SSL_CERT_FILE", value)]);
-        let login = login.await;
+        let arguments = ["login", "https://127.0.0.1:1/mcp", "--auto-consent"];
+        let login = Portcullis::run_with(&arguments, &[("SSL_CERT_FILE", value)]).await;
         assert_eq!(login.code, Some(1), "{login:?}");
         assert!(login.stderr.contains(reason) && login.stderr.contains("unset SSL_CERT_FILE"), "{login:?}");
     }
