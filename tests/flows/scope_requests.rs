@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{HeaderValue, StatusCode, header};
-use portcullis_scenarios::{Deployment, INITIALIZE, Peer, PeerAnswer, PeerRequest, Portcullis, Request, Scratch};
+use portcullis_scenarios::{Deployment, INITIALIZE, Peer, PeerRequest, PeerResponse, Portcullis, Request, Scratch};
 use serde_json::json;
 
 use crate::connect::Bridge;
@@ -54,7 +54,7 @@ async fn a_step_up_that_needs_a_new_registration() {
     let mut bridge = Bridge::start(&url, &["--device", "--store", store.as_str()], &[]);
     assert!(bridge.initialize().await["result"].is_object());
     for id in 1..=2 {
-        let refused = bridge.ask(id, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
+        let refused = bridge.request(id, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
         let error = refused["error"].to_string();
         let command = format!("portcullis login --fresh --scope 'mcp:admin mcp:tools' {url}");
         assert!(error.contains("insufficient_scope") && error.contains(&command), "{error}");
@@ -62,15 +62,15 @@ async fn a_step_up_that_needs_a_new_registration() {
     assert_eq!(peer.requests("/register").len(), 1);
     let login = ["login", &url, "--fresh", "--device", "--scope", "mcp:admin mcp:tools", "--store", store.as_str()];
     assert_eq!(Portcullis::run(&login).await.code, Some(0));
-    let served = bridge.ask(3, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
+    let served = bridge.request(3, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
     assert!(served["result"].is_object(), "{served}");
     assert_eq!(peer.requests("/register").len(), 2);
     bridge.close();
-    assert_eq!(bridge.ended().await.0, Some(0));
+    assert_eq!(bridge.wait().await.0, Some(0));
 }
 
 /// A device flow, in which each registration gets a token of its own. Only the second one may call tools.
-fn script(request: &PeerRequest, registrations: &AtomicUsize) -> Option<PeerAnswer> {
+fn script(request: &PeerRequest, registrations: &AtomicUsize) -> Option<PeerResponse> {
     let base = &request.base;
     if request.is_for_server_metadata() {
         let mut metadata = request.server_metadata();

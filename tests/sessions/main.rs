@@ -14,6 +14,7 @@ mod reloading;
 mod reloading_ends;
 mod reloading_often;
 mod renewing;
+mod replicas;
 mod restarting;
 mod revisions;
 mod sealed;

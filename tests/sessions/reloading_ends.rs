@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use http::Method;
 use portcullis_scenarios::{
-    AuthorizationServer, INITIALIZE, Recorded, Reloading, Request, Signal, Trickle, Upstream, call,
+    AuthorizationServer, ChannelBody, INITIALIZE, RecordedRequest, ReloadableServer, Request, Signal, Upstream, call,
 };
 use serde_json::json;
 
@@ -15,21 +15,21 @@ const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"202
 async fn a_late_session_of_a_former_upstream() {
     let held = Arc::new(Mutex::new(None));
     let holding = Arc::clone(&held);
-    let former = Upstream::scripted(move |request: &Recorded| {
+    let former = Upstream::scripted(move |request: &RecordedRequest| {
         (request.message_method().as_deref() == Some("initialize")).then(|| {
-            let (sender, body) = Trickle::new();
+            let (sender, body) = ChannelBody::new();
             *holding.lock().unwrap() = Some(sender);
             let headers = [("content-type", "application/json"), ("mcp-session-id", "late")];
-            Upstream::trickle(200, &headers, body)
+            Upstream::streaming(200, &headers, body)
         })
     })
     .await;
     let (new, newest) = (Upstream::start().await, Upstream::start().await);
-    let reloading = Reloading::start(former, "").await;
-    let (token, address) = (reloading.token(Reloading::MCP), reloading.portcullis.address());
+    let reloading = ReloadableServer::start(former, "").await;
+    let (token, address) = (reloading.token(ReloadableServer::MCP), reloading.portcullis.address());
     let opening = Request::post("/mcp", INITIALIZE).bearer(&token);
     let opening = tokio::spawn(async move { opening.send(address).await });
-    reloading.upstream.reached(1).await;
+    reloading.upstream.wait_for_requests(1).await;
     let setting = reloading.upstream.setting();
     for upstream in [&new, &newest] {
         let line = reloading.reload(&[(&setting, &upstream.setting())]).await;
@@ -40,7 +40,7 @@ async fn a_late_session_of_a_former_upstream() {
     drop(sender);
     let answer = opening.await.unwrap();
     let session = answer.header("mcp-session-id").unwrap();
-    reloading.upstream.reached(2).await;
+    reloading.upstream.wait_for_requests(2).await;
     let deleted = reloading.upstream.last();
     assert_eq!((&deleted.method, deleted.header("mcp-session-id")), (&Method::DELETE, Some("late")));
     reloading.call("/mcp", &token, session).await.assert_no_session();
@@ -51,11 +51,11 @@ async fn a_late_session_of_a_former_upstream() {
 /// it is added again. Those at the other resource continue.
 #[tokio::test]
 async fn an_issuer_removed_from_one_resource() {
-    let second = AuthorizationServer::start(Reloading::MCP);
+    let second = AuthorizationServer::start(ReloadableServer::MCP);
     let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
-    let reloading = Reloading::start(Upstream::start().await, &table).await;
+    let reloading = ReloadableServer::start(Upstream::start().await, &table).await;
     let token = |resource: &str| second.test_issuer().token().audience(resource).scope("mcp:tools").sign();
-    let (mcp, other) = (token(Reloading::MCP), token(Reloading::OTHER));
+    let (mcp, other) = (token(ReloadableServer::MCP), token(ReloadableServer::OTHER));
     let ended = reloading.open_session("/mcp", &mcp).await;
     let kept = reloading.open_session("/other", &other).await;
     let reloading = reloading.restart().await;
@@ -77,8 +77,8 @@ async fn an_issuer_removed_from_one_resource() {
 #[tokio::test]
 async fn an_end_that_cannot_be_recorded() {
     let reloading =
-        Reloading::start_limited(Upstream::start().await, "[audit]\ntarget = \"stdout\"", Some("-f 1")).await;
-    let token = reloading.token(Reloading::OTHER);
+        ReloadableServer::start_limited(Upstream::start().await, "[audit]\ntarget = \"stdout\"", Some("-f 1")).await;
+    let token = reloading.token(ReloadableServer::OTHER);
     let kept = reloading.open_session("/other", &token).await;
     let mut statuses = Vec::new();
     while statuses.last() != Some(&503) {
@@ -100,6 +100,6 @@ async fn an_end_that_cannot_be_recorded() {
     let post = Request::post("/other", call(2, "echo", &json!({}))).bearer(&token).session(&kept);
     reloading.send(post).await.assert_no_session();
     reloading.portcullis.signal(Signal::TERM);
-    let audit = reloading.portcullis.ended().await.stdout;
+    let audit = reloading.portcullis.wait().await.stdout;
     assert!(audit.contains("\"event\":\"session.end_not_recorded\",\"ends.unrecorded\":1"), "{audit}");
 }

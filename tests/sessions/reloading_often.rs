@@ -1,11 +1,11 @@
-//! Many changes of the configuration while clients use the server.
+//! Many reloads of the configuration while clients use the server.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use portcullis_scenarios::{Connection, EventSenders, Reloading, Request, call, full_amount};
+use portcullis_scenarios::{Connection, EventSenders, ReloadableServer, Request, call, full_amount};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -27,17 +27,18 @@ impl Amount {
     }
 }
 
-/// J10: no request fails and no stream ends through 50 reloads, valid and invalid ones in turn.
+/// J10: during 50 alternately valid and invalid reloads, no request fails and no stream ends.
 #[tokio::test]
-async fn fifty_times() {
+async fn fifty_reloads() {
     let amount = Amount::chosen();
     let (upstream, senders) = EventSenders::upstream().await;
-    let reloading = Arc::new(Reloading::start(upstream, "").await);
+    let reloading = Arc::new(ReloadableServer::start(upstream, "").await);
     let address = reloading.portcullis.address();
     let mut streams = Vec::new();
     for number in 0..amount.streams {
         let issuer = reloading.issuer.test_issuer();
-        let token = issuer.token().audience(Reloading::MCP).subject(&format!("listener-{number}")).scope("mcp:tools");
+        let token =
+            issuer.token().audience(ReloadableServer::MCP).subject(&format!("listener-{number}")).scope("mcp:tools");
         let token = token.sign();
         let session = reloading.open_session("/mcp", &token).await;
         streams.push(reloading.open_stream("/mcp", &token, &session).await);
@@ -46,7 +47,7 @@ async fn fifty_times() {
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let (endpoint, resource) =
-            if number % 2 == 0 { ("/mcp", Reloading::MCP) } else { ("/other", Reloading::OTHER) };
+            if number % 2 == 0 { ("/mcp", ReloadableServer::MCP) } else { ("/other", ReloadableServer::OTHER) };
         let token = reloading.token(resource);
         let session = reloading.open_session(endpoint, &token).await;
         let (finished, answered) = (Arc::clone(&finished), Arc::clone(&answered));
@@ -54,8 +55,8 @@ async fn fifty_times() {
             let mut connection = Connection::open(address).await;
             while !finished.load(Ordering::Relaxed) || answered.load(Ordering::Relaxed) < amount.requests {
                 let body = call(2, "echo", &json!({}));
-                let answer = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
-                assert_eq!(answer.status, 200, "{answer:?}");
+                let response = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
+                assert_eq!(response.status, 200, "{response:?}");
                 answered.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -83,7 +84,7 @@ async fn fifty_times() {
     assert!(answered.load(Ordering::Relaxed) >= amount.requests);
     for (number, stream) in streams.iter_mut().enumerate() {
         senders.send(number);
-        assert_eq!(Reloading::event(stream).await.as_deref(), Some(EventSenders::EVENT), "stream {number}");
+        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT), "stream {number}");
     }
     assert_eq!(reloading.issuer.key_requests(), 1);
 }

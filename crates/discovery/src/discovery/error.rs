@@ -34,7 +34,7 @@ pub enum DiscoveryError {
         earlier: Attempts,
         /// The status.
         status: StatusCode,
-        /// The rest of the response.
+        /// An excerpt of the response.
         response: Box<ResponseExcerpt>,
     },
     /// A JSON document is not the expected metadata.

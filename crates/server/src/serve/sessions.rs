@@ -2,7 +2,14 @@
 
 pub(super) mod initialize;
 pub(super) mod kept;
+#[cfg(feature = "redis")]
+pub(super) mod replicas;
 pub(super) mod shutdown;
 pub(super) mod unrecorded;
 pub(super) mod upstream_end;
 pub(super) mod upstreams;
+#[cfg(not(feature = "redis"))]
+mod without_replicas;
+
+#[cfg(not(feature = "redis"))]
+pub(super) use self::without_replicas as replicas;

@@ -57,8 +57,8 @@ impl ServerState {
         tickets
     }
 
-    /// Ends sessions and streams of requests that were admitted with a former configuration and have opened them since.
-    pub(super) fn end_latecomers(&self) {
+    /// Ends sessions and streams that requests of a former configuration have opened since the change.
+    pub(super) fn end_opened_since_reload(&self) {
         if self.is_former_unused.load(Ordering::Relaxed) {
             return;
         }

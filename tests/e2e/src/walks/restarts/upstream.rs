@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use http::Method;
-use portcullis_scenarios::{Recorded, Trickle, Upstream};
+use portcullis_scenarios::{ChannelBody, RecordedRequest, Upstream};
 use serde_json::{Value, json};
 
 /// An MCP server of the revision 2025-11-25. A call without a session that it has opened gets 404.
@@ -20,11 +20,11 @@ impl SessionUpstream {
         let opened = Arc::<AtomicUsize>::default();
         let counter = Arc::clone(&opened);
         let (held, streams) = (std::sync::Mutex::new(Vec::new()), [("content-type", "text/event-stream")]);
-        let upstream = Upstream::scripted(move |request: &Recorded| {
+        let upstream = Upstream::scripted(move |request: &RecordedRequest| {
             if request.method == Method::GET {
-                let (sender, body) = Trickle::new();
+                let (sender, body) = ChannelBody::new();
                 held.lock().ok()?.push(sender);
-                return Some(Upstream::trickle(200, &streams, body));
+                return Some(Upstream::streaming(200, &streams, body));
             }
             let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             message.get("id")?;
@@ -44,11 +44,15 @@ impl SessionUpstream {
     }
 }
 
-fn answer(request: &Recorded, message: &Value, opened: &AtomicUsize) -> http::Response<portcullis_scenarios::Reply> {
+fn answer(
+    request: &RecordedRequest,
+    message: &Value,
+    opened: &AtomicUsize,
+) -> http::Response<portcullis_scenarios::ResponseBody> {
     const JSON: (&str, &str) = ("content-type", "application/json");
     let reply = |status, headers: &[(&str, &str)], member: &str, value: Value| {
         let body = json!({ "jsonrpc": "2.0", "id": message["id"], member: value }).to_string();
-        Upstream::answer(status, headers, body)
+        Upstream::response(status, headers, body)
     };
     let session = request.header("mcp-session-id");
     let is_open = |session: &str| {
@@ -71,7 +75,7 @@ fn answer(request: &Recorded, message: &Value, opened: &AtomicUsize) -> http::Re
             let tool = json!({ "name": "session", "inputSchema": { "type": "object" } });
             reply(200, &[JSON], "result", json!({ "tools": [tool] }))
         }
-        (_, Some(session)) if !is_open(session) => Upstream::answer(404, &[], ""),
+        (_, Some(session)) if !is_open(session) => Upstream::response(404, &[], ""),
         _ => reply(200, &[JSON], "error", json!({ "code": -32601, "message": "method not found" })),
     }
 }

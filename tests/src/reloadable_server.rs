@@ -1,4 +1,4 @@
-//! [`Reloading`]: the program with a configuration that a scenario changes.
+//! [`ReloadableServer`]: the program with a configuration file that a test changes.
 
 use std::sync::{
     Arc, Mutex,
@@ -11,11 +11,12 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::{
-    Answer, AuthorizationServer, Connection, Portcullis, Recorded, Request, Scratch, Signal, Trickle, Upstream,
+    AuthorizationServer, ChannelBody, Connection, HttpResponse, Portcullis, RecordedRequest, Request, Scratch, Signal,
+    Upstream,
 };
 
-/// The program with an issuer, an upstream, and a configuration file that a scenario changes.
-pub struct Reloading {
+/// The program with an issuer, an upstream, and a configuration file that a test changes.
+pub struct ReloadableServer {
     /// The program.
     pub portcullis: Portcullis,
     /// The first issuer.
@@ -38,11 +39,11 @@ impl EventSenders {
     pub async fn upstream() -> (Upstream, Self) {
         let senders = Self::default();
         let opened = senders.clone();
-        let script = move |request: &Recorded| {
+        let script = move |request: &RecordedRequest| {
             (request.method == Method::GET).then(|| {
-                let (sender, body) = Trickle::new();
+                let (sender, body) = ChannelBody::new();
                 opened.0.lock().unwrap().push(sender);
-                Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+                Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
             })
         };
         (Upstream::scripted(script).await, senders)
@@ -60,7 +61,7 @@ impl EventSenders {
     }
 }
 
-impl Reloading {
+impl ReloadableServer {
     /// The first resource.
     pub const MCP: &'static str = "http://127.0.0.1:3000/mcp";
     /// The second resource.
@@ -95,13 +96,13 @@ impl Reloading {
     /// Kills the program and starts it again with the configuration that was last written.
     pub async fn restart(mut self) -> Self {
         self.portcullis.signal(Signal::KILL);
-        self.portcullis.ended().await;
+        self.portcullis.wait().await;
         self.portcullis = Portcullis::start(&["serve", "--config", self.file.as_str()]).await;
         self.reloads = AtomicU64::new(0);
         self
     }
 
-    /// Writes a configuration: that of the start with replacements.
+    /// Writes the configuration of the start with replacements.
     ///
     /// # Panics
     /// Panics if a text to replace is missing, or the file cannot be written.
@@ -118,11 +119,11 @@ impl Reloading {
     pub async fn reload(&self, replacements: &[(&str, &str)]) -> Value {
         self.write(replacements);
         self.portcullis.signal(Signal::HUP);
-        self.reloaded().await
+        self.wait_for_reload().await
     }
 
     /// Waits for the next reload and returns the log line of its result.
-    pub async fn reloaded(&self) -> Value {
+    pub async fn wait_for_reload(&self) -> Value {
         let number = self.reloads.fetch_add(1, Ordering::Relaxed) + 1;
         let is_result = |line: &Value| line["config.reload"] == number && line.get("config.reason").is_none();
         self.portcullis.logged("config.reload", is_result).await
@@ -134,18 +135,18 @@ impl Reloading {
     }
 
     /// Sends a request.
-    pub async fn send(&self, request: Request) -> Answer {
+    pub async fn send(&self, request: Request) -> HttpResponse {
         request.send(self.portcullis.address()).await
     }
 
     /// Calls a tool in a session.
-    pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> Answer {
+    pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> HttpResponse {
         let body = crate::call(2, "echo", &serde_json::json!({}));
         self.send(Request::post(endpoint, body).bearer(token).session(session)).await
     }
 
-    /// Reads the next event of a stream. Comments do not count.
-    pub async fn event(stream: &mut Connection) -> Option<Vec<u8>> {
+    /// Reads the next chunk of a stream that is not a comment.
+    pub async fn next_event(stream: &mut Connection) -> Option<Vec<u8>> {
         loop {
             let chunk = stream.chunk().await;
             if chunk.as_deref() != Some(b":\n\n") {
@@ -171,8 +172,8 @@ impl Reloading {
     /// # Panics
     /// Panics if it is rejected.
     pub async fn open_session(&self, endpoint: &str, token: &str) -> String {
-        let answer = self.send(Request::post(endpoint, crate::INITIALIZE).bearer(token)).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.header("mcp-session-id").expect("a session identifier").to_owned()
+        let response = self.send(Request::post(endpoint, crate::INITIALIZE).bearer(token)).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.header("mcp-session-id").expect("a session identifier").to_owned()
     }
 }
