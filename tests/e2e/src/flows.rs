@@ -11,6 +11,7 @@ mod deployment;
 mod devidp;
 mod discovery;
 mod expect;
+mod guides;
 mod install;
 mod keycloak;
 mod library_flow;
@@ -75,6 +76,12 @@ pub(crate) struct Arguments {
     sign_in: bool,
     #[command(flatten)]
     sign_in_options: sign_in::Options,
+    /// Instead, execute the commands of the guides in `docs/guides`. A guide whose programs are missing is skipped. The
+    /// ports 3000, 8000, 8080 and 9000 must be free.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    guides: bool,
+    #[command(flatten)]
+    guide_options: guides::Options,
     /// Run 32 clients against three replicas behind nginx for 10 minutes, while replicas and Redis are killed. Needs nginx and
     /// redis-server.
     #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
@@ -106,6 +113,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let ready_within = Duration::from_secs(arguments.ready_within);
         let environment = sign_in::Environment { program: &program, target: &target, folder: &folder, ready_within };
         let result = block_on(sign_in::run(&environment, &arguments.sign_in_options));
+        return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
+    }
+    if arguments.guides {
+        let result = block_on(guides::run(&program, &target, &folder, &arguments.guide_options));
         return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
     }
     let (mut progress, result);
