@@ -46,7 +46,7 @@ async fn scopes_of_other_apis() {
             (server(scope, json!({ "authorization_endpoint": endpoint })).await, Scratch::path_for("store"));
         let refused = login(&peer, &store, &["--accept-unbound-token"]).await;
         assert_eq!(refused.code, Some(1), "{scope}: {refused:?}");
-        assert!(refused.stderr.contains("it could use the token there in your name"), "{scope}: {refused:?}");
+        assert!(refused.stderr.contains("could use the token there in your name"), "{scope}: {refused:?}");
         assert!(peer.requests("/register").is_empty() && peer.requests("/token").is_empty(), "{scope}");
     }
 }
