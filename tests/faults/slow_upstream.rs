@@ -29,7 +29,7 @@ fn hanging(token: &str) -> Request {
 
 fn assert_timed_out(response: &HttpResponse) {
     response.assert_rpc_error(504, -32603);
-    assert!(response.text().contains("did not response in time"), "{response:?}");
+    assert!(response.text().contains("did not answer in time"), "{response:?}");
 }
 
 /// L9: if the head of a response does not arrive in time, the client gets 504 and the upstream connection is closed, on
