@@ -43,21 +43,21 @@ async fn fifty_reloads() {
         let session = reloading.open_session("/mcp", &token).await;
         streams.push(reloading.open_stream("/mcp", &token, &session).await);
     }
-    let (finished, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (finished, response_count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let (endpoint, resource) =
             if number % 2 == 0 { ("/mcp", ReloadableServer::MCP) } else { ("/other", ReloadableServer::OTHER) };
         let token = reloading.token(resource);
         let session = reloading.open_session(endpoint, &token).await;
-        let (finished, answered) = (Arc::clone(&finished), Arc::clone(&answered));
+        let (finished, response_count) = (Arc::clone(&finished), Arc::clone(&response_count));
         clients.spawn(async move {
             let mut connection = Connection::open(address).await;
-            while !finished.load(Ordering::Relaxed) || answered.load(Ordering::Relaxed) < amount.requests {
+            while !finished.load(Ordering::Relaxed) || response_count.load(Ordering::Relaxed) < amount.requests {
                 let body = call(2, "echo", &json!({}));
                 let response = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
                 assert_eq!(response.status, 200, "{response:?}");
-                answered.fetch_add(1, Ordering::Relaxed);
+                response_count.fetch_add(1, Ordering::Relaxed);
             }
         });
     }
@@ -81,7 +81,7 @@ async fn fifty_reloads() {
     while let Some(client) = clients.join_next().await {
         client.unwrap();
     }
-    assert!(answered.load(Ordering::Relaxed) >= amount.requests);
+    assert!(response_count.load(Ordering::Relaxed) >= amount.requests);
     for (number, stream) in streams.iter_mut().enumerate() {
         senders.send(number);
         assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT), "stream {number}");

@@ -1,11 +1,11 @@
-//! The client that the suite starts: `portcullis-client`, as any program would use it.
+//! The client that the suite starts, on `portcullis-client`.
 //!
-//! It reads the wire to speak from `MCP_CONFORMANCE_PROTOCOL_VERSION`, and from the scenario and its context only which
-//! credentials it has. It makes the same calls in every scenario.
+//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context only determine the credentials.
+//! The calls are the same in every scenario.
 
+mod accepting_handler;
 mod connect;
 mod credentials;
-mod person;
 
 use std::{env, path::Path, process, sync::Arc};
 
@@ -87,9 +87,9 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     let mut settings = McpSettings::default();
     settings.revision = revision;
     let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
-    let client = Arc::new(client.with_request_handler(Arc::new(person::Agreeable)));
+    let client = Arc::new(client.with_request_handler(Arc::new(accepting_handler::AcceptingHandler)));
     client.initialize().await?;
-    // Not every server has a stream of its own.
+    // Not every server supports the GET stream.
     if let Ok(stream) = client.open_stream().await {
         let client = client.clone();
         tokio::spawn(async move { client.answer_stream(stream, &mut |_| ()).await });
@@ -98,7 +98,7 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     for tool in tools["tools"].as_array().into_iter().flatten() {
         let params = json!({ "name": tool["name"], "arguments": arguments(&context, tool) });
         match client.call("tools/call", Some(params)).await {
-            // What a tool answers is its own affair.
+            // The result of a tool does not matter.
             Ok(_) | Err(McpError::Rpc(_)) => {}
             Err(error) => return Err(error.into()),
         }

@@ -217,29 +217,18 @@ async fn wait_for_capacity(requests: &mut JoinSet<()>) {
 #[cfg(test)]
 mod tests {
     use http::HeaderName;
-    use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
+    use portcullis_metadata::{ResourceUri, Scopes};
     use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
+    use portcullis_testkit::ManualClock;
 
     use super::*;
     use crate::{demo, serve::sessions::upstreams::Upstream};
-
-    struct FixedClock;
-
-    impl Clock for FixedClock {
-        fn now(&self) -> UnixTime {
-            UnixTime::from_secs(0)
-        }
-
-        fn monotonic(&self) -> Duration {
-            Duration::ZERO
-        }
-    }
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
         let (events, mut ender) = SessionEvents::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         let upstream_ends = events.upstream_ends().clone();
-        let store = SessionStore::new(settings, Arc::new(FixedClock), Arc::new(events));
+        let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
         let resource: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         let upstream = SessionUpstream {
             header: HeaderName::from_static("mcp-session-id"),

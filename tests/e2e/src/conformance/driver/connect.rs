@@ -18,7 +18,7 @@ use tokio::{
     process::{ChildStdin, ChildStdout},
 };
 
-use super::{arguments, person::Agreeable};
+use super::{accepting_handler::AcceptingHandler, arguments};
 
 const MODERN: &str = "2026-07-28";
 /// How often a server may request input for one call.
@@ -65,8 +65,7 @@ impl Client {
     async fn make_calls(mut self, version: &str, context: &Value) -> anyhow::Result<()> {
         if !self.is_modern {
             let client = json!({ "name": "conformance", "version": "1" });
-            let params =
-                json!({ "protocolVersion": version, "capabilities": Agreeable.capabilities(), "clientInfo": client });
+            let params = json!({ "protocolVersion": version, "capabilities": AcceptingHandler.capabilities(), "clientInfo": client });
             self.call("initialize", params).await?;
             self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await?;
         }
@@ -99,7 +98,7 @@ impl Client {
             params["_meta"] = json!({
                 meta::PROTOCOL_VERSION: MODERN,
                 meta::CLIENT_INFO: { "name": "conformance", "version": "1" },
-                meta::CLIENT_CAPABILITIES: Agreeable.capabilities(),
+                meta::CLIENT_CAPABILITIES: AcceptingHandler.capabilities(),
             });
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -131,7 +130,7 @@ impl Client {
 
 /// The answer to a request of the server.
 async fn answer(method: &str, id: &Value, params: &Value) -> Value {
-    let result = if method == "ping" { Some(json!({})) } else { Agreeable.answer(method, params).await };
+    let result = if method == "ping" { Some(json!({})) } else { AcceptingHandler.answer(method, params).await };
     match result {
         Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
         None => {
@@ -145,7 +144,7 @@ async fn with_input(params: &Value, result: &Value) -> Value {
     let mut responses = Map::new();
     for (name, request) in result["inputRequests"].as_object().into_iter().flatten() {
         let method = request["method"].as_str().unwrap_or_default();
-        if let Some(response) = Agreeable.answer(method, &request["params"]).await {
+        if let Some(response) = AcceptingHandler.answer(method, &request["params"]).await {
             responses.insert(name.clone(), response);
         }
     }
