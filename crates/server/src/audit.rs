@@ -184,6 +184,11 @@ impl Audit {
         self.push(|out| record::session_ended(out, self.0.clock.now(), session, reason));
     }
 
+    /// Records that ends of sessions could not be recorded outside the process.
+    pub(crate) fn ends_not_recorded(&self, ends: usize) {
+        self.push(|out| record::ends_not_recorded(out, self.0.clock.now(), ends));
+    }
+
     /// Records that the authorization of an event stream has ended.
     pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
         self.push(|out| record::stream_ended(out, stream));

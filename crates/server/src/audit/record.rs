@@ -87,6 +87,11 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     }
 }
 
+/// Writes the number of ends that are not known outside the process.
+pub(super) fn ends_not_recorded(out: &mut Vec<u8>, time: UnixTime, ends: usize) {
+    write_record(out, time, "session.end_not_recorded", |record| record.number("ends.unrecorded", ends));
+}
+
 /// Writes the end of an event stream that the endpoint ends.
 pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
     write_record(out, stream.time, "stream.ended", |record| {
