@@ -139,7 +139,7 @@ async fn a_terminal_asks_first() {
         let (url, store) = (host.peer.url(EVIL), host.store.as_str().to_owned());
         let shown = tokio::task::spawn_blocking(move || in_terminal(&url, &store, typed)).await.unwrap();
         let resource = host.peer.url("/");
-        for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "every other path", "[y/N]"] {
+        for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "its other paths", "[y/N]"] {
             assert!(shown.contains(part), "{part} {shown}");
         }
         assert_eq!(shown.contains("for your consent, visit"), accepted, "{shown}");

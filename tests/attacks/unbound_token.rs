@@ -46,7 +46,7 @@ async fn scopes_of_other_apis() {
             (server(scope, json!({ "authorization_endpoint": endpoint })).await, Scratch::path_for("store"));
         let rejected = login(&peer, &store, &["--accept-unbound-token"]).await;
         assert_eq!(rejected.code, Some(1), "{scope}: {rejected:?}");
-        assert!(rejected.stderr.contains("it could use the token there in your name"), "{scope}: {rejected:?}");
+        assert!(rejected.stderr.contains("could use the token there in your name"), "{scope}: {rejected:?}");
         assert!(peer.requests("/register").is_empty() && peer.requests("/token").is_empty(), "{scope}");
     }
 }

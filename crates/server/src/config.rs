@@ -20,7 +20,7 @@ pub(crate) use changes::{Change, changes};
 pub(crate) use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
-    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Upstream, Validation,
+    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Traces, TracesClient, Upstream, Validation,
 };
 pub(crate) use key_path::{KeyPath, Segment};
 pub(crate) use listen_address::parse as parse_listen_address;

@@ -32,3 +32,14 @@ fn main() -> anyhow::Result<()> {
         Run::Conformance { part } => conformance::run(&part),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// clap checks most mistakes only when a command is built.
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Arguments::command().debug_assert();
+    }
+}

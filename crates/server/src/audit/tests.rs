@@ -344,7 +344,7 @@ fn usage_is_recorded() {
     assert_eq!(usage.iter().map(counted).collect::<Vec<_>>(), [[4, 1, 1], [1, 0, 0]]);
     assert_eq!(
         (&usage[0]["resource"], &usage[0]["timestamp"]),
-        (&"https://mcp.example.com/mcp".into(), &"2027-01-15T08:01:00.000Z".into())
+        (&"https://mcp.example.com/mcp".into(), &"2026-01-01T00:01:00.000Z".into())
     );
     assert_eq!(usage[1]["usage.from"], usage[0]["timestamp"]);
 }

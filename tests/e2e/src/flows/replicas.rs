@@ -37,6 +37,7 @@ const ENDS: u64 = 10_000;
 
 /// The options of a run.
 #[derive(Args, Clone, Copy)]
+#[group(skip)]
 pub(super) struct Options {
     /// The duration of the run with replicas.
     #[arg(long, value_name = "SECONDS", requires = "replicas", default_value_t = SECONDS,
