@@ -6,7 +6,9 @@ use super::Cli;
 
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
+#[cfg(feature = "dev")]
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
+const PACKAGES: &str = include_str!("../../../../docs/use/packages.md");
 const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remote.md");
 
 /// Whether the page contains the option itself, not only a longer one with the same beginning.
@@ -29,7 +31,9 @@ fn the_guide_names_every_option() {
         ("list", &[DIAGNOSIS, CONNECT]),
         ("doctor", &[DIAGNOSIS, CONNECT]),
         ("explain-token", &[DIAGNOSIS, CONNECT]),
+        #[cfg(feature = "dev")]
         ("idp", &[DEVELOPMENT_SERVER]),
+        ("health", &[PACKAGES]),
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
     ] {
         let command = cli.find_subcommand(command).unwrap();

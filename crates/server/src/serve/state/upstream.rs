@@ -40,7 +40,7 @@ impl ResourceUpstream {
             UpstreamPlan::Http(settings) => {
                 Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
             }
-            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service())),
+            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service()?)),
         };
         let initialize_calls = Arc::new(InitializeCalls {
             header: plan.session_header.clone(),
