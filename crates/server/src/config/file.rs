@@ -117,8 +117,7 @@ pub(crate) struct Session {
     pub(crate) max_per_owner: usize,
     /// The status of a request for an ended session by its owner: 400 or 404.
     pub(crate) ended_status: u16,
-    /// The keys that seal session identifiers, that of new identifiers first. Default: a random key at each
-    /// start.
+    /// The keys that seal session identifiers, the key of new identifiers first. Default: those of the state directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<Vec<SecretSource>>,
 }

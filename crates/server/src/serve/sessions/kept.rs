@@ -61,7 +61,7 @@ impl KeptSessions {
         Ok(())
     }
 
-    /// Creates the session store with what was kept, and releases the recovered records.
+    /// Creates the session store with the recovered records, and releases them.
     pub(crate) fn store(&mut self, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> SessionStore {
         let journal = match &self.journal {
             Some(journal) => Arc::clone(journal) as Arc<dyn SessionJournal>,
