@@ -40,7 +40,7 @@ struct Facts {
 /// # Errors
 /// Fails when cargo fails, or its output is not understood.
 pub(crate) fn write(release: &Release, target: &Target) -> anyhow::Result<Step> {
-    let mut cargo = workspace::cargo(&["tree", "--locked", "--package=portcullis", "--prefix=depth", "--no-dedupe"]);
+    let mut cargo = workspace::cargo(&["tree", "--locked", "--package=portcullis", "--prefix=depth"]);
     cargo
         .args(["--edges=normal,build", "--format=|{p}|{l}", "--target", target.triple])
         .args(Features::Full.arguments());
@@ -57,7 +57,8 @@ pub(crate) fn write(release: &Release, target: &Target) -> anyhow::Result<Step> 
     Ok(Step::Built(vec![file]))
 }
 
-/// Reads the output of `cargo tree`: `DEPTH|NAME vVERSION (MORE)|LICENSE` in each line.
+/// Reads the output of `cargo tree`: `DEPTH|NAME vVERSION (MORE)|LICENSE` in each line. ` (*)` at its end stands for the
+/// dependencies of an earlier line.
 fn parse_tree(tree: &str) -> anyhow::Result<BTreeMap<Crate, Facts>> {
     let mut crates: BTreeMap<Crate, Facts> = BTreeMap::new();
     let mut path: Vec<Crate> = Vec::new();
@@ -76,7 +77,7 @@ fn parse_tree(tree: &str) -> anyhow::Result<BTreeMap<Crate, Facts>> {
         if let Some(user) = path.last() {
             crates.entry(user.clone()).or_default().dependencies.insert(found.clone());
         }
-        crates.entry(found.clone()).or_default().license = license.to_owned();
+        crates.entry(found.clone()).or_default().license = license.trim_end_matches(" (*)").to_owned();
         path.push(found);
     }
     Ok(crates)
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     const TREE: &str = "0|portcullis v0.1.0 (/w/crates/server)|MIT OR Apache-2.0\n1|anyhow v1.0.1|MIT OR Apache-2.0\n\
-                        1|ring v0.17.1|Apache-2.0 AND ISC\n2|cc v1.2.0 (build)|MIT/Apache-2.0\n1|cc v1.2.0|MIT/Apache-2.0\n";
+                        1|ring v0.17.1|Apache-2.0 AND ISC\n2|cc v1.2.0 (build)|MIT/Apache-2.0\n1|cc v1.2.0|MIT/Apache-2.0 (*)\n";
 
     #[test]
     fn the_tree_becomes_a_graph() {

@@ -1,4 +1,4 @@
-"""Reads the YAML files of a folder, and compares the values of the chart with their schema."""
+"""Reads the YAML and JSON files of a folder, and compares the values of the chart with their schema."""
 
 import copy
 import json
@@ -13,6 +13,9 @@ files = [path for path in deploy.rglob("*.yaml") if "templates" not in path.part
 for path in files:
     with path.open() as text:
         list(yaml.safe_load_all(text))
+for path in deploy.rglob("*.json"):
+    files.append(path)
+    json.loads(path.read_text())
 
 chart = deploy / "helm/portcullis"
 schema = json.loads((chart / "values.schema.json").read_text())
