@@ -169,6 +169,14 @@ impl Deployment {
         self
     }
 
+    /// Starts another program with the same configuration, issuer and upstream: a replica.
+    ///
+    /// # Panics
+    /// Panics if it does not start.
+    pub async fn replica(&self) -> Portcullis {
+        Portcullis::serve(&self.configuration).await
+    }
+
     /// Returns a builder whose token is valid without changes.
     pub fn token(&self) -> TokenBuilder {
         self.test_issuer.token().scope("mcp:tools")

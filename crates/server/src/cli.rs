@@ -1,5 +1,6 @@
 //! The command line, as clap parses it.
 
+mod audit;
 mod connect;
 mod doctor;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
+pub(crate) use self::audit::{Audit, AuditVerify};
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::health::Health;
@@ -128,6 +130,9 @@ pub(crate) enum Command {
         /// The https URL at which the document will be served.
         url: String,
     },
+    /// Verify the audit trail.
+    #[command(subcommand)]
+    Audit(Audit),
     /// Print a completion script for a shell.
     Completions {
         /// The shell to complete for.

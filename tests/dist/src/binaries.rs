@@ -26,7 +26,7 @@ impl Features {
     pub(crate) const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Full => &[],
-            Self::Server => &["--no-default-features", "--features=vendored"],
+            Self::Server => &["--no-default-features", "--features=redis,vendored"],
         }
     }
 

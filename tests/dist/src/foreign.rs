@@ -60,7 +60,7 @@ fn compiles(zig: &Zig, package: &str, triple: &str) -> bool {
     let mut cargo = zig.cargo("check");
     cargo.args(["--quiet", "--locked", "--package", package, "--target", triple]);
     if package == "portcullis" {
-        cargo.args(["--no-default-features", "--features=dev"]);
+        cargo.args(["--no-default-features", "--features=dev,redis"]);
     }
     if Path::new(HEADERS).join("openssl/opensslv.h").exists() {
         cargo.env("OPENSSL_NO_VENDOR", "1").env("OPENSSL_INCLUDE_DIR", HEADERS).env("OPENSSL_LIB_DIR", "/usr/lib");

@@ -18,7 +18,7 @@ pub(crate) fn write(release: &Release, features: Features) -> anyhow::Result<Pat
     let folder = release.stage(&format!("manual-{}", features.name()))?;
     let more = match features {
         Features::Full => "--features=manual",
-        Features::Server => "--features=manual,vendored",
+        Features::Server => "--features=manual,redis,vendored",
     };
     let mut arguments = vec!["--package=portcullis", "--bin=portcullis", "--locked"];
     if features == Features::Server {

@@ -7,8 +7,15 @@ use portcullis_guard::{Operation, RequestId};
 use portcullis_metadata::{ResourceUri, UnixTime};
 use serde_json::Value;
 
-use super::{sink::Sink, writer::Progress, *};
+use super::{
+    chain::ChainKey,
+    sink::{Opening, Sink},
+    writer::Progress,
+    *,
+};
 use crate::config::AuditTarget;
+
+mod chained;
 
 /// A sink whose script determines the results of its first writes. Afterwards it accepts everything.
 #[derive(Clone, Default)]
@@ -19,6 +26,8 @@ struct Script {
     results: VecDeque<io::Result<usize>>,
     /// The content of each file, the current one last.
     files: Vec<Vec<u8>>,
+    rotate_at: Option<u64>,
+    cannot_rotate: bool,
 }
 
 impl Sink for Scripted {
@@ -32,9 +41,22 @@ impl Sink for Scripted {
         Ok(accepted)
     }
 
-    fn reopen(&mut self) -> io::Result<()> {
+    fn reopen(&mut self) -> io::Result<Opening> {
         self.0.lock().unwrap().files.push(Vec::new());
-        Ok(())
+        Ok(Opening::default())
+    }
+
+    fn bytes_until_rotation(&self, _: UnixTime) -> u64 {
+        let script = self.0.lock().unwrap();
+        let length = script.files.last().map_or(0, Vec::len) as u64;
+        script.rotate_at.map_or(u64::MAX, |size| size.saturating_sub(length))
+    }
+
+    fn rotate(&mut self, _: UnixTime) -> io::Result<Opening> {
+        if self.0.lock().unwrap().cannot_rotate {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        self.reopen()
     }
 }
 
@@ -80,11 +102,21 @@ struct Bench {
 
 impl Bench {
     fn new(queue: usize) -> Self {
-        let plan =
-            AuditPlan { target: AuditTarget::Stdout, queue, usage_interval: Duration::from_secs(60), usage_rows: 16 };
+        Self::opened(queue, Opening::default(), None)
+    }
+
+    fn opened(queue: usize, opening: Opening, key: Option<ChainKey>) -> Self {
+        let plan = AuditPlan {
+            target: AuditTarget::Stdout,
+            queue,
+            usage_interval: Duration::from_secs(60),
+            usage_rows: 16,
+            rotation: Rotation::default(),
+            keys: None,
+        };
         let clock = Arc::new(TestClock::default());
         let (audit, sink) = (Audit::new(&plan, 0, clock.clone()), Scripted::default());
-        let writer = Writer::new(Arc::clone(&audit.0), sink.clone(), plan.usage_interval);
+        let writer = Writer::new(Arc::clone(&audit.0), (sink.clone(), opening), key, plan.usage_interval);
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         Self { audit, writer, sink, clock, resource }
     }
@@ -295,7 +327,9 @@ fn a_new_file_starts_with_a_whole_line() {
     bench.writer.write_queued();
     bench.audit.0.reopen.store(true, Ordering::Release);
     bench.writer.write_queued();
-    let paths: Vec<_> = bench.sink.records(1).iter().map(|record| record["http.path"].clone()).collect();
+    let records = bench.sink.records(1);
+    assert_eq!((&records[0]["event"], &records[0]["audit.bytes"]), (&"audit.torn".into(), &10.into()));
+    let paths: Vec<_> = records[1..].iter().map(|record| record["http.path"].clone()).collect();
     assert_eq!(paths, ["/first", "/second"]);
     assert_eq!(bench.audit.written(), 2);
 }

@@ -6,7 +6,9 @@ use portcullis_metadata::Issuer;
 use portcullis_verifier::IssuerSettings;
 use url::Url;
 
-use super::{IssuerPlan, TlsFiles, audit, base_url, fingerprint, issuers, limits, rates, resources, sessions, workers};
+use super::{
+    IssuerPlan, TlsFiles, audit, base_url, fingerprint, issuers, limits, rates, replicas, resources, sessions, workers,
+};
 use crate::config::{Config, Limits};
 
 /// Every part that cannot run, with its reason. `first` is the reason that was found first.
@@ -17,7 +19,10 @@ pub(super) fn all(config: &Config, first: anyhow::Error) -> Vec<anyhow::Error> {
     let base_url = reasons.add(base_url(&config.base_url));
     reasons.add(workers(config.workers));
     reasons.add(rates::plan(config));
-    reasons.add(sessions::plan(&config.session));
+    let session = reasons.add(sessions::plan(&config.session));
+    if let (Some(shared), Some(base_url), Some(session)) = (&config.shared, &base_url, session) {
+        reasons.add(replicas::plan(shared, base_url, &session.settings));
+    }
     reasons.add(config.audit.as_ref().map(audit::plan).transpose());
     if let (Some(files), Some(base_url)) = (&config.tls, &base_url) {
         reasons.add(TlsFiles::new(files, base_url));
