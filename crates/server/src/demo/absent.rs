@@ -12,7 +12,7 @@ use http_body_util::combinators::BoxBody;
 use tower_service::Service;
 
 /// The service behind the guard and the endpoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum DemoService {}
 
 /// # Errors
