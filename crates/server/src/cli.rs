@@ -87,7 +87,8 @@ pub(crate) enum Command {
     Logout(Logout),
     /// Print a valid access token for a protected resource, for scripts. It never prompts: sign in with `login` first.
     ///
-    /// With `--scope`, it exits with 1 if the token lacks one of these scopes.
+    /// With `--scope`, it requests these scopes with the refresh token if the login asked for them, and exits with 1 if the token
+    /// lacks one of them.
     Token(SignIn),
     /// Show the stored token for a protected resource: issuer, resource, scopes, expiry and file.
     ///

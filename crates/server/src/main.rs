@@ -12,6 +12,7 @@ mod serve;
 mod telemetry;
 #[cfg(test)]
 mod testing;
+mod traces;
 
 use std::process::ExitCode;
 

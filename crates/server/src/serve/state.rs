@@ -9,7 +9,10 @@ mod tests;
 mod upstream;
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -59,6 +62,8 @@ pub(super) struct ServerState {
     cached_tokens: usize,
     /// Resources of former configurations that requests in progress still use.
     former: Vec<Weak<ProtectedResource>>,
+    /// None of them is in use, and what their requests had opened has ended.
+    is_former_unused: AtomicBool,
 }
 
 /// An issuer and the fingerprint of its settings.
@@ -101,6 +106,7 @@ impl ServerState {
             let name = || format!("resource {:?}", resource.endpoint);
             resources.push(builder.resource(resource, &issuers).with_context(name)?);
         }
+        let is_first = former.is_none();
         let replaced = former.into_iter().flat_map(|former| {
             let own = former.resources.iter().map(|resource| Arc::downgrade(&resource.resource));
             former.former.iter().filter(|former| former.strong_count() > 0).cloned().chain(own)
@@ -108,8 +114,10 @@ impl ServerState {
         let is_current = |former: &Weak<ProtectedResource>| {
             resources.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.resource), former.as_ptr()))
         };
+        let former: Vec<_> = replaced.filter(|former| !is_current(former)).collect();
         Ok(Self {
-            former: replaced.filter(|former| !is_current(former)).collect(),
+            is_former_unused: AtomicBool::new(is_first),
+            former,
             process: process.clone(),
             resources,
             issuers,
