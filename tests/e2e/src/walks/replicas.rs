@@ -2,7 +2,7 @@
 //!
 //! Clients use their sessions all the time, and others end theirs. Every 5 s one replica is killed and started again, and
 //! `redis-server` is killed twice and loses its data. No session may be lost, no request may fail except those in progress at a
-//! replica when it is killed, and no replica may accept an identifier 50 ms after its end was confirmed.
+//! replica when it is killed, and no replica may accept an identifier whose end was confirmed.
 
 mod client;
 mod deployment;
@@ -37,6 +37,7 @@ const ENDS: u64 = 10_000;
 
 /// How long to run.
 #[derive(Args, Clone, Copy)]
+#[group(id = "replica_options")]
 pub(super) struct Options {
     /// The duration of the run with replicas.
     #[arg(long, value_name = "SECONDS", requires = "replicas", default_value_t = SECONDS,

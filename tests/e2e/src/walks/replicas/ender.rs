@@ -1,13 +1,11 @@
 //! A client that opens sessions, ends them, and checks that they have ended at every replica.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::client::Client;
 
-/// No replica may accept an identifier this long after its end was confirmed.
-const REACH: Duration = Duration::from_millis(50);
 /// The number of ended sessions that are checked again later.
 const REMEMBERED: usize = 64;
 /// After how many sessions an older one is checked again.
@@ -23,7 +21,6 @@ pub(super) async fn run(mut client: Client, end: Instant) -> anyhow::Result<()> 
         if !client.end(&session).await? {
             continue;
         }
-        sleep(REACH).await;
         client.check_ended(&session).await?;
         count += 1;
         ended.push_back(session);

@@ -110,7 +110,7 @@ impl Tally {
             ("confirmed ends", self.confirmed.get().to_string()),
             ("  time in ms, median / 99 % / maximum", times(&mut self.confirmation_times.borrow_mut())),
             ("ends answered with 503 while redis was away", self.unconfirmed.get().to_string()),
-            ("requests with ended identifiers, after 50 ms", self.checks.get().to_string()),
+            ("requests with ended identifiers", self.checks.get().to_string()),
             ("  of them answered with 503", self.not_ready.get().to_string()),
             ("faults", self.faults.borrow().len().to_string()),
         ];
