@@ -24,6 +24,7 @@ mod login;
 mod mcp_remote;
 mod metadata;
 mod revocation;
+mod scope_requests;
 mod scopes;
 mod section_3;
 mod section_7;

@@ -80,8 +80,17 @@ impl Portcullis {
         Self::start_logging(arguments, "json", None).await
     }
 
-    async fn start_logging(arguments: &[&str], format: &str, files: Option<&str>) -> Self {
-        let mut command = limited(arguments, files);
+    /// As [`start`](Self::start), with a limit of resources, which is an argument of `ulimit`. Signals of exceeded limits are
+    /// ignored: a write beyond the limit fails.
+    ///
+    /// # Panics
+    /// Panics if it does not listen in time.
+    pub async fn start_limited(arguments: &[&str], limit: &str) -> Self {
+        Self::start_logging(arguments, "json", Some(limit)).await
+    }
+
+    async fn start_logging(arguments: &[&str], format: &str, limit: Option<&str>) -> Self {
+        let mut command = limited(arguments, limit);
         // A server without `state_dir` keeps its state here, as under systemd.
         let state = Scratch::path_for("state");
         command.env("STATE_DIRECTORY", state.as_str());
@@ -215,7 +224,7 @@ impl Portcullis {
             self.log.ended().await;
             self.output.ended().await;
         };
-        timeout(TIMEOUT, ended).await.expect("no other process holds its output");
+        timeout(TIMEOUT, ended).await.expect("no other process has its output open");
         Finished { code: status.code(), stdout: self.output.text(), stderr: self.log.text() }
     }
 
@@ -234,13 +243,13 @@ impl Drop for Portcullis {
     }
 }
 
-/// Returns the command with these arguments, under a limit of open files if there is one.
-fn limited(arguments: &[&str], files: Option<&str>) -> Command {
-    let mut command = match files {
+/// Returns the command with these arguments, under a limit of resources if there is one.
+fn limited(arguments: &[&str], limit: Option<&str>) -> Command {
+    let mut command = match limit {
         None => command(program()),
         Some(limit) => {
             let mut shell = command("sh".as_ref());
-            shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program());
+            shell.args(["-c", &format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program());
             shell
         }
     };

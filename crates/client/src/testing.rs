@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use portcullis_discovery::{BoxFuture, FetchRequest};
@@ -15,30 +15,45 @@ pub(crate) use portcullis_testkit::{
 };
 use url::Url;
 
-use crate::{AuthorizationRequest, Interaction, InteractionError, RedirectParameters};
+use crate::{AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters};
 
 /// A user whose response a function creates from `state`.
 pub(crate) struct ScriptedUser {
-    answer: Box<dyn Fn(&str) -> String + Send + Sync>,
+    respond: Box<dyn Fn(&str) -> String + Send + Sync>,
     redirect_uri: Url,
     visited: Mutex<Vec<Url>>,
     visits: AtomicUsize,
+    registrations: Mutex<Vec<NewRegistration>>,
+    refuses_registration: AtomicBool,
 }
 
 impl ScriptedUser {
     /// Consents, with the correct `iss`.
     pub(crate) fn consents() -> Arc<Self> {
-        Self::answers(|state| format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com"))
+        Self::responds(|state| format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com"))
     }
 
-    pub(crate) fn answers(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Arc<Self> {
+    /// Responds with the redirect parameters that a function creates from `state`.
+    pub(crate) fn responds(respond: impl Fn(&str) -> String + Send + Sync + 'static) -> Arc<Self> {
         let redirect_uri = Url::parse("http://127.0.0.1:7/callback").unwrap();
         Arc::new(Self {
-            answer: Box::new(answer),
+            respond: Box::new(respond),
             redirect_uri,
             visited: Mutex::default(),
             visits: AtomicUsize::new(0),
+            registrations: Mutex::default(),
+            refuses_registration: AtomicBool::new(false),
         })
+    }
+
+    /// The new registrations that the user was asked for.
+    pub(crate) fn registrations(&self) -> Vec<NewRegistration> {
+        self.registrations.lock().unwrap().clone()
+    }
+
+    /// Refuses or accepts new registrations from now on.
+    pub(crate) fn refuse_registration(&self, refuses: bool) {
+        self.refuses_registration.store(refuses, Ordering::Relaxed);
     }
 
     pub(crate) fn visits(&self) -> usize {
@@ -62,23 +77,32 @@ impl Interaction for ScriptedUser {
         self.visits.fetch_add(1, Ordering::Relaxed);
         self.visited.lock().unwrap().push(request.url().clone());
         let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
-        let answer = RedirectParameters::parse(&(self.answer)(&state)).unwrap();
+        let parameters = RedirectParameters::parse(&(self.respond)(&state)).unwrap();
         Box::pin(async {
-            // Other tasks run while the user answers.
+            // Other tasks run while the user decides.
             tokio::task::yield_now().await;
-            Ok(answer)
+            Ok(parameters)
         })
+    }
+
+    fn accept_new_registration<'a>(
+        &'a self,
+        registration: &'a NewRegistration,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        self.registrations.lock().unwrap().push(registration.clone());
+        let accepts = !self.refuses_registration.load(Ordering::Relaxed);
+        Box::pin(async move { Ok(accepts) })
     }
 }
 
-/// A clock at 1,000 s.
+/// Returns a clock at 1,000 s.
 pub(crate) fn clock() -> Arc<ManualClock> {
     let clock = ManualClock::new();
     clock.set_unix(UnixTime::from_secs(1_000));
     Arc::new(clock)
 }
 
-/// The fields of a form.
+/// Returns the fields of a form.
 pub(crate) fn form(request: &FetchRequest) -> std::collections::HashMap<String, String> {
     url::form_urlencoded::parse(&request.body).into_owned().collect()
 }

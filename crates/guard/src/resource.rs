@@ -69,7 +69,13 @@ impl ProtectedResource {
         }
         Ok(Arc::new(Self {
             document: Document::new(&metadata, metadata_url.path(), settings.root_metadata),
-            challenges: Challenges::new(&settings.realm, metadata_url, &settings.required_scopes, named),
+            challenges: Challenges::new(
+                &settings.realm,
+                metadata_url,
+                &settings.required_scopes,
+                named,
+                metadata.scopes_supported,
+            ),
             rules: Rules {
                 required: settings.required_scopes,
                 enforced_by: settings.scopes_enforced_by,

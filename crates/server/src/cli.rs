@@ -1,5 +1,6 @@
 //! The command line, as clap parses it.
 
+mod audit;
 mod connect;
 mod doctor;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
+pub(crate) use self::audit::{Audit, AuditVerify};
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
@@ -70,7 +72,8 @@ pub(crate) enum Command {
     Logout(Logout),
     /// Print a valid access token for a protected resource, for scripts. It never prompts: sign in with `login` first.
     ///
-    /// With `--scope`, it exits with 1 if the token lacks one of these scopes.
+    /// With `--scope`, it requests these scopes with the refresh token if the login asked for them, and exits with 1 if the token
+    /// lacks one of them.
     Token(SignIn),
     /// Show the stored token for a protected resource: issuer, resource, scopes, expiry and file.
     ///
@@ -113,6 +116,9 @@ pub(crate) enum Command {
         /// The https URL at which the document will be served.
         url: String,
     },
+    /// Verify the audit trail.
+    #[command(subcommand)]
+    Audit(Audit),
     /// Print a completion script for a shell.
     Completions {
         /// The shell to complete for.

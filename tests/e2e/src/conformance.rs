@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: the public MCP conformance suite against this project's own parts.
+//! `cargo xtask conformance`: the public MCP conformance suite with the parts of this project.
 //!
 //! Node and the suite come from npm at pinned versions, into `target/conformance`.
 
@@ -9,6 +9,8 @@ mod report;
 mod server;
 mod suite;
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 /// The side that is tested.
@@ -18,12 +20,21 @@ pub(crate) enum Part {
     Client(client::Arguments),
     /// The development authorization server: the authorization server scenarios; warnings are failures.
     Authorization,
-    /// The gateway: every server scenario of each revision must end through it as it ends against the server alone.
+    /// The gateway: every server scenario of each revision must have the same result with and without it.
     Server(server::Arguments),
-    /// What the suite starts as the client.
+    /// The client that the suite starts.
     #[command(hide = true)]
     Driver {
-        /// The server to talk to.
+        /// The URL of the server.
+        url: String,
+        /// The `portcullis` program whose `connect` talks to the server, instead of the library's client.
+        #[arg(long)]
+        connect: Option<PathBuf>,
+    },
+    /// What `connect` starts for the token of a machine.
+    #[command(hide = true)]
+    Token {
+        /// The server that the token is for.
         url: String,
     },
 }
@@ -33,6 +44,8 @@ pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
         Part::Client(arguments) => client::run(arguments),
         Part::Authorization => authorization::run(),
         Part::Server(arguments) => server::run(arguments),
-        Part::Driver { url } => driver::run(url),
+        Part::Driver { url, connect: None } => driver::run(url),
+        Part::Driver { url, connect: Some(program) } => driver::connect(program, url),
+        Part::Token { url } => driver::print_token(url),
     }
 }

@@ -9,7 +9,10 @@ mod tests;
 mod upstream;
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -61,6 +64,8 @@ pub(super) struct ServerState {
     cached_tokens: usize,
     /// Resources of former configurations that requests in progress still use.
     former: Vec<Weak<ProtectedResource>>,
+    /// None of them is in use, and what their requests had opened has ended.
+    is_former_unused: AtomicBool,
 }
 
 /// An issuer and the fingerprint of its settings.
@@ -103,6 +108,7 @@ impl ServerState {
             let name = || format!("resource {:?}", resource.endpoint);
             resources.push(builder.resource(resource, &issuers).with_context(name)?);
         }
+        let is_first = former.is_none();
         let replaced = former.into_iter().flat_map(|former| {
             let own = former.resources.iter().map(|resource| Arc::downgrade(&resource.resource));
             former.former.iter().filter(|former| former.strong_count() > 0).cloned().chain(own)
@@ -115,9 +121,11 @@ impl ServerState {
             limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
         });
         let numbered_limits = NumberedLimits::new(limits.named().chain(of_rules));
+        let former: Vec<_> = replaced.filter(|former| !is_current(former)).collect();
         Ok(Self {
             numbered_limits,
-            former: replaced.filter(|former| !is_current(former)).collect(),
+            is_former_unused: AtomicBool::new(is_first),
+            former,
             process: process.clone(),
             resources,
             issuers,
