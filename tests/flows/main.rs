@@ -31,4 +31,5 @@ mod section_7;
 mod sign_in;
 mod streaming;
 mod tls;
+mod traces;
 mod unwritable_store;

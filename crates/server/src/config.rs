@@ -12,7 +12,7 @@ mod span;
 pub(crate) use changes::{Change, changes};
 pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
-    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Upstream, Validation,
+    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Traces, TracesClient, Upstream, Validation,
 };
 pub(crate) use load::{Loaded, Overrides, from_text, load, load_all_reasons, nearest};
 pub(crate) use origin::effective;

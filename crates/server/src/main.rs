@@ -11,6 +11,7 @@ mod serve;
 mod telemetry;
 #[cfg(test)]
 mod testing;
+mod traces;
 
 use std::process::ExitCode;
 

@@ -35,6 +35,7 @@ use crate::{
     audit::AuditTrail,
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
+    traces::TraceExport,
 };
 use changed_files::ChangedFiles;
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
@@ -64,7 +65,7 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut kept = KeptSessions::in_memory(&plan.session);
-    let observers = Observers { access, audit: None };
+    let observers = Observers { access, audit: None, traces: None };
     let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
     ServerState::new(plan, &process, None).map(drop)
 }
@@ -99,7 +100,12 @@ pub(crate) async fn serve(
     }
 
     // State: issuers, sessions and the service stacks of all resources.
-    let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
+    let traces = plan.traces.clone().map(TraceExport::start).transpose()?;
+    let observers = Observers {
+        access: Arc::clone(&access),
+        audit: audit.as_ref().map(|trail| trail.audit().clone()),
+        traces: traces.as_ref().map(|export| export.traces().clone()),
+    };
     let clock = Arc::new(SystemClock::new());
     let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _)
         .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
@@ -198,12 +204,17 @@ pub(crate) async fn serve(
             sessions::kept::finish(&journal, left).await;
         }
     };
+    let send_traces = async {
+        if let Some(traces) = traces {
+            traces.finish(left).await;
+        }
+    };
     let leave_replicas = async {
         if let Some((task, replicas)) = replicas {
             replicas.finish(task, left).await;
         }
     };
-    tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal, leave_replicas);
+    tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal, leave_replicas, send_traces);
     Ok(access.flush(&mut std::io::stderr())?)
 }
 

@@ -4,6 +4,7 @@ use clap::CommandFactory as _;
 
 use super::Cli;
 
+const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
@@ -31,8 +32,9 @@ fn the_guide_names_every_option() {
         ("explain-token", &[DIAGNOSIS, CONNECT]),
         ("idp", &[DEVELOPMENT_SERVER]),
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
+        ("audit verify", &[AUDIT, CONNECT]),
     ] {
-        let command = cli.find_subcommand(command).unwrap();
+        let command = command.split(' ').fold(&cli, |cli, command| cli.find_subcommand(command).unwrap());
         for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
             let option = format!("--{option}");
             let is_named = ["--help", "--version"].contains(&&*option) || pages.iter().any(|page| names(page, &option));
