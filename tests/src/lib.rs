@@ -23,6 +23,7 @@ mod private_authority;
 mod process;
 mod program;
 mod raw_upstream;
+mod reason_codes;
 mod reloadable_server;
 mod request;
 mod runtime;

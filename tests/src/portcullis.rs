@@ -18,6 +18,7 @@ use crate::{
     log::Log,
     process::{Process, Signal},
     program::{command, listen_address, program},
+    reason_codes::assert_explained,
     scratch::Scratch,
 };
 
@@ -167,6 +168,7 @@ impl Portcullis {
         let line = self.access_line(response).await;
         assert_eq!(line["deny.code"], code, "{response:?}\n{line}");
         assert_eq!(line["http.status"], response.status, "{line}");
+        assert_explained(code, response.status);
         assert!(!format!("{response:?}").contains(code), "the response contains the reason: {response:?}");
     }
 

@@ -40,8 +40,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{log_queue::LogQueue, plan::AuditPlan};
-use key::{Effect, UsageKey};
+use crate::{log_queue::LogQueue, plan::AuditPlan, telemetry::Effect};
+use key::UsageKey;
 use sink::Target;
 use usage::{Counts, UsageTables};
 use writer::Writer;

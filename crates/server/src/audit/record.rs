@@ -9,10 +9,10 @@ use portcullis_session::{EndReason, Owner, Session};
 
 use super::{
     chain::Head,
-    key::{Effect, MAX_TEXT, PrincipalMembers, UsageKey, cut, resource},
+    key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,
 };
-use crate::telemetry::{json::JsonObject, timestamp};
+use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject, timestamp};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
 fn write_record(out: &mut Vec<u8>, time: UnixTime, event: &'static str, add_members: impl FnOnce(&mut JsonObject<'_>)) {

@@ -31,6 +31,7 @@ use self::{
 use super::{
     backend::{Backend, BackendBody},
     health::Readiness,
+    limit_exchange::NumberedLimits,
 };
 use crate::{
     plan::{Fingerprint, Plan},
@@ -56,6 +57,7 @@ pub(super) struct ServerState {
     resources: Vec<Arc<Resource>>,
     issuers: Vec<ConfiguredIssuer>,
     limits: SharedLimits,
+    numbered_limits: NumberedLimits,
     origins: OriginPolicy,
     shutdown_timeout: Duration,
     shutdown_delay: Duration,
@@ -114,8 +116,14 @@ impl ServerState {
         let is_current = |former: &Weak<ProtectedResource>| {
             resources.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.resource), former.as_ptr()))
         };
+        let of_rules = resources.iter().flat_map(|resource| {
+            let limits = resource.rule_limits.iter().enumerate();
+            limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
+        });
+        let numbered_limits = NumberedLimits::new(limits.named().chain(of_rules));
         let former: Vec<_> = replaced.filter(|former| !is_current(former)).collect();
         Ok(Self {
+            numbered_limits,
             is_former_unused: AtomicBool::new(is_first),
             former,
             process: process.clone(),
@@ -161,6 +169,11 @@ impl ServerState {
             endpoint: &mount.endpoint,
             issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
         })
+    }
+
+    /// Returns the rate limits that replicas count together.
+    pub(super) fn numbered_limits(&self) -> &NumberedLimits {
+        &self.numbered_limits
     }
 
     pub(super) fn process(&self) -> &Process {
