@@ -44,6 +44,7 @@ mod authorization;
 mod authorizer;
 
 mod error;
+mod error_chain;
 mod interaction;
 mod provider;
 mod random;
@@ -67,6 +68,7 @@ pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity,
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
+pub use error_chain::error_chain;
 pub use interaction::{
     AutoConsent, Interaction, InteractionError, LoopbackRedirect, RedirectAddress, RedirectAddressError,
 };
