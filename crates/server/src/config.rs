@@ -12,9 +12,11 @@ mod span;
 pub(crate) use changes::{Change, changes};
 pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
-    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Upstream, Validation,
+    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Traces, TracesClient, Upstream, Validation,
 };
-pub(crate) use load::{Loaded, Overrides, from_text, load, load_all_reasons, nearest};
+#[cfg(any(feature = "dev", test))]
+pub(crate) use load::from_text;
+pub(crate) use load::{Loaded, Overrides, load, load_all_reasons, nearest};
 pub(crate) use origin::effective;
 pub(crate) use restart::keep_until_restart;
 pub(crate) use secret::SecretSource;

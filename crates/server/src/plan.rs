@@ -16,6 +16,7 @@ mod state_dir;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod traces;
 mod upstream;
 mod warnings;
 #[cfg(not(feature = "redis"))]
@@ -40,6 +41,7 @@ pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::{Loaded, TlsFiles, Written};
+pub(crate) use traces::TracesPlan;
 pub(crate) use upstream::UpstreamPlan;
 
 /// The path of the liveness report.
@@ -75,6 +77,8 @@ pub(crate) struct Plan {
     pub(crate) origins: OriginPolicy,
     /// `None` without an audit trail.
     pub(crate) audit: Option<AuditPlan>,
+    /// `None` without traces.
+    pub(crate) traces: Option<TracesPlan>,
     /// The fingerprint of the settings that all resources share.
     pub(crate) shared: Fingerprint,
     /// The content of the files and secrets of issuers and resources.
@@ -117,6 +121,7 @@ impl Plan {
             resources,
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
             audit: config.audit.as_ref().map(audit::plan).transpose()?,
+            traces: config.traces.as_ref().map(traces::plan).transpose()?,
             warnings,
             notes: entra::notes(&config.issuer),
             shared: fingerprint::shared(config),

@@ -16,10 +16,12 @@ use super::{Span, secret::SecretSource};
 mod issuer;
 mod resource;
 mod shared;
+mod traces;
 
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
 pub(crate) use shared::Shared;
+pub(crate) use traces::{Traces, TracesClient};
 
 /// The configuration file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) traces: Option<Traces>,
 }
 
 impl Config {
