@@ -51,12 +51,12 @@ async fn a_web_page_instead_of_the_resources_metadata_is_a_warning() {
 /// If a search ends at an unreachable URL, the step also shows what the URLs before it answered.
 #[tokio::test]
 async fn the_attempts_before_an_unreachable_url_are_shown() {
-    let world = World::new();
-    world.fetch.serve(world.forge.metadata_url(), 403, "");
-    world.fetch.respond(OPENID, |_| Err(portcullis_discovery::FetchError::Timeout));
-    let report = world.examine().await;
+    let fixture = Fixture::new();
+    fixture.fetch.serve(fixture.test_issuer.metadata_url(), 403, "");
+    fixture.fetch.respond(OPENID, |_| Err(portcullis_discovery::FetchError::Timeout));
+    let report = fixture.examine().await;
     assert_eq!(report.first_problem().unwrap().rule.id, "connection.bounded");
-    let earlier = format!("no metadata document at {} (403 Forbidden)", world.forge.metadata_url());
+    let earlier = format!("no metadata document at {} (403 Forbidden)", fixture.test_issuer.metadata_url());
     assert!(report.findings().any(|finding| finding.text.contains(&earlier)), "{report:?}");
 }
 
