@@ -1,15 +1,20 @@
 //! The command line, as clap parses it.
 
 mod audit;
+mod check;
 mod connect;
 mod doctor;
 #[cfg(test)]
 mod documented;
+mod health;
+#[cfg(feature = "dev")]
 mod idp;
 mod login;
 mod mcp_remote;
 mod provider;
 mod stored;
+#[cfg(not(feature = "dev"))]
+mod without_dev;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -18,18 +23,24 @@ use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
 pub(crate) use self::audit::{Audit, AuditVerify};
+pub(crate) use self::check::Check;
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
+pub(crate) use self::health::Health;
+#[cfg(feature = "dev")]
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
 pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
 pub(crate) use self::stored::{List, Status};
-use crate::telemetry::LogFormat;
+#[cfg(not(feature = "dev"))]
+pub(crate) use self::without_dev::{Demo, Idp};
+use crate::{config::parse_listen_address, telemetry::LogFormat};
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///
-/// Try `portcullis demo`: it needs no configuration and prints the next commands.
+#[cfg_attr(feature = "dev", doc = "Try `portcullis demo`: it needs no configuration and prints the next commands.")]
+#[cfg_attr(not(feature = "dev"), doc = "Start with `portcullis check --config FILE`: it validates a configuration.")]
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
@@ -49,16 +60,26 @@ pub(crate) enum Command {
     /// Protect the endpoints of a configuration file.
     Serve(Serve),
     /// Start a development authorization server and a protected MCP server, both on loopback.
+    #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Demo(Demo),
     /// Validate a configuration and print every value with its origin.
+    ///
+    /// Each error and warning is one line with file, line, key and fix. Exits with 1 if there are errors, or problems of services
+    /// (`--online`), and with 2 if there are only warnings and `--deny-warnings` is given.
+    #[command(after_long_help = check::MORE)]
     Check(Check),
+    /// Ask the server of a configuration whether it is healthy, for the health checks of containers.
+    ///
+    /// It requests `/healthz` at the listener on this machine. Exits with 0 if the response is 200, and otherwise with 1.
+    Health(Health),
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It supports metadata,
     /// registration, client ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh
     /// tokens (for clients that request `offline_access`), client credentials, DPoP, introspection and revocation. Nothing is
     /// kept after it stops.
-    #[command(after_long_help = idp::MORE)]
+    #[cfg_attr(feature = "dev", command(after_long_help = idp::MORE))]
+    #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
     ///
@@ -124,6 +145,13 @@ pub(crate) enum Command {
         /// The shell to complete for.
         shell: Shell,
     },
+    /// Write the manual pages, for packages.
+    #[cfg(feature = "manual")]
+    #[command(hide = true)]
+    Man {
+        /// Where to write them.
+        directory: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -132,27 +160,18 @@ pub(crate) struct Serve {
     #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
     pub(crate) config: PathBuf,
     /// Address and port to listen on, instead of the configured one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
 }
 
-#[derive(Args)]
-pub(crate) struct Check {
-    /// The configuration file (TOML).
-    #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
-    pub(crate) config: PathBuf,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
+#[cfg(feature = "dev")]
 #[derive(Args)]
 pub(crate) struct Demo {
     /// Where the protected server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000", value_parser = parse_listen_address)]
     pub(crate) listen: SocketAddr,
     /// Where the development authorization server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000", value_parser = parse_listen_address)]
     pub(crate) idp_listen: SocketAddr,
     /// Grant every authorization request without consent, as the user alice.
     #[arg(long)]

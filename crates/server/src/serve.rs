@@ -8,6 +8,7 @@ mod drain;
 mod file_limit;
 mod health;
 mod legacy_calls;
+mod limit_exchange;
 mod listener;
 mod observers;
 mod reload;
@@ -24,6 +25,7 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
+use portcullis_verifier::LimitHasher;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, timeout, timeout_at},
@@ -31,12 +33,14 @@ use tokio::{
 
 use crate::{
     audit::AuditTrail,
+    config::{Diagnostic, KeyPath},
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
     traces::TraceExport,
 };
 use changed_files::ChangedFiles;
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
+use limit_exchange::CurrentLimits;
 use observers::Observers;
 use reload::Reloader;
 use router::Router;
@@ -59,7 +63,16 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Fails when the plan cannot run.
-pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
+pub(crate) fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let checked = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(async { build(plan) }));
+    checked.map_err(|error| match error.downcast::<Diagnostic>() {
+        Ok(found) => vec![found],
+        Err(error) => vec![Diagnostic::new(&KeyPath::default(), &format!("{error:#}"))],
+    })
+}
+
+fn build(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut kept = KeptSessions::in_memory(&plan.session);
     let observers = Observers { access, audit: None, traces: None };
@@ -91,6 +104,11 @@ pub(crate) async fn serve(
     let shortage = file_limit::fit(&mut plan);
     let hangups = signals::hangups()?;
 
+    // Replicas count requests together if they hash clients with the same key.
+    if plan.replicas.is_some() {
+        LimitHasher::set_key(&plan.session.settings.keys.limit_key());
+    }
+
     // State: issuers, sessions and the service stacks of all resources.
     let traces = plan.traces.clone().map(TraceExport::start).transpose()?;
     let observers = Observers {
@@ -114,13 +132,17 @@ pub(crate) async fn serve(
 
     // Background tasks: reloaded files, ended sessions, sweeps.
     let journal = kept.journal();
-    let replicas = process.replicas.clone().map(|replicas| (replicas.spawn(process.sessions.clone()), replicas));
-    if journal.is_some() || replicas.is_some() {
+    if journal.is_some() || process.replicas.is_some() {
         tokio::spawn(sessions::kept::record_last_uses(process.sessions.clone()));
     }
     let (last_sessions, sessions_at_shutdown) = oneshot::channel();
     let upstream_ends = UpstreamEndTask { last_sessions, task: tokio::spawn(upstream_ends.run(sessions_at_shutdown)) };
     let state = Arc::new(ArcSwap::from_pointee(state));
+    let replicas = process.replicas.clone().map(|replicas| {
+        let counts = Arc::new(CurrentLimits(Arc::clone(&state)));
+        tokio::spawn(limit_exchange::run(Arc::clone(&state), replicas.clone()));
+        (replicas.spawn(process.sessions.clone(), counts), replicas)
+    });
     tokio::spawn(sweep::streams(Arc::clone(&state)));
     let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));
     let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());

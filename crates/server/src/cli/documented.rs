@@ -7,7 +7,9 @@ use super::Cli;
 const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
+#[cfg(feature = "dev")]
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
+const PACKAGES: &str = include_str!("../../../../docs/use/packages.md");
 const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remote.md");
 
 /// Whether the page contains the option itself, not only a longer one with the same beginning.
@@ -30,7 +32,9 @@ fn the_guide_names_every_option() {
         ("list", &[DIAGNOSIS, CONNECT]),
         ("doctor", &[DIAGNOSIS, CONNECT]),
         ("explain-token", &[DIAGNOSIS, CONNECT]),
+        #[cfg(feature = "dev")]
         ("idp", &[DEVELOPMENT_SERVER]),
+        ("health", &[PACKAGES]),
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
         ("audit verify", &[AUDIT, CONNECT]),
     ] {

@@ -16,7 +16,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
 use portcullis_guard::{Guard, GuardBody, OriginPolicy, ProtectedResource};
 use portcullis_metadata::{Clock, ResourceUri};
@@ -31,8 +30,10 @@ use self::{
 use super::{
     backend::{Backend, BackendBody},
     health::Readiness,
+    limit_exchange::NumberedLimits,
 };
 use crate::{
+    config::{Diagnostic, KeyPath},
     plan::{Fingerprint, Plan},
     telemetry::AccessLog,
 };
@@ -56,6 +57,7 @@ pub(super) struct ServerState {
     resources: Vec<Arc<Resource>>,
     issuers: Vec<ConfiguredIssuer>,
     limits: SharedLimits,
+    numbered_limits: NumberedLimits,
     origins: OriginPolicy,
     shutdown_timeout: Duration,
     shutdown_delay: Duration,
@@ -64,6 +66,11 @@ pub(super) struct ServerState {
     former: Vec<Weak<ProtectedResource>>,
     /// None of them is in use, and what their requests had opened has ended.
     is_former_unused: AtomicBool,
+}
+
+/// An error about a key of the configuration.
+fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
+    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
 }
 
 /// An issuer and the fingerprint of its settings.
@@ -102,9 +109,9 @@ impl ServerState {
         let builder = StateBuilder { plan, process, former, limits: &limits };
         let issuers = builder.issuers()?;
         let mut resources = Vec::new();
-        for resource in &plan.resources {
-            let name = || format!("resource {:?}", resource.endpoint);
-            resources.push(builder.resource(resource, &issuers).with_context(name)?);
+        for (position, resource) in plan.resources.iter().enumerate() {
+            let built = builder.resource(resource, &issuers);
+            resources.push(built.map_err(|error| diagnostic(&format!("resource[{position}]"), &error))?);
         }
         let is_first = former.is_none();
         let replaced = former.into_iter().flat_map(|former| {
@@ -114,8 +121,14 @@ impl ServerState {
         let is_current = |former: &Weak<ProtectedResource>| {
             resources.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.resource), former.as_ptr()))
         };
+        let of_rules = resources.iter().flat_map(|resource| {
+            let limits = resource.rule_limits.iter().enumerate();
+            limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
+        });
+        let numbered_limits = NumberedLimits::new(limits.named().chain(of_rules));
         let former: Vec<_> = replaced.filter(|former| !is_current(former)).collect();
         Ok(Self {
+            numbered_limits,
             is_former_unused: AtomicBool::new(is_first),
             former,
             process: process.clone(),
@@ -161,6 +174,11 @@ impl ServerState {
             endpoint: &mount.endpoint,
             issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
         })
+    }
+
+    /// Returns the rate limits that replicas count together.
+    pub(super) fn numbered_limits(&self) -> &NumberedLimits {
+        &self.numbered_limits
     }
 
     pub(super) fn process(&self) -> &Process {

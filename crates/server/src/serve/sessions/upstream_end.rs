@@ -232,7 +232,7 @@ mod tests {
         let resource: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         let upstream = SessionUpstream {
             header: HeaderName::from_static("mcp-session-id"),
-            client: Upstream::Demo(demo::service().into()),
+            client: Upstream::Demo(demo::service().unwrap().into()),
         };
         upstream_ends.set_upstreams(HashMap::from([(resource.clone(), upstream)]));
         let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();

@@ -98,7 +98,7 @@ mod tests {
     /// The header tells the upstreams apart.
     fn upstream(number: usize) -> SessionUpstream {
         let header = HeaderName::try_from(format!("session-{number}")).unwrap();
-        SessionUpstream { header, client: Upstream::Demo(Box::new(demo::service())) }
+        SessionUpstream { header, client: Upstream::Demo(Box::new(demo::service().unwrap())) }
     }
 
     fn header(upstreams: &Upstreams, number: usize) -> Option<&str> {

@@ -41,7 +41,7 @@ impl ResourceUpstream {
             UpstreamPlan::Http(settings) => {
                 Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
             }
-            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service())),
+            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service()?)),
         };
         let control = SessionUpstream { header: plan.session_header.clone(), client };
         let initialize_calls =
