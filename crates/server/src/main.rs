@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         #[cfg(feature = "dev")]
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
-        Command::Check(arguments) => done(command::check::run(&arguments)),
+        Command::Check(arguments) => command::check::run(&arguments),
         #[cfg(feature = "dev")]
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         #[cfg(not(feature = "dev"))]
