@@ -9,8 +9,7 @@ async fn scopes_of_the_sign_in_are_requested() {
     let fixture = Fixture::new();
     *fixture.server.grants.lock().unwrap() = Some("a".into());
     let scopes = |names: &str| Scopes::parse(names).unwrap();
-    let mut settings = AuthorizerSettings::default();
-    settings.scopes = Some(scopes("a b"));
+    let settings = AuthorizerSettings { scopes: Some(scopes("a b")), ..AuthorizerSettings::default() };
     let authorizer =
         Arc::new(Authorizer::new(fixture.network.clone(), fixture.user.clone(), fixture.clock.clone(), settings));
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), authorizer.clone());
