@@ -3,12 +3,14 @@
 //! Requests never wait for it. Records are queued in bounded memory, and a thread writes them. When the queue is full, records
 //! are lost and counted. The count is written as a record as soon as the sink accepts more.
 
+mod administration;
 mod key;
 mod record;
 mod sink;
 mod usage;
 mod writer;
 
+pub(crate) use administration::{AdminAction, AdminPeer};
 pub(crate) use sink::dry_run;
 
 use std::{
@@ -169,6 +171,11 @@ impl Audit {
     /// Records that the authorization of an event stream has ended.
     pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
         self.push(|out| record::stream_ended(out, stream));
+    }
+
+    /// Records a request to the listener for administrators.
+    pub(crate) fn administered(&self, action: &AdminAction<'_>) {
+        self.push(|out| administration::administered(out, self.0.clock.now(), action));
     }
 
     fn push(&self, record: impl FnOnce(&mut Vec<u8>)) {

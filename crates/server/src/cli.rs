@@ -1,5 +1,6 @@
 //! The command line, as clap parses it.
 
+mod admin;
 mod connect;
 mod doctor;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
+pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminServer, AdminSessions};
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
@@ -50,6 +52,11 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Validate a configuration and print every value with its origin.
     Check(Check),
+    /// List and end the sessions of a running server, and drop its cached tokens.
+    ///
+    /// The server must have an [admin] table in its configuration.
+    #[command(after_long_help = admin::MORE)]
+    Admin(Admin),
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It speaks OAuth 2.1: metadata, registration, client

@@ -1,5 +1,6 @@
 //! `portcullis`: OAuth 2.1 in front of MCP-style endpoints.
 
+mod administration;
 mod audit;
 mod cli;
 mod command;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => done(command::check::run(&arguments)),
+        Command::Admin(arguments) => command::admin::run(&arguments),
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),

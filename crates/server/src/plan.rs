@@ -1,5 +1,6 @@
 //! The plan: the validated configuration, before anything starts.
 
+mod admin;
 mod audit;
 mod entra;
 mod fingerprint;
@@ -26,6 +27,7 @@ use url::Url;
 
 use crate::config::{Config, Limits};
 
+pub(crate) use admin::AdminPlan;
 pub(crate) use audit::AuditPlan;
 pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
@@ -66,6 +68,8 @@ pub(crate) struct Plan {
     pub(crate) origins: OriginPolicy,
     /// `None` without an audit trail.
     pub(crate) audit: Option<AuditPlan>,
+    /// `None` without a listener for administrators.
+    pub(crate) admin: Option<AdminPlan>,
     /// The fingerprint of the settings that all resources share.
     pub(crate) shared: Fingerprint,
     /// The content of the files and secrets of issuers and resources.
@@ -88,7 +92,8 @@ impl Plan {
         limits::check(&config.limits)?;
         let issuers = issuers::plan(&config.issuer)?;
         let resources = resources::plan(config, &base_url, &issuers)?;
-        let warnings = warnings::warnings(config, &base_url, &resources);
+        let mut warnings = warnings::warnings(config, &base_url, &resources);
+        warnings.extend(admin::warnings(config));
         Ok(Self {
             listen: config.listen,
             workers: workers(config.workers)?,
@@ -103,6 +108,7 @@ impl Plan {
             resources,
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
             audit: config.audit.as_ref().map(audit::plan).transpose()?,
+            admin: admin::plan(config)?,
             warnings,
             notes: entra::notes(&config.issuer),
             shared: fingerprint::shared(config),

@@ -1,6 +1,7 @@
 //! The running server: one accept loop, one worker thread per core, and a control runtime for everything else.
 
 mod accept;
+mod admin;
 mod backend;
 mod changed_files;
 mod connection;
@@ -34,6 +35,7 @@ use crate::{
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
 };
+use admin::AdminServer;
 use changed_files::ChangedFiles;
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use observers::Observers;
@@ -47,12 +49,21 @@ use state::{Process, ServerState};
 use tls::Tls;
 use worker::{StopSignals, Worker};
 
+pub(crate) use admin::AdminListener;
 pub(crate) use listener::{PassedListener, bind};
 pub(crate) use reload::ConfigSource;
 pub(crate) use signals::shutdown as shutdown_signal;
 
 /// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The bound listeners.
+pub(crate) struct Listeners {
+    /// That of clients.
+    pub(crate) clients: TcpListener,
+    /// That of administrators, if there is one.
+    pub(crate) admin: Option<AdminListener>,
+}
 
 /// Builds everything that a plan needs and drops it, without any network access.
 ///
@@ -79,7 +90,7 @@ pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
 pub(crate) async fn serve(
     mut plan: Plan,
     source: Option<ConfigSource>,
-    listener: TcpListener,
+    Listeners { clients: listener, admin }: Listeners,
     access: Arc<AccessLog>,
     audit: Option<AuditTrail>,
     shutdown: watch::Receiver<bool>,
@@ -121,6 +132,12 @@ pub(crate) async fn serve(
     let reloader = Reloader::new(Arc::clone(&state), source, reopener, files, contents);
     let reloads = tokio::spawn(reloader.run(hangups));
 
+    // Administrators.
+    let (stop_admin, admin_stopped) = watch::channel(false);
+    let admin = admin.zip(plan.admin.as_ref());
+    let admin = admin.map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state))).transpose()?;
+    let admin = admin.map(|admin| tokio::spawn(admin.run(admin_stopped)));
+
     // Workers.
     let limits = connection_limits(&plan);
     let (worker_done, mut workers_done) = mpsc::channel(1);
@@ -156,6 +173,7 @@ pub(crate) async fn serve(
         let _ = timeout(FINAL_FLUSH_TIMEOUT, workers_done.recv()).await;
     }
     table_sweep.abort();
+    stop_admin.send_replace(true);
     let ended = end_all(
         &process.sessions,
         kept.continue_after_restart(),
@@ -174,6 +192,10 @@ pub(crate) async fn serve(
             sessions::kept::finish(&process.sessions, &journal, left).await;
         }
     };
+    if let Some(admin) = admin {
+        // The actions in progress still reach the audit trail.
+        let _ = timeout(FINAL_FLUSH_TIMEOUT, admin).await;
+    }
     tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal);
     Ok(access.flush(&mut std::io::stderr())?)
 }

@@ -189,6 +189,14 @@ impl TrustedIssuer {
         self.rechecks.start_due();
     }
 
+    /// Makes every verifier verify all cached tokens of this issuer again, including introspected ones and those whose
+    /// verification is in progress. [`Verifier::sweep`](crate::Verifier::sweep) frees their memory.
+    ///
+    /// The keys stay: call [`refresh_now`](Self::refresh_now) to fetch them again.
+    pub fn drop_cached_tokens(&self) {
+        self.keys.advance_generation();
+    }
+
     pub(crate) fn rechecks(&self) -> &Arc<Rechecks> {
         &self.rechecks
     }

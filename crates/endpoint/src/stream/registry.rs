@@ -110,6 +110,11 @@ impl StreamRegistry {
         self.0.shards.iter().map(|shard| lock(shard).slots.iter().flatten().count()).sum()
     }
 
+    /// Returns the number of open streams of a session, in any registry.
+    pub fn of_session(session: &Session) -> usize {
+        SessionStreams::count(session)
+    }
+
     /// Returns whether no stream is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -9,7 +9,7 @@ use crate::{
     cli,
     config::{self, Overrides},
     plan::Plan,
-    serve::{self, ConfigSource, PassedListener},
+    serve::{self, AdminListener, ConfigSource, Listeners, PassedListener},
     telemetry::{AccessLog, LogFormat},
 };
 
@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     let clock = Arc::new(SystemClock::new());
     let audit = plan.audit.as_ref().map(|audit| AuditTrail::start(audit, plan.workers, clock)).transpose()?;
     let listener = passed.map_or_else(|| serve::bind(plan.listen), |passed| Ok(passed.into_listener()))?;
+    let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
     let source = ConfigSource {
         file: arguments.config.clone(),
         overrides: Overrides { listen: arguments.listen },
@@ -36,6 +37,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     };
     super::control_runtime()?.block_on(async {
         let shutdown = serve::shutdown_signal()?;
-        serve::serve(plan, Some(source), listener, AccessLog::start(format)?, audit, shutdown).await
+        let listeners = Listeners { clients: listener, admin };
+        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, audit, shutdown).await
     })
 }

@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Span, secret::SecretSource};
 
+mod admin;
 mod issuer;
 mod resource;
 
+pub(crate) use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
 
@@ -63,6 +65,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) admin: Option<Admin>,
 }
 
 impl Config {

@@ -6,7 +6,7 @@ use portcullis_metadata::Issuer;
 use portcullis_verifier::IssuerSettings;
 use url::Url;
 
-use super::{IssuerPlan, TlsFiles, audit, base_url, fingerprint, issuers, limits, rates, resources, sessions, workers};
+use super::{IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, resources, sessions, workers};
 use crate::config::{Config, Limits};
 
 /// Every part that cannot run, with its reason. `first` is the reason that was found first.
@@ -19,6 +19,7 @@ pub(super) fn all(config: &Config, first: anyhow::Error) -> Vec<anyhow::Error> {
     reasons.add(rates::plan(config));
     reasons.add(sessions::plan(&config.session));
     reasons.add(config.audit.as_ref().map(audit::plan).transpose());
+    reasons.add(admin::plan(config));
     if let (Some(files), Some(base_url)) = (&config.tls, &base_url) {
         reasons.add(TlsFiles::new(files, base_url));
     }

@@ -154,6 +154,16 @@ impl ServerState {
         })
     }
 
+    /// Returns the issuers of all resources.
+    pub(super) fn issuers(&self) -> impl Iterator<Item = &Arc<TrustedIssuer>> {
+        self.issuers.iter().map(|configured| &configured.issuer)
+    }
+
+    /// Returns the verifiers of the resources that require tokens.
+    pub(super) fn verifiers(&self) -> impl Iterator<Item = &Arc<Verifier>> {
+        self.resources.iter().filter_map(|resource| resource.verifier.as_ref())
+    }
+
     pub(super) fn process(&self) -> &Process {
         &self.process
     }
@@ -193,7 +203,7 @@ impl ServerState {
     pub(super) fn sweep(&self) {
         self.process.sessions.sweep();
         self.end_latecomers();
-        for verifier in self.resources.iter().filter_map(|mount| mount.verifier.as_ref()) {
+        for verifier in self.verifiers() {
             verifier.sweep();
         }
     }

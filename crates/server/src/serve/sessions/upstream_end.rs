@@ -149,7 +149,11 @@ impl SessionObserver for SessionEvents {
         }
         let ends_with_many = matches!(
             reason,
-            EndReason::Shutdown | EndReason::ResourceRemoved | EndReason::BackendRemoved | EndReason::IssuerRemoved
+            EndReason::Shutdown
+                | EndReason::ResourceRemoved
+                | EndReason::BackendRemoved
+                | EndReason::IssuerRemoved
+                | EndReason::Administrator
         );
         if ends_with_many {
             // More than the queue can take, and one line in the log is enough. The caller tells the upstreams.

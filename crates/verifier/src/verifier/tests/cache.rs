@@ -56,6 +56,20 @@ async fn new_keys_invalidate_one_issuers_tokens() {
     assert_eq!(bench.verifier.cached_tokens(), 1);
 }
 
+/// C11: when an administrator drops the cached tokens of an issuer, each is verified again, and those of others stay.
+#[tokio::test(start_paused = true)]
+async fn dropped_tokens_are_verified_again() {
+    let (bench, other, other_issuer) = with_other_issuer().await;
+    let (token, others) = (bench.test_issuer.token().sign(), other.token().sign());
+    bench.verify(&token).await.unwrap();
+    bench.verify(&others).await.unwrap();
+    other_issuer.drop_cached_tokens();
+    assert_eq!((bench.verifier.sweep(), bench.verifier.cached_tokens()), (1, 1));
+    assert!(bench.verifier.cached(&token).is_some() && bench.verifier.cached(&others).is_none());
+    bench.verify(&others).await.unwrap();
+    assert!(bench.verifier.cached(&others).is_some(), "it is cached again");
+}
+
 /// C11: a sweep removes tokens that are not looked up again.
 #[tokio::test(start_paused = true)]
 async fn the_cache_is_swept() {
