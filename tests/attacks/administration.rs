@@ -54,7 +54,10 @@ async fn web_pages() {
     for (request, expected) in [
         (list().bearer(admin).header("Origin", "http://127.0.0.1"), (403, "origin.not_allowed")),
         (list().bearer(admin).header("Origin", "null"), (403, "origin.not_allowed")),
-        (Request::new("OPTIONS", "/v1/sessions/end").header("Origin", "https://evil.example"), (403, "origin.not_allowed")),
+        (
+            Request::new("OPTIONS", "/v1/sessions/end").header("Origin", "https://evil.example"),
+            (403, "origin.not_allowed"),
+        ),
         (with_host("evil.example"), (403, "host.not_allowed")),
         (with_host("localhost.evil.example"), (403, "host.not_allowed")),
         (with_host("127.0.0.1, evil.example"), (400, "host.malformed")),
@@ -70,7 +73,8 @@ async fn bodies() {
     let administration = Administration::default();
     let _deployment = administration.of(Deployment::builder(), "").start().await;
     let post = |body: &str| Request::post("/v1/sessions/end", body).bearer(Administration::TOKEN);
-    let form = Request::new("POST", "/v1/sessions/end").header("Content-Type", "text/plain").bearer(Administration::TOKEN);
+    let form =
+        Request::new("POST", "/v1/sessions/end").header("Content-Type", "text/plain").bearer(Administration::TOKEN);
     let large = format!("{{\"subject\":\"{}\"}}", "x".repeat(17 << 10));
     let deep = "[".repeat(10_000);
     for (request, expected) in [
@@ -109,6 +113,9 @@ async fn unsafe_settings() {
         let finished = Portcullis::run(&["serve", "--config", file.as_str()]).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(finished.stderr.contains(message), "{message}: {finished:?}");
-        assert!(!finished.stderr.contains("hunter2") && !finished.stderr.contains(Administration::TOKEN), "{finished:?}");
+        assert!(
+            !finished.stderr.contains("hunter2") && !finished.stderr.contains(Administration::TOKEN),
+            "{finished:?}"
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use http::Method;
 use portcullis_scenarios::{
-    Administration, Answer, AuthorizationServer, Deployment, EventStreams, Portcullis, Request, Scratch, Signal, Upstream,
-    audit_records, call, modern_request,
+    Administration, Answer, AuthorizationServer, Deployment, EventStreams, INITIALIZE, Portcullis, Request, Scratch,
+    Signal, Upstream, audit_records, call, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -29,7 +29,8 @@ async fn sessions_are_listed() {
     let (administration, streams) = (Administration::default(), EventStreams::default());
     let builder = Deployment::builder().upstream(streams.upstream().await);
     let deployment = administration.of(builder, "").start().await;
-    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").client_id("cli").sign());
+    let (alice, bob) =
+        (deployment.token().subject("alice").sign(), deployment.token().subject("bob").client_id("cli").sign());
     let session = deployment.open_session(&alice).await;
     let _listening = streams.open(&deployment, get(&alice, &session)).await;
     for _ in 0..3 {
@@ -40,7 +41,10 @@ async fn sessions_are_listed() {
     let of_alice = administration.sessions("?subject=alice").await;
     let [entry] = of_alice["sessions"].as_array().unwrap().as_slice() else { panic!("{of_alice}") };
     assert_eq!((&entry["subject"], &entry["streams"], &entry["in_use"]), (&json!("alice"), &json!(1), &json!(true)));
-    assert_eq!((&entry["issuer"], &entry["resource"]), (&json!("https://issuer.example"), &json!(Deployment::RESOURCE)));
+    assert_eq!(
+        (&entry["issuer"], &entry["resource"]),
+        (&json!("https://issuer.example"), &json!(Deployment::RESOURCE))
+    );
     assert_eq!((&entry["adopted"], entry["session"].as_str().map(str::len)), (&json!(false), Some(16)));
     assert!(!list.to_string().contains(&session), "{list}");
     let opened = deployment.portcullis.logged("stream", |_| true).await;
@@ -108,7 +112,10 @@ async fn sessions_in_no_table_end() {
     assert_eq!(administration.sessions("").await["total"], 0);
     let nothing = json!({ "sessions_ended": 0, "streams_ended": 0 });
     let issuer = "https://issuer.example";
-    assert_eq!(administration.send(end(&json!({ "subject": "alice", "issuer": issuer }))).await, (200, nothing.clone()));
+    assert_eq!(
+        administration.send(end(&json!({ "subject": "alice", "issuer": issuer }))).await,
+        (200, nothing.clone())
+    );
     assert_eq!(administration.send(end(&json!({ "client": "bob" }))).await, (200, nothing));
     let unknown = administration.send(end(&json!({ "subject": "carol", "issuer": "https://other.example" }))).await;
     assert_eq!((unknown.0, &unknown.1["error"]["code"]), (404, &json!("admin.issuer_unknown")));
@@ -148,11 +155,13 @@ async fn cached_tokens_are_dropped() {
     let configuration = format!(
         "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\n[[issuer]]\nissuer = \"{}\"\n\
          [[resource]]\nendpoint = \"/mcp\"\nupstream = {}\n{}",
-        server.test_issuer().issuer().as_str(), upstream.setting(), administration.table(),
+        server.test_issuer().issuer().as_str(),
+        upstream.setting(),
+        administration.table(),
     );
     let portcullis = Portcullis::serve(&configuration).await;
     let token = server.test_issuer().token().sign();
-    let initialize = || Request::post("/mcp", portcullis_scenarios::INITIALIZE).bearer(&token).send(portcullis.address());
+    let initialize = async || Request::post("/mcp", INITIALIZE).bearer(&token).send(portcullis.address()).await;
     assert_eq!(initialize().await.status, 200);
     server.test_issuer().rotate();
     assert_eq!(initialize().await.status, 200, "the token is cached");
@@ -210,7 +219,10 @@ async fn the_command_does_the_same() {
     assert_eq!((&list["total"], &list["has_more"]), (&json!(1), &json!(false)), "{list}");
     let hash = list["sessions"][0]["session"].as_str().unwrap();
     let ended = administration.run(&["end", "--session", hash]).await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "ended 1 session in the server's table and 0 event streams"));
+    assert_eq!(
+        (ended.code, ended.stdout.trim_end()),
+        (Some(0), "ended 1 session in the server's table and 0 event streams")
+    );
     echo(&deployment, &alice, &session).await.assert_no_session();
     let again = administration.run(&["end", "--session", hash]).await;
     assert_eq!(again.code, Some(1));

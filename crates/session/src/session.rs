@@ -345,7 +345,15 @@ mod tests {
         for hash in [0, 1, 0xfedc_ba98_7654_3210, u64::MAX].map(LogHash) {
             assert_eq!(LogHash::parse(&hash.to_string()), Some(hash));
         }
-        for text in ["", "0", "0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF", "+123456789abcdef", "0123456789abcdeg"] {
+        for text in [
+            "",
+            "0",
+            "0123456789abcde",
+            "0123456789abcdef0",
+            "0123456789ABCDEF",
+            "+123456789abcdef",
+            "0123456789abcdeg",
+        ] {
             assert_eq!(LogHash::parse(text), None, "{text}");
         }
     }

@@ -108,10 +108,12 @@ mod tests {
         });
         assert_eq!(record(action), expected);
         let peer = AdminPeer::Address([127, 0, 0, 1].into());
-        let refused = record(AdminAction { name: "none", code: Some("admin.token_invalid"), peer, ..AdminAction::default() });
+        let refused =
+            record(AdminAction { name: "none", code: Some("admin.token_invalid"), peer, ..AdminAction::default() });
         assert_eq!((&refused["decision"], &refused["deny.code"]), (&json!("deny"), &json!("admin.token_invalid")));
         assert_eq!(refused["client.address"], "127.0.0.1");
-        let failed = record(AdminAction { name: "sessions.end", code: Some("server.shutdown"), ..AdminAction::default() });
+        let failed =
+            record(AdminAction { name: "sessions.end", code: Some("server.shutdown"), ..AdminAction::default() });
         assert_eq!((&failed["decision"], &failed["fail.code"]), (&json!("fail"), &json!("server.shutdown")));
     }
 

@@ -76,7 +76,8 @@ fn query(arguments: &AdminSessions, after: Option<&str>, limit: usize) -> String
     let AdminSessions { subject, client, issuer, resource, session, .. } = arguments;
     let mut query = Serializer::new(String::new());
     query.append_pair("limit", &limit.to_string());
-    let filters = [("subject", subject), ("client", client), ("issuer", issuer), ("resource", resource), ("session", session)];
+    let filters =
+        [("subject", subject), ("client", client), ("issuer", issuer), ("resource", resource), ("session", session)];
     let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
     query.extend_pairs(filters.chain(after.map(|after| ("after", after))));
     query.finish()
@@ -102,7 +103,8 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
         super::print_json(&ended)?;
     } else {
         let more = if session.is_some() { "" } else { ", and all sessions of this owner that are in no table" };
-        let (sessions, streams) = (counted(ended.sessions_ended, "session"), counted(ended.streams_ended, "event stream"));
+        let (sessions, streams) =
+            (counted(ended.sessions_ended, "session"), counted(ended.streams_ended, "event stream"));
         super::print(format_args!("ended {sessions} in the server's table and {streams}{more}"))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -116,7 +118,8 @@ async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
         super::print_json(&dropped)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (tokens, streams) = (counted(dropped.tokens_dropped, "cached token"), counted(dropped.streams_ended, "event stream"));
+    let (tokens, streams) =
+        (counted(dropped.tokens_dropped, "cached token"), counted(dropped.streams_ended, "event stream"));
     super::print(format_args!("dropped {tokens} and ended {streams}"))?;
     if !dropped.keys_fetched {
         super::tell("the issuer's keys could not be fetched again: the former ones remain in use");
@@ -133,13 +136,16 @@ fn result<T: DeserializeOwned>(answer: Answer) -> anyhow::Result<T> {
     if !answer.status.is_success() {
         anyhow::bail!(refusal(&answer));
     }
-    serde_json::from_slice(&answer.body).context("the server sent an unexpected response; is this the listener of [admin]?")
+    serde_json::from_slice(&answer.body)
+        .context("the server sent an unexpected response; is this the listener of [admin]?")
 }
 
 fn refusal(answer: &Answer) -> String {
     match serde_json::from_slice::<ErrorResponse>(&answer.body) {
         Ok(refusal) => format!("{} ({})", refusal.error.message, refusal.error.code),
-        Err(_) => format!("the server answered with status {}; is this the listener of [admin]?", answer.status.as_u16()),
+        Err(_) => {
+            format!("the server answered with status {}; is this the listener of [admin]?", answer.status.as_u16())
+        }
     }
 }
 
@@ -160,7 +166,8 @@ mod tests {
 
     #[test]
     fn queries_are_encoded() {
-        let Ok(AdminCommand::Sessions(arguments)) = parse("sessions --subject a&b=c --issuer https://i/ü --limit 5") else {
+        let Ok(AdminCommand::Sessions(arguments)) = parse("sessions --subject a&b=c --issuer https://i/ü --limit 5")
+        else {
             panic!("not parsed")
         };
         let query = query(&arguments, Some("00"), 5);
@@ -170,10 +177,17 @@ mod tests {
     /// E12: an end needs to name what ends.
     #[test]
     fn ends_need_a_target() {
-        for valid in ["end --subject a", "end --client c --issuer i", "end --session 00", "end --subject a --client c"] {
+        for valid in ["end --subject a", "end --client c --issuer i", "end --session 00", "end --subject a --client c"]
+        {
             assert!(parse(valid).is_ok(), "{valid}");
         }
-        for invalid in ["end", "end --issuer i", "end --session 00 --subject a", "end --session 00 --issuer i", "sessions --limit 0"] {
+        for invalid in [
+            "end",
+            "end --issuer i",
+            "end --session 00 --subject a",
+            "end --session 00 --issuer i",
+            "sessions --limit 0",
+        ] {
             assert!(parse(invalid).is_err(), "{invalid}");
         }
     }

@@ -67,9 +67,8 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
     let readable = sources.filter_map(|(key, source)| {
         let file = source.file()?;
         let mode = fs::metadata(file).ok()?.permissions().mode();
-        (mode & 0o004 != 0).then(|| {
-            format!("{key}: every user of this machine can read {}; run `chmod 600` on it", file.display())
-        })
+        (mode & 0o004 != 0)
+            .then(|| format!("{key}: every user of this machine can read {}; run `chmod 600` on it", file.display()))
     });
     readable.collect()
 }

@@ -6,7 +6,9 @@ use portcullis_metadata::Issuer;
 use portcullis_verifier::IssuerSettings;
 use url::Url;
 
-use super::{IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, resources, sessions, workers};
+use super::{
+    IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, resources, sessions, workers,
+};
 use crate::config::{Config, Limits};
 
 /// Every part that cannot run, with its reason. `first` is the reason that was found first.

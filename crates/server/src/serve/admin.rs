@@ -107,10 +107,7 @@ impl AdminServer {
 }
 
 /// Accepts a connection once there is a permit for it. Returns an error after a pause, so that the loop does not spin.
-async fn accept(
-    listener: &Listening,
-    permits: &Arc<Semaphore>,
-) -> std::io::Result<(Accepted, OwnedSemaphorePermit)> {
+async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> std::io::Result<(Accepted, OwnedSemaphorePermit)> {
     // Never closed.
     let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
     match listener.accept().await {

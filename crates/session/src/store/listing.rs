@@ -35,12 +35,7 @@ impl SessionStore {
     ///
     /// Each page examines the whole table, and keeps no more than `limit` sessions in memory. A session that exists while all
     /// pages are read is on exactly one of them.
-    pub fn page(
-        &self,
-        is_listed: impl Fn(&Session) -> bool,
-        after: Option<LogHash>,
-        limit: usize,
-    ) -> SessionPage {
+    pub fn page(&self, is_listed: impl Fn(&Session) -> bool, after: Option<LogHash>, limit: usize) -> SessionPage {
         let (mut found, mut has_more) = (BTreeMap::new(), false);
         for stored in &self.0.table {
             let hash = stored.log_hash();

@@ -19,8 +19,7 @@ fn text(sessions: &[SessionEntry]) -> String {
     }
     let mut sorted: Vec<&SessionEntry> = sessions.iter().collect();
     sorted.sort_by_key(|session| (session.unused_seconds, session.age_seconds));
-    let rows: Vec<[String; 8]> =
-        std::iter::once(HEAD.map(str::to_owned)).chain(sorted.into_iter().map(row)).collect();
+    let rows: Vec<[String; 8]> = std::iter::once(HEAD.map(str::to_owned)).chain(sorted.into_iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
     let mut text = String::new();
@@ -39,7 +38,8 @@ fn text(sessions: &[SessionEntry]) -> String {
 }
 
 fn row(session: &SessionEntry) -> [String; 8] {
-    let name = |name: &Option<String>| name.as_deref().map_or_else(|| "-".to_owned(), |name| EscapedText(name).to_string());
+    let name =
+        |name: &Option<String>| name.as_deref().map_or_else(|| "-".to_owned(), |name| EscapedText(name).to_string());
     let unused = if session.in_use { "in use".to_owned() } else { span(session.unused_seconds) };
     [
         EscapedText(&session.session).to_string(),

@@ -1,6 +1,10 @@
 //! Which listener the commands call, and with which token.
 
-use std::{env, net::{IpAddr, SocketAddr}, path::{Path, PathBuf}};
+use std::{
+    env,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_metadata::{Secret, is_loopback};
@@ -59,12 +63,17 @@ fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
     let loaded = config::load(file, Overrides::default())
         .context("the listener for administrators is not known; name it with --url or --socket, or the configuration with --config")?;
     let Some(admin) = loaded.config.admin else {
-        bail!("{} has no [admin] table; add one with `listen`, or name the listener with --url or --socket", file.display())
+        bail!(
+            "{} has no [admin] table; add one with `listen`, or name the listener with --url or --socket",
+            file.display()
+        )
     };
     let place = match admin.listen {
         AdminListen::Unix(path) => Place::Unix(path),
         AdminListen::Tcp(_) if admin.tls.is_some() => {
-            bail!("the listener for administrators uses TLS; name it as in its certificate, with --url https://HOST:PORT")
+            bail!(
+                "the listener for administrators uses TLS; name it as in its certificate, with --url https://HOST:PORT"
+            )
         }
         AdminListen::Tcp(address) => {
             let address = SocketAddr::new(loopback(address.ip()), address.port());
@@ -120,12 +129,17 @@ mod tests {
             jail.clear_env();
             assert!(error(&arguments()).contains("--url or --socket"));
             let file = |admin: &str| {
-                format!("base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n{admin}")
+                format!(
+                    "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n{admin}"
+                )
             };
             jail.create_file("portcullis.toml", &file(""))?;
             assert!(error(&arguments()).contains("no [admin] table"));
             jail.create_file("token", TOKEN)?;
-            jail.create_file("portcullis.toml", &file("[admin]\nlisten = \"0.0.0.0:9900\"\ntoken = { file = \"token\" }"))?;
+            jail.create_file(
+                "portcullis.toml",
+                &file("[admin]\nlisten = \"0.0.0.0:9900\"\ntoken = { file = \"token\" }"),
+            )?;
             let target = Target::new(&arguments()).unwrap();
             assert_eq!(target.place, Place::Url(Url::parse("http://127.0.0.1:9900").unwrap()));
             assert_eq!(target.token, Secret::new(TOKEN));
@@ -144,10 +158,20 @@ mod tests {
     /// J2: the token is never sent in clear text over a network.
     #[test]
     fn urls_do_not_expose_the_token() {
-        for url in ["https://admin.example:9900", "http://127.0.0.1:9900", "http://localhost:9900/", "http://[::1]:9900"] {
+        for url in
+            ["https://admin.example:9900", "http://127.0.0.1:9900", "http://localhost:9900/", "http://[::1]:9900"]
+        {
             assert!(parse_url(url).is_ok(), "{url}");
         }
-        for url in ["http://10.0.0.1:9900", "http://admin.example", "ftp://localhost", "localhost:9900", "https://a/b", "https://u:p@a", "https://a?x"] {
+        for url in [
+            "http://10.0.0.1:9900",
+            "http://admin.example",
+            "ftp://localhost",
+            "localhost:9900",
+            "https://a/b",
+            "https://u:p@a",
+            "https://a?x",
+        ] {
             assert!(parse_url(url).is_err(), "{url}");
         }
     }

@@ -62,7 +62,8 @@ impl Target {
                 Place::Url(url) => self.send_to(url, method, path, body).await,
             }
         });
-        let place = || format!("the listener for administrators at {} did not answer; is the server running?", self.place);
+        let place =
+            || format!("the listener for administrators at {} did not answer; is the server running?", self.place);
         match answer.await {
             Ok(answer) => answer.with_context(place),
             Err(_) => bail!("{}: it took more than {} s", place(), TIMEOUT.as_secs()),
@@ -86,7 +87,9 @@ impl Target {
         let mut request = RequestBuilder::new(method, &PathAndQuery::try_from(path)?);
         let authorization = Zeroizing::new(format!("Bearer {}", self.token.secret()));
         // The error contains no value.
-        request.text_header(&AUTHORIZATION, &authorization).context("the admin token has characters that a header cannot contain")?;
+        request
+            .text_header(&AUTHORIZATION, &authorization)
+            .context("the admin token has characters that a header cannot contain")?;
         request.text_header(&HOST, host)?;
         if !body.is_empty() {
             request.text_header(&CONTENT_TYPE, "application/json")?;

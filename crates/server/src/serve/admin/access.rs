@@ -47,7 +47,10 @@ impl AccessPolicy {
 
 fn bearer_token(headers: &HeaderMap) -> Result<Secret, AdminError> {
     let missing = || {
-        AdminError::unauthorized("admin.token_missing", "the request has no `Authorization: Bearer` with the admin token")
+        AdminError::unauthorized(
+            "admin.token_missing",
+            "the request has no `Authorization: Bearer` with the admin token",
+        )
     };
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().and_then(|value| value.to_str().ok()).ok_or_else(missing)?;
@@ -96,7 +99,9 @@ mod tests {
         }
         assert_eq!(refused(&[]), missing);
         let invalid = (StatusCode::UNAUTHORIZED, "admin.token_invalid");
-        for value in ["Bearer x", "Bearer  ", &bearer[..bearer.len() - 1], &format!("{bearer}0"), &bearer.to_uppercase()] {
+        for value in
+            ["Bearer x", "Bearer  ", &bearer[..bearer.len() - 1], &format!("{bearer}0"), &bearer.to_uppercase()]
+        {
             assert_eq!(refused(&[("authorization", value)]), invalid, "{value}");
         }
         assert_eq!(refused(&[("authorization", &bearer), ("authorization", &bearer)]), invalid);

@@ -21,9 +21,8 @@ pub(super) async fn drop_tokens(state: &ServerState, name: &str) -> Result<DropR
     let keys_fetched = matches!(timeout(FETCH_TIMEOUT, issuer.refresh_now()).await, Ok(Ok(())));
     issuer.drop_cached_tokens();
     let tokens_dropped = state.verifiers().map(|verifier| verifier.sweep()).sum();
-    let is_of_issuer = |request: &StreamRequest<'_>| {
-        request.principal.is_some_and(|principal| principal.issuer().as_str() == name)
-    };
+    let is_of_issuer =
+        |request: &StreamRequest<'_>| request.principal.is_some_and(|principal| principal.issuer().as_str() == name);
     let streams_ended = state.process().streams.end(StreamEndReason::Administrator, is_of_issuer);
     Ok(DropResult { tokens_dropped, streams_ended, keys_fetched })
 }

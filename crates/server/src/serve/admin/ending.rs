@@ -62,7 +62,8 @@ impl Ending {
 fn end_session(state: &ServerState, hash: LogHash) -> Result<Ending, AdminError> {
     let sessions = &state.process().sessions;
     let unknown = || {
-        let message = "no session in the table of this process has this hash; end the sessions of its subject or client instead";
+        let message =
+            "no session in the table of this process has this hash; end the sessions of its subject or client instead";
         AdminError::new(StatusCode::NOT_FOUND, "admin.session_unknown", message)
     };
     let session = sessions.find(hash).ok_or_else(unknown)?;
@@ -95,11 +96,7 @@ fn end_owners(state: &ServerState, owners: &OwnerFilter) -> Result<Ending, Admin
 }
 
 /// Returns the issuers whose sessions end: the named one; otherwise all that are configured, and those of the found sessions.
-fn issuers(
-    state: &ServerState,
-    owners: &OwnerFilter,
-    found: &[Arc<Session>],
-) -> Result<BTreeSet<String>, AdminError> {
+fn issuers(state: &ServerState, owners: &OwnerFilter, found: &[Arc<Session>]) -> Result<BTreeSet<String>, AdminError> {
     let mut issuers: BTreeSet<String> = state.issuers().map(|issuer| issuer.issuer().as_str().to_owned()).collect();
     issuers.extend(found.iter().filter_map(|session| match session.owner() {
         Owner::Subject { issuer, .. } | Owner::Client { issuer, .. } => Some(issuer.to_owned()),

@@ -10,9 +10,7 @@ use hyper::body::Incoming;
 
 use super::{
     access::AccessPolicy,
-    dropping,
-    ending,
-    listing,
+    dropping, ending, listing,
     report::Report,
     request::{self, ListRequest, Route},
     response::{AdminError, json},
@@ -106,7 +104,9 @@ async fn read(body: RequestBody<Incoming>) -> Result<Bytes, AdminError> {
             let message = format!("the body has more than {MAX_BODY} bytes");
             Err(AdminError::new(StatusCode::PAYLOAD_TOO_LARGE, "admin.body_too_large", message))
         }
-        Err(_) => Err(AdminError::new(StatusCode::REQUEST_TIMEOUT, "admin.body_incomplete", "the body is not complete")),
+        Err(_) => {
+            Err(AdminError::new(StatusCode::REQUEST_TIMEOUT, "admin.body_incomplete", "the body is not complete"))
+        }
     }
 }
 

@@ -103,10 +103,14 @@ impl ListRequest {
                 "after" => request.after = Some(hash(&value)?),
                 "limit" => {
                     let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-                    request.limit =
-                        limit.ok_or_else(|| AdminError::invalid(format!("limit must be a number from 1 to {MAX_PAGE}")))?;
+                    request.limit = limit
+                        .ok_or_else(|| AdminError::invalid(format!("limit must be a number from 1 to {MAX_PAGE}")))?;
                 }
-                _ => return Err(AdminError::invalid("a parameter is unknown; there are issuer, subject, client, resource, session, after and limit")),
+                _ => {
+                    return Err(AdminError::invalid(
+                        "a parameter is unknown; there are issuer, subject, client, resource, session, after and limit",
+                    ));
+                }
             }
             seen.push(name);
         }
@@ -194,12 +198,17 @@ mod tests {
 
     #[test]
     fn queries_are_read() {
-        let request = ListRequest::parse("subject=alice%20a&client=c&issuer=https%3A%2F%2Fi&resource=r&after=00000000000000ff&limit=7").unwrap();
+        let request = ListRequest::parse(
+            "subject=alice%20a&client=c&issuer=https%3A%2F%2Fi&resource=r&after=00000000000000ff&limit=7",
+        )
+        .unwrap();
         assert_eq!(request.owner.subject.as_deref(), Some("alice a"));
         assert_eq!((request.owner.issuer.as_deref(), request.owner.client.as_deref()), (Some("https://i"), Some("c")));
         assert_eq!((request.limit, request.after), (7, LogHash::parse("00000000000000ff")));
         assert_eq!(ListRequest::parse("").unwrap().limit, DEFAULT_PAGE);
-        for query in ["limit=0", "limit=1001", "limit=x", "after=x", "session=", "user=alice", "subject=", "subject=a&subject=b"] {
+        for query in
+            ["limit=0", "limit=1001", "limit=x", "after=x", "session=", "user=alice", "subject=", "subject=a&subject=b"]
+        {
             assert_eq!(ListRequest::parse(query).unwrap_err().code, "admin.request_invalid", "{query}");
         }
     }
@@ -214,9 +223,18 @@ mod tests {
         let owner = OwnerFilter { issuer: Some("https://i".into()), subject: Some("alice".into()), client: None };
         assert_eq!((target, note), (EndTarget::Owners(owner), None));
         for body in [
-            "", "{}", "[]", "{\"issuer\":\"https://i\"}", "{\"subject\":\"\"}", "{\"subject\":null}", "{\"subjects\":\"a\"}",
-            "{\"session\":\"x\"}", "{\"session\":\"00000000000000ff\",\"subject\":\"a\"}",
-            "{\"session\":\"00000000000000ff\",\"issuer\":\"a\"}", "{\"subject\":\"a\"} x", "{\"subject\":\"a\",\"subject\":\"b\"}",
+            "",
+            "{}",
+            "[]",
+            "{\"issuer\":\"https://i\"}",
+            "{\"subject\":\"\"}",
+            "{\"subject\":null}",
+            "{\"subjects\":\"a\"}",
+            "{\"session\":\"x\"}",
+            "{\"session\":\"00000000000000ff\",\"subject\":\"a\"}",
+            "{\"session\":\"00000000000000ff\",\"issuer\":\"a\"}",
+            "{\"subject\":\"a\"} x",
+            "{\"subject\":\"a\",\"subject\":\"b\"}",
         ] {
             assert_eq!(parse_end(body.as_bytes()).unwrap_err().code, "admin.request_invalid", "{body}");
         }

@@ -36,7 +36,8 @@ fn ages_and_uses_are_listed() {
     let identifier = first.open();
     first.bench.clock.advance(Duration::from_secs(60));
     let in_use = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
-    let listed = |process: &super::sealed::process::Process| process.bench.store.page(|_| true, None, 9).sessions.remove(0);
+    let listed =
+        |process: &super::sealed::process::Process| process.bench.store.page(|_| true, None, 9).sessions.remove(0);
     let (here, there) = (listed(&first), listed(&second));
     assert_eq!((here.age, here.unused_for, here.is_in_use), (Duration::from_secs(60), Duration::from_secs(60), false));
     assert_eq!((there.age, there.unused_for, there.is_in_use), (Duration::from_secs(60), Duration::ZERO, true));
