@@ -33,17 +33,17 @@ async fn absurd_dates() {
     for name in ["exp", "nbf", "iat"] {
         for number in numbers.iter().chain(&wrong_types) {
             let token = deployment.token().raw_payload(payload(name, number)).sign();
-            let answer = deployment.try_token(&token).await;
-            assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{name} = {number}: {answer:?}");
+            let response = deployment.try_token(&token).await;
+            assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "{name} = {number}: {response:?}");
         }
     }
     for number in ["NaN", "Infinity", "-Infinity", "0x7fffffff", "+4102444800", "04102444800", "4102444800.", ".5"] {
         let token = deployment.token().raw_payload(payload("exp", number)).sign();
-        let answer = deployment.try_token(&token).await;
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "exp = {number}: {answer:?}");
+        let response = deployment.try_token(&token).await;
+        assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "exp = {number}: {response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
-    deployment.assert_accepted("still alive", &deployment.good_token()).await;
+    deployment.assert_accepted("the server continues", &deployment.good_token()).await;
 }
 
 /// C7: dates with fractions of a second are accepted.

@@ -12,7 +12,7 @@ async fn hmac_keyed_by_the_public_key() {
     let tokens = deployment.token().hmac_with_public_key();
     assert!(tokens.len() >= 5, "PEM, DER, JWK, modulus and its text");
     deployment
-        .assert_refused(
+        .assert_rejected(
             tokens
                 .into_iter()
                 .enumerate()
@@ -28,20 +28,24 @@ async fn algorithms_that_are_not_allowed() {
     let token = deployment.token();
     let unsupported = ["HS256", "HS384", "HS512", "ES256K", "RS1", "rs256", "RS256 ", "", "RSA-OAEP"];
     deployment
-        .assert_refused(
+        .assert_rejected(
             unsupported
                 .map(|alg| (format!("alg {alg:?}"), token.clone().alg(alg).sign(), "token.algorithm_unsupported")),
         )
         .await;
     let not_allowed = ["RS384", "RS512", "PS256", "ES256", "EdDSA"];
     deployment
-        .assert_refused(
+        .assert_rejected(
             not_allowed.map(|alg| (format!("alg {alg}"), token.clone().alg(alg).sign(), "token.algorithm_not_allowed")),
         )
         .await;
-    let other = deployment.test_issuer.key_for(Algorithm::Es256);
+    let unpublished = deployment.test_issuer.key_for(Algorithm::Es256);
     deployment
-        .assert_refused([("a key that is not published", token.signed_by(other).sign(), "token.algorithm_not_allowed")])
+        .assert_rejected([(
+            "a key that is not published",
+            token.signed_by(unpublished).sign(),
+            "token.algorithm_not_allowed",
+        )])
         .await;
 }
 
@@ -51,14 +55,14 @@ async fn another_allowed_algorithm_under_the_same_key() {
     let deployment =
         Deployment::builder().issuer("algorithms = [\"RS256\", \"RS512\", \"PS256\", \"ES256\"]").start().await;
     let token = deployment.token();
-    let alone = deployment.test_issuer.key_for(Algorithm::Es256);
+    let unpublished = deployment.test_issuer.key_for(Algorithm::Es256);
     deployment.assert_accepted("the published pair", &token.sign()).await;
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("RS512 under an RS256 key", token.clone().alg("RS512").sign(), "token.key_unknown"),
             ("PS256 under an RS256 key", token.clone().alg("PS256").sign(), "token.key_unknown"),
             ("ES256 under an RS256 kid", token.clone().alg("ES256").sign(), "token.key_unknown"),
-            ("a key that is not published", token.clone().signed_by(alone).sign(), "token.key_unknown"),
+            ("a key that is not published", token.clone().signed_by(unpublished).sign(), "token.key_unknown"),
         ])
         .await;
 }
@@ -73,10 +77,10 @@ async fn changed_after_signing() {
     let (other_rest, other_signature) = other.rsplit_once('.').unwrap();
     let (header, other_payload) = other_rest.split_once('.').unwrap();
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("signature", flip_signature(&token), "token.signature"),
             ("payload", format!("{header}.{other_payload}.{signature}"), "token.signature"),
-            ("payload, no JSON any more", flip_payload(&token), "claims.not_an_object"),
+            ("payload that is not JSON", flip_payload(&token), "claims.not_an_object"),
             ("another token's signature", format!("{rest}.{other_signature}"), "token.signature"),
             ("no signature", format!("{rest}."), "token.malformed"),
             ("half a signature", format!("{rest}.{}", &signature[..signature.len() / 2]), "token.signature"),

@@ -1,4 +1,4 @@
-//! ID tokens and tokens of other applications, at a resource whose tokens have the issuer's own name for it in `aud`.
+//! ID tokens and tokens of other applications, for a resource whose `aud` is an application ID of the issuer.
 
 use portcullis_scenarios::{Deployment, Portcullis, Scratch};
 use portcullis_testkit::TokenBuilder;
@@ -30,7 +30,7 @@ async fn an_id_token_is_rejected() {
 
     let code = "token.not_an_access_token";
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("an ID token", token().claim("nonce", "n").claim("preferred_username", "alice@contoso.com").sign(), code),
             ("an ID token with roles", roles().claim("nonce", "n").sign(), code),
             ("an ID token with an empty scp", roles().claim("scp", "").sign(), code),
@@ -57,10 +57,11 @@ async fn other_applications_are_rejected() {
         "11112222-bbbb-3333-cccc-4444dddd5555/",
         "11112222bbbb3333cccc4444dddd5555",
     ];
-    deployment.assert_refused(others.map(|audience| (audience, with(audience), "token.audience_mismatch"))).await;
+    deployment.assert_rejected(others.map(|audience| (audience, with(audience), "token.audience_mismatch"))).await;
 }
 
-/// C6: such a name needs required scopes and a single resource. Other words are not accepted as names.
+/// C6: an audience that is not the resource's URL needs required scopes and a single resource, and must be a UUID or an
+/// `api://` URI.
 #[tokio::test]
 async fn unsafe_configurations_are_rejected() {
     let configuration = |audience: &str, resource: &str| {

@@ -63,7 +63,7 @@ async fn other_audiences() {
         json!([{ "aud": Deployment::RESOURCE }]),
     ];
     deployment
-        .assert_refused(texts.chain(arrays).map(|audience| {
+        .assert_rejected(texts.chain(arrays).map(|audience| {
             let token = deployment.token().audience(audience.clone()).sign();
             (audience.to_string(), token, "token.audience_mismatch")
         }))
@@ -74,11 +74,11 @@ async fn other_audiences() {
 #[tokio::test]
 async fn no_audience() {
     let deployment = Deployment::start().await;
-    deployment.assert_refused([("absent", deployment.token().without("aud").sign(), "token.audience_missing")]).await;
-    let no_audiences = [json!(null), json!(1), json!(true), json!({ "aud": Deployment::RESOURCE })];
+    deployment.assert_rejected([("absent", deployment.token().without("aud").sign(), "token.audience_missing")]).await;
+    let wrong_types = [json!(null), json!(1), json!(true), json!({ "aud": Deployment::RESOURCE })];
     deployment
-        .assert_refused(
-            no_audiences
+        .assert_rejected(
+            wrong_types
                 .map(|audience| (audience.to_string(), deployment.token().audience(audience).sign(), "claims.type")),
         )
         .await;
@@ -86,13 +86,13 @@ async fn no_audience() {
 
 /// C6: further URLs of the same resource can be configured and are compared by the same rule.
 #[tokio::test]
-async fn listed_addresses() {
+async fn configured_audiences() {
     let deployment = Deployment::builder().issuer("audiences = [\"https://mcp.example.com/mcp\"]").start().await;
     let with = |audience: &str| deployment.token().audience(audience).sign();
     deployment.assert_accepted("the resource", &with(Deployment::RESOURCE)).await;
     deployment.assert_accepted("the listed one", &with("https://mcp.example.com/mcp/")).await;
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("a part of it", with("https://mcp.example.com/"), "token.audience_mismatch"),
             ("more than it", with("https://mcp.example.com/mcp/x"), "token.audience_mismatch"),
         ])

@@ -1,4 +1,4 @@
-//! Bytes that are not UTF-8, which two parsers could read as different texts.
+//! Bytes that are not UTF-8, which two parsers could decode differently.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
@@ -13,17 +13,18 @@ async fn in_the_body() {
         [br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":""#, bytes, br#""}}"#].concat()
     };
     for bytes in [&b"\xff"[..], b"\xc0\xaf", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3", b"\x80"] {
-        let answer =
+        let response =
             deployment.send(Request::post(Deployment::ENDPOINT, message(bytes)).bearer(&token).session(&session)).await;
-        answer.assert_rpc_error(400, -32700);
-        deployment.portcullis.assert_denied(&answer, "message.not_utf8").await;
+        response.assert_rpc_error(400, -32700);
+        deployment.portcullis.assert_denied(&response, "message.not_utf8").await;
         deployment.send(Request::post(Deployment::ENDPOINT, message(bytes)).bearer(&token)).await.assert_no_session();
     }
     let utf16: Vec<u8> = INITIALIZE.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let with_mark = [b"\xef\xbb\xbf", INITIALIZE.as_bytes()].concat();
-    for body in [utf16, with_mark] {
-        let answer = deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await;
-        answer.assert_rpc_error(400, -32700);
+    let with_bom = [b"\xef\xbb\xbf", INITIALIZE.as_bytes()].concat();
+    for body in [utf16, with_bom] {
+        let response =
+            deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await;
+        response.assert_rpc_error(400, -32700);
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
@@ -33,12 +34,12 @@ async fn in_the_body() {
 async fn in_the_token() {
     let deployment = Deployment::start().await;
     let payload = [br#"{"iss":"https://issuer.example","sub":""#, &b"\xff"[..], br#""}"#].concat();
-    let answer = deployment.try_token(&deployment.token().raw_payload(payload).sign()).await;
-    assert_eq!(answer.assert_unauthorized(), Some("invalid_token"));
-    deployment.portcullis.assert_denied(&answer, "claims.not_an_object").await;
+    let response = deployment.try_token(&deployment.token().raw_payload(payload).sign()).await;
+    assert_eq!(response.assert_unauthorized(), Some("invalid_token"));
+    deployment.portcullis.assert_denied(&response, "claims.not_an_object").await;
     let header = [br#"{"alg":"RS256","kid":"rs256-0","x":""#, &b"\xff"[..], br#""}"#].concat();
     deployment
-        .assert_refused([("header", deployment.token().raw_header(header).sign(), "token.header_malformed")])
+        .assert_rejected([("header", deployment.token().raw_header(header).sign(), "token.header_malformed")])
         .await;
 }
 
@@ -48,13 +49,13 @@ async fn in_headers() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let post = || Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token);
-    let answer = deployment.send(post().header("Mcp-Session-Id", b"\xff\xfe")).await;
-    answer.assert_no_session();
-    let answer = deployment
+    let response = deployment.send(post().header("Mcp-Session-Id", b"\xff\xfe")).await;
+    response.assert_no_session();
+    let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", b"Bearer \xff\xfe"))
         .await;
-    assert_eq!(answer.assert_unauthorized(), Some("invalid_request"));
-    let answer = deployment
+    assert_eq!(response.assert_unauthorized(), Some("invalid_request"));
+    let response = deployment
         .send(
             Request::new("POST", Deployment::ENDPOINT)
                 .bearer(&token)
@@ -62,8 +63,8 @@ async fn in_headers() {
                 .body(INITIALIZE),
         )
         .await;
-    assert_eq!(answer.status, 415, "{answer:?}");
-    let answer = deployment.send(post().header("Origin", b"http://localhost\xff")).await;
-    assert_eq!(answer.status, 403, "{answer:?}");
+    assert_eq!(response.status, 415, "{response:?}");
+    let response = deployment.send(post().header("Origin", b"http://localhost\xff")).await;
+    assert_eq!(response.status, 403, "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }

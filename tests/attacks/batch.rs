@@ -2,7 +2,7 @@
 
 use portcullis_scenarios::{Deployment, Request};
 
-/// F4: a batch is rejected in a session, whatever it contains. Without a session, it is a message without a session.
+/// F4: in a session, any batch is rejected. Without a session, it gets the response for a missing session.
 #[tokio::test]
 async fn batches_are_rejected() {
     let deployment = Deployment::start().await;
@@ -19,12 +19,12 @@ async fn batches_are_rejected() {
         "[1,2".to_owned(),
     ] {
         let post = Request::post(Deployment::ENDPOINT, body.as_str()).bearer(&token);
-        let answer = deployment.send(post.clone().session(&session)).await;
+        let response = deployment.send(post.clone().session(&session)).await;
         if body.ends_with(']') {
-            answer.assert_rpc_error(400, -32600);
-            deployment.portcullis.assert_denied(&answer, "message.batch").await;
+            response.assert_rpc_error(400, -32600);
+            deployment.portcullis.assert_denied(&response, "message.batch").await;
         } else {
-            assert_eq!(answer.status, 400, "{answer:?}");
+            assert_eq!(response.status, 400, "{response:?}");
         }
         deployment.send(post).await.assert_no_session();
     }

@@ -3,10 +3,10 @@
 use portcullis_scenarios::{Deployment, Request, call};
 use serde_json::json;
 
-/// F11: Python's `email` reads UTF-7 from the continuation, and finds the name `admin_wipe`. No parameter but one charset of UTF-8
-/// is accepted.
+/// F11: Python's `email` reads UTF-7 from a parameter continuation and then decodes the name `admin_wipe`. The only accepted
+/// parameter is one `charset` of UTF-8.
 #[tokio::test]
-async fn a_charset_in_pieces() {
+async fn a_charset_in_continuations() {
     let rules = "[[resource.rule]]\nmethod = \"tools/call\"\nname = \"admin_*\"\nscopes = [\"mcp:admin\"]";
     let deployment = Deployment::builder().resource(rules).start().await;
     let token = deployment.good_token();
@@ -33,9 +33,9 @@ async fn a_charset_in_pieces() {
         "application/json; x=y",
         "application/json; charset=\"utf-8\\\"; x=\"",
     ] {
-        let answer = deployment.send(post(content_type)).await;
-        answer.assert_rpc_error(415, -32600);
-        denied.push((answer, "body.content_type"));
+        let response = deployment.send(post(content_type)).await;
+        response.assert_rpc_error(415, -32600);
+        denied.push((response, "body.content_type"));
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;

@@ -18,20 +18,20 @@ async fn extensions_are_rejected() {
         json!({}),
     ];
     deployment
-        .assert_refused(
+        .assert_rejected(
             critical.map(|crit| {
                 (format!("crit {crit}"), token.clone().header("crit", crit).sign(), "token.header_extension")
             }),
         )
         .await;
     deployment
-        .assert_refused([true, false].map(|b64| {
+        .assert_rejected([true, false].map(|b64| {
             let token = token.clone().header("b64", b64);
             (format!("b64 {b64}"), token.sign(), "token.header_extension")
         }))
         .await;
     deployment
-        .assert_refused([(
+        .assert_rejected([(
             "crit and b64",
             token.header("crit", json!(["b64"])).header("b64", false).sign(),
             "token.header_extension",

@@ -23,14 +23,14 @@ async fn in_the_body() {
     for (depth, open, close) in
         [(63, "[", "]"), (63, "{\"a\":", "}"), (100, "[", "]"), (100_000, "[", "]"), (100_000, "{\"a\":", "}")]
     {
-        let answer = send(nested(depth, open, close)).await;
-        answer.assert_rpc_error(400, -32600);
-        denied.push((answer, "message.too_deep"));
+        let response = send(nested(depth, open, close)).await;
+        response.assert_rpc_error(400, -32600);
+        denied.push((response, "message.too_deep"));
     }
-    let answer = send("[".repeat(1 << 20)).await;
-    assert_eq!(answer.status, 400, "{answer:?}");
-    let answer = send("{\"a\":".repeat(1 << 18)).await;
-    assert_eq!(answer.status, 400, "{answer:?}");
+    let response = send("[".repeat(1 << 20)).await;
+    assert_eq!(response.status, 400, "{response:?}");
+    let response = send("{\"a\":".repeat(1 << 18)).await;
+    assert_eq!(response.status, 400, "{response:?}");
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
 }
@@ -46,8 +46,8 @@ async fn in_the_token() {
             .assert_accepted("unknown header members are ignored", &deployment.token().raw_header(header).sign())
             .await;
         let payload = format!(r#"{{"iss":"https://issuer.example","x":{deep}}}"#);
-        let answer = deployment.try_token(&deployment.token().raw_payload(payload).sign()).await;
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "payload, {depth}: {answer:?}");
+        let response = deployment.try_token(&deployment.token().raw_payload(payload).sign()).await;
+        assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "payload, {depth}: {response:?}");
     }
-    deployment.assert_accepted("still alive", &deployment.good_token()).await;
+    deployment.assert_accepted("the server continues", &deployment.good_token()).await;
 }

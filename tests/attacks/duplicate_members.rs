@@ -9,14 +9,14 @@ async fn in_the_header() {
     let token = deployment.token();
     for (case, header) in [
         ("alg", r#"{"alg":"RS256","alg":"none","kid":"rs256-0"}"#),
-        ("alg, the good one last", r#"{"alg":"none","kid":"rs256-0","alg":"RS256"}"#),
+        ("alg, the valid one last", r#"{"alg":"none","kid":"rs256-0","alg":"RS256"}"#),
         ("the same alg", r#"{"alg":"RS256","kid":"rs256-0","alg":"RS256"}"#),
         ("an escaped alg", r#"{"alg":"RS256","kid":"rs256-0","\u0061lg":"none"}"#),
         ("kid", r#"{"alg":"RS256","kid":"rs256-0","kid":"other"}"#),
         ("typ", r#"{"alg":"RS256","kid":"rs256-0","typ":"JWT","typ":"at+jwt"}"#),
         ("an unknown member", r#"{"alg":"RS256","kid":"rs256-0","x":1,"x":2}"#),
     ] {
-        deployment.assert_refused([(case, token.clone().raw_header(header).sign(), "token.header_duplicate")]).await;
+        deployment.assert_rejected([(case, token.clone().raw_header(header).sign(), "token.header_duplicate")]).await;
     }
 }
 
@@ -44,7 +44,7 @@ async fn in_the_claims() {
     ] {
         let token = token.clone().raw_payload(claims(more)).sign();
         let code = if more.contains("ss\"") { "claims.type" } else { "claims.not_an_object" };
-        deployment.assert_refused([(more, token, code)]).await;
+        deployment.assert_rejected([(more, token, code)]).await;
     }
 }
 
@@ -73,13 +73,14 @@ async fn in_the_message() {
             "message.look_alike_member",
         ),
     ] {
-        let answer = deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await;
-        answer.assert_rpc_error(400, -32600);
-        deployment.portcullis.assert_denied(&answer, code).await;
+        let response =
+            deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await;
+        response.assert_rpc_error(400, -32600);
+        deployment.portcullis.assert_denied(&response, code).await;
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     let twice = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).session(&session).session(&session);
-    let answer = deployment.send(twice).await;
-    answer.assert_no_session();
-    deployment.portcullis.assert_denied(&answer, "session.repeated").await;
+    let response = deployment.send(twice).await;
+    response.assert_no_session();
+    deployment.portcullis.assert_denied(&response, "session.repeated").await;
 }

@@ -16,12 +16,12 @@ async fn a_modern_header_over_a_legacy_body() {
         ("a request", post(&list), -32020),
         ("initialize", post(INITIALIZE), -32020),
         ("another method in the header", post(&list).header("Mcp-Method", "tools/call"), -32020),
-        ("no JSON", post("{"), -32700),
+        ("not JSON", post("{"), -32700),
         ("no _meta", post(&list).header("Mcp-Method", "tools/list"), -32602),
     ] {
-        let answer = deployment.send(request).await;
-        answer.assert_rpc_error(400, code);
-        assert_eq!(answer.count("mcp-session-id"), 0, "{case}: {answer:?}");
+        let response = deployment.send(request).await;
+        response.assert_rpc_error(400, code);
+        assert_eq!(response.count("mcp-session-id"), 0, "{case}: {response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
@@ -51,19 +51,16 @@ async fn a_modern_body_under_other_headers() {
             "another name, encoded",
             modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "=?base64?bXVsdGlwbHk=?="),
         ),
-        (
-            "an encoding that is none",
-            modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "=?base64?%%%?="),
-        ),
+        ("an invalid encoding", modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "=?base64?%%%?=")),
         (
             "two names",
             modern(&tool).header("Mcp-Method", "tools/call").header("Mcp-Name", "add").header("Mcp-Name", "add"),
         ),
     ] {
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.status, 400, "{case}: {answer:?}");
-        answer.assert_rpc_error(400, -32020);
-        denied.push((answer, "era.header_mismatch"));
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, 400, "{case}: {response:?}");
+        response.assert_rpc_error(400, -32020);
+        denied.push((response, "era.header_mismatch"));
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
@@ -80,12 +77,12 @@ async fn versions_and_members() {
         .bearer(&token)
         .header("MCP-Protocol-Version", "2031-01-01")
         .header("Mcp-Method", "tools/list");
-    let answer = deployment.send(request).await;
-    answer.assert_rpc_error(400, -32022);
-    assert_eq!(answer.json()["error"]["data"]["requested"], "2031-01-01", "{answer:?}");
+    let response = deployment.send(request).await;
+    response.assert_rpc_error(400, -32022);
+    assert_eq!(response.json()["error"]["data"]["requested"], "2031-01-01", "{response:?}");
     assert!(
-        answer.json()["error"]["data"]["supported"].as_array().unwrap().contains(&json!("2026-07-28")),
-        "{answer:?}"
+        response.json()["error"]["data"]["supported"].as_array().unwrap().contains(&json!("2026-07-28")),
+        "{response:?}"
     );
 
     let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
@@ -108,16 +105,16 @@ async fn modern_requests_have_no_session() {
     for identifier in [None, Some("stray"), Some(session.as_str())] {
         let request = modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token);
         let request = identifier.iter().fold(request, |request, identifier| request.session(identifier));
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
         assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
     }
     let request = modern_request(Deployment::ENDPOINT, "initialize", &json!({})).bearer(&token);
     let before = deployment.upstream.recorded().len();
-    let answer = deployment.send(request).await;
-    answer.assert_rpc_error(404, -32601);
-    assert_eq!(answer.count("mcp-session-id"), 0, "a modern initialize opens no session: {answer:?}");
+    let response = deployment.send(request).await;
+    response.assert_rpc_error(404, -32601);
+    assert_eq!(response.count("mcp-session-id"), 0, "a modern initialize opens no session: {response:?}");
     assert_eq!(deployment.upstream.recorded().len(), before, "a modern initialize reached the upstream");
 }
 
@@ -133,12 +130,12 @@ async fn a_modern_only_endpoint() {
             None,
             "{method}"
         );
-        let answer = deployment.send(Request::new(method, Deployment::ENDPOINT).bearer(&token).session("x")).await;
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{method}: {answer:?}");
+        let response = deployment.send(Request::new(method, Deployment::ENDPOINT).bearer(&token).session("x")).await;
+        assert_eq!((response.status, response.header("allow")), (405, Some("POST")), "{method}: {response:?}");
     }
-    let answer = deployment.try_token(&token).await;
-    answer.assert_rpc_error(400, -32022);
-    assert_eq!(answer.json()["error"]["data"]["supported"], json!(["2026-07-28"]), "{answer:?}");
+    let response = deployment.try_token(&token).await;
+    response.assert_rpc_error(400, -32022);
+    assert_eq!(response.json()["error"]["data"]["supported"], json!(["2026-07-28"]), "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     let request = modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token);
     assert_eq!(deployment.send(request).await.status, 200);
@@ -154,9 +151,9 @@ async fn legacy_versions() {
     let post =
         || Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session);
     for version in ["2025-06-18", "1999-01-01", "", "latest", "2025-11-25, 2025-06-18"] {
-        let answer = deployment.send(post().header("MCP-Protocol-Version", version)).await;
-        assert_eq!(answer.status, 400, "{version:?}: {answer:?}");
-        let answer = deployment
+        let response = deployment.send(post().header("MCP-Protocol-Version", version)).await;
+        assert_eq!(response.status, 400, "{version:?}: {response:?}");
+        let response = deployment
             .send(
                 Request::new("GET", Deployment::ENDPOINT)
                     .bearer(&token)
@@ -164,7 +161,7 @@ async fn legacy_versions() {
                     .header("MCP-Protocol-Version", version),
             )
             .await;
-        assert_eq!(answer.status, 400, "{version:?}: {answer:?}");
+        assert_eq!(response.status, 400, "{version:?}: {response:?}");
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     assert_eq!(deployment.send(post()).await.status, 200);
@@ -178,20 +175,24 @@ async fn unchecked_mirrored_headers() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let lying = |request: Request| request.header("Mcp-Method", "tools/list").header("Mcp-Name", "harmless");
+    let mismatched = |request: Request| request.header("Mcp-Method", "tools/list").header("Mcp-Name", "harmless");
     let tool = call(1, "tools/call", &json!({ "name": "admin_wipe" }));
     let legacy = [
         Request::post(Deployment::ENDPOINT, &*tool).bearer(&token).session(&session),
         Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session),
     ];
     for request in legacy {
-        assert_eq!(deployment.send(lying(request)).await.status, 200);
-        let reached = deployment.upstream.recorded().pop().unwrap();
-        assert_eq!((reached.header("mcp-method"), reached.header("mcp-name")), (None, None), "{reached:?}");
+        assert_eq!(deployment.send(mismatched(request)).await.status, 200);
+        let forwarded = deployment.upstream.recorded().pop().unwrap();
+        assert_eq!((forwarded.header("mcp-method"), forwarded.header("mcp-name")), (None, None), "{forwarded:?}");
     }
     let list =
         modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token).header("Mcp-Name", "admin_wipe");
     assert_eq!(deployment.send(list).await.status, 200);
-    let reached = deployment.upstream.recorded().pop().unwrap();
-    assert_eq!((reached.header("mcp-method"), reached.header("mcp-name")), (Some("tools/list"), None), "{reached:?}");
+    let forwarded = deployment.upstream.recorded().pop().unwrap();
+    assert_eq!(
+        (forwarded.header("mcp-method"), forwarded.header("mcp-name")),
+        (Some("tools/list"), None),
+        "{forwarded:?}"
+    );
 }

@@ -42,12 +42,12 @@ async fn beside_the_checked_ones() {
             "message.look_alike_member",
         ),
     ] {
-        let answer = deployment
+        let response = deployment
             .send(Request::post(Deployment::ENDPOINT, message(method, params)).bearer(&token).session(&session))
             .await;
-        answer.assert_rpc_error(400, -32600);
-        assert_eq!(answer.json()["id"], "7", "{params}: {answer:?}");
-        denied.push((answer, code));
+        response.assert_rpc_error(400, -32600);
+        assert_eq!(response.json()["id"], "7", "{params}: {response:?}");
+        denied.push((response, code));
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;

@@ -42,9 +42,9 @@ async fn hostile_configurations_are_rejected() {
         ("binary.json", "not UTF-8"),
         ("missing.json", "does not exist"),
     ] {
-        let refused = import(&folder, name).await;
-        assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{name}: {refused:?}");
-        assert!(refused.stderr.contains(expected) && !refused.stderr.contains("hush"), "{name}: {refused:?}");
+        let rejected = import(&folder, name).await;
+        assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(1), ""), "{name}: {rejected:?}");
+        assert!(rejected.stderr.contains(expected) && !rejected.stderr.contains("hush"), "{name}: {rejected:?}");
     }
     assert_eq!(fs::read_to_string(path("target.json")).unwrap(), SERVER);
     assert!(
@@ -55,10 +55,10 @@ async fn hostile_configurations_are_rejected() {
 /// I9, H3: a token is not imported if its file does not identify the issuer, another program could have written it, or
 /// its client belongs to another issuer.
 #[tokio::test]
-async fn tokens_of_an_unknown_issuer_stay() {
+async fn tokens_of_an_unknown_issuer_are_not_imported() {
     // The MD5 of the URL.
     const ID: &str = "aa5b24b0ba3994ba0c496692c23aa9e7";
-    let whole = json!({
+    let complete = json!({
         "access_token": "hush", "token_type": "Bearer", "refresh_token": "hush-too", "issuer": "https://as.example",
     });
     let client = json!({ "client_id": "c", "redirect_uris": ["http://localhost:1/oauth/callback"], "issuer": "https://as.example" });
@@ -68,14 +68,14 @@ async fn tokens_of_an_unknown_issuer_stay() {
         value
     };
     for (tokens, client, mode) in [
-        (with(&whole, "issuer", json!(null)), client.clone(), 0o600),
-        (with(&whole, "issuer", json!("http://as.example")), client.clone(), 0o600),
-        (with(&whole, "issuer", json!("https://other.example")), client.clone(), 0o600),
-        (whole.clone(), with(&client, "issuer", json!(null)), 0o600),
-        (whole.clone(), with(&client, "issuer", json!("https://as.example/other")), 0o600),
-        (whole.clone(), with(&client, "redirect_uris", json!([])), 0o600),
-        (with(&whole, "token_type", json!("DPoP")), client.clone(), 0o600),
-        (whole.clone(), client.clone(), 0o666),
+        (with(&complete, "issuer", json!(null)), client.clone(), 0o600),
+        (with(&complete, "issuer", json!("http://as.example")), client.clone(), 0o600),
+        (with(&complete, "issuer", json!("https://other.example")), client.clone(), 0o600),
+        (complete.clone(), with(&client, "issuer", json!(null)), 0o600),
+        (complete.clone(), with(&client, "issuer", json!("https://as.example/other")), 0o600),
+        (complete.clone(), with(&client, "redirect_uris", json!([])), 0o600),
+        (with(&complete, "token_type", json!("DPoP")), client.clone(), 0o600),
+        (complete.clone(), client.clone(), 0o666),
     ] {
         let folder = Scratch::folder("tokens");
         fs::write(folder.path().join("mcp.json"), SERVER).unwrap();
@@ -88,7 +88,7 @@ async fn tokens_of_an_unknown_issuer_stay() {
         let written = import(&folder, "mcp.json").await;
         assert_eq!(written.code, Some(0), "{written:?}");
         assert!(
-            written.stdout.contains("the sign-in is not taken over") && !format!("{written:?}").contains("hush"),
+            written.stdout.contains("the sign-in cannot be moved") && !format!("{written:?}").contains("hush"),
             "{written:?}"
         );
         assert_eq!(fs::read_to_string(&tokens_file).unwrap(), tokens.to_string());

@@ -1,13 +1,13 @@
 //! Session identifiers of other owners.
 
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{Answer, Deployment, Request, Scratch, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, call};
 use portcullis_testkit::TestIssuer;
 use serde_json::json;
 
 const OTHER: &str = "https://other.example";
 
-async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [Answer; 3] {
+async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [HttpResponse; 3] {
     let post = Request::post(Deployment::ENDPOINT, call(7, "tools/list", &json!({}))).bearer(token).session(session);
     let get =
         Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
@@ -15,16 +15,17 @@ async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [Answe
     [deployment.send(post).await, deployment.send(get).await, deployment.send(delete).await]
 }
 
-/// Returns the parts of an answer without the request id and the date.
-fn comparable(answer: &Answer) -> (u16, Vec<(String, String)>, String) {
-    let headers = answer.headers.iter().filter(|(name, _)| name != "x-request-id" && name != "date").cloned().collect();
-    (answer.status, headers, answer.text())
+/// Returns the parts of a response, without the request id and the date.
+fn comparable(response: &HttpResponse) -> (u16, Vec<(String, String)>, String) {
+    let headers =
+        response.headers.iter().filter(|(name, _)| name != "x-request-id" && name != "date").cloned().collect();
+    (response.status, headers, response.text())
 }
 
 /// E7: another subject, client or issuer gets the same response as for an unknown identifier, and does not affect the
 /// session.
 #[tokio::test]
-async fn answered_as_an_unknown_one() {
+async fn the_same_response_as_for_an_unknown_session() {
     let other = TestIssuer::new(OTHER).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
     let keys = Scratch::file("other.json", &other.jwks_json());
     let table = format!("[[issuer]]\nissuer = \"{OTHER}\"\njwks_file = \"{}\"", keys.as_str());
@@ -33,43 +34,43 @@ async fn answered_as_an_unknown_one() {
     let session = deployment.open_session(&owner.sign()).await;
     let before = deployment.upstream.count();
 
-    for (who, token) in [
+    for (case, token) in [
         ("another subject", deployment.token().subject("mallory").client_id("one").sign()),
         ("another letter case", deployment.token().subject("Alice").client_id("one").sign()),
-        ("a space more", deployment.token().subject("alice ").client_id("one").sign()),
+        ("a trailing space", deployment.token().subject("alice ").client_id("one").sign()),
         ("another client", deployment.token().subject("alice").client_id("two").sign()),
         ("no client", deployment.token().subject("alice").without("client_id").sign()),
         ("the same names at another issuer", other.token().scope("mcp:tools").subject("alice").client_id("one").sign()),
     ] {
         let foreign = attempts(&deployment, &token, &session).await;
         foreign[0].assert_no_session();
-        for answer in &foreign[1..] {
-            assert_eq!(answer.status, 400, "{who}: {answer:?}");
-            assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"), "{who}");
-            assert_eq!(answer.text(), "Invalid or missing session ID", "{who}");
+        for response in &foreign[1..] {
+            assert_eq!(response.status, 400, "{case}: {response:?}");
+            assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"), "{case}");
+            assert_eq!(response.text(), "Invalid or missing session ID", "{case}");
         }
         let made_up = "A".repeat(session.len());
         let unknown = attempts(&deployment, &token, &made_up).await;
         for (foreign, unknown) in foreign.iter().zip(&unknown) {
-            assert_eq!(comparable(foreign), comparable(unknown), "{who}: the answers differ");
+            assert_eq!(comparable(foreign), comparable(unknown), "{case}: the responses differ");
             deployment.portcullis.assert_denied(foreign, "session.unknown").await;
         }
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 
-    let answer = deployment
+    let response = deployment
         .send(
             Request::post(Deployment::ENDPOINT, call(8, "tools/list", &json!({})))
                 .bearer(&owner.sign())
                 .session(&session),
         )
         .await;
-    assert_eq!(answer.status, 200, "the session is undisturbed: {answer:?}");
+    assert_eq!(response.status, 200, "the session continues: {response:?}");
 }
 
 /// E7: a session identifier does not replace a token: a missing or invalid token gets 401.
 #[tokio::test]
-async fn a_session_is_no_credential() {
+async fn a_session_identifier_is_not_a_credential() {
     let deployment = Deployment::start().await;
     let session = deployment.open_session(&deployment.good_token()).await;
     let before = deployment.upstream.count();
@@ -93,7 +94,7 @@ async fn owners_cannot_be_confused() {
         deployment.token().subject("bob").client_id("alice").sign(),
         deployment.token().subject("").client_id("alicebob").sign(),
     ] {
-        let answer = attempts(&deployment, &token, &session).await;
-        answer[0].assert_no_session();
+        let response = attempts(&deployment, &token, &session).await;
+        response[0].assert_no_session();
     }
 }

@@ -10,7 +10,7 @@ async fn not_yet_valid() {
         .assert_accepted("clocks differ a little", &deployment.token().not_before_in(5).issued_in(5).sign())
         .await;
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("nbf", deployment.token().not_before_in(30).sign(), "token.not_yet_valid"),
             (
                 "nbf far ahead",

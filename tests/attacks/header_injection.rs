@@ -24,12 +24,12 @@ async fn control_bytes_in_the_head() {
         format!("PO\rST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\n\r\n").into(),
     ];
     for head in heads {
-        let answer = exchange(deployment.portcullis.address(), &head).await;
-        assert_eq!(answer.status, 400, "{}\n{answer:?}", String::from_utf8_lossy(&head));
-        assert_eq!(answer.count("x-evil"), 0, "{answer:?}");
+        let response = exchange(deployment.portcullis.address(), &head).await;
+        assert_eq!(response.status, 400, "{}\n{response:?}", String::from_utf8_lossy(&head));
+        assert_eq!(response.count("x-evil"), 0, "{response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
-    deployment.assert_accepted("still alive", &good).await;
+    deployment.assert_accepted("the server continues", &good).await;
 }
 
 /// B4, F1: encoded line ends in path, query and session header stay encoded and are not reflected.
@@ -44,23 +44,23 @@ async fn encoded_line_ends() {
         ("/mcp?a=%0d%0aX-Evil:%201", 200),
         ("/mcp?%E5%98%8D%E5%98%8AX-Evil:%201", 200),
     ] {
-        let answer = deployment.send(Request::post(target, INITIALIZE).bearer(&good)).await;
-        assert_eq!(answer.status, status, "{target}: {answer:?}");
-        assert!(!format!("{answer:?}").to_ascii_lowercase().contains("x-evil"), "{target}: {answer:?}");
+        let response = deployment.send(Request::post(target, INITIALIZE).bearer(&good)).await;
+        assert_eq!(response.status, status, "{target}: {response:?}");
+        assert!(!format!("{response:?}").to_ascii_lowercase().contains("x-evil"), "{target}: {response:?}");
         if status == 200 {
             let seen = deployment.upstream.last();
             assert_eq!(seen.target, target.replace("/mcp", "/backend"));
             assert!(!seen.headers.contains_key("x-evil"));
         } else {
-            deployment.portcullis.assert_denied(&answer, "path.unknown").await;
+            deployment.portcullis.assert_denied(&response, "path.unknown").await;
         }
     }
     for identifier in ["%0d%0aX-Evil: 1", "\\r\\nX-Evil: 1", "\u{560d}\u{560a}X-Evil: 1"] {
         let request =
             Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&good).session(identifier);
-        let answer = deployment.send(request).await;
-        answer.assert_no_session();
-        assert!(!format!("{answer:?}").contains("Evil"), "{answer:?}");
+        let response = deployment.send(request).await;
+        response.assert_no_session();
+        assert!(!format!("{response:?}").contains("Evil"), "{response:?}");
     }
 }
 
@@ -89,8 +89,8 @@ async fn claims_upstream() {
             .claim("email", text)
             .claim("realm", json!({ "groups": [text, "staff"] }))
             .sign();
-        let answer = deployment.try_token(&token).await;
-        assert_eq!(answer.status, 200, "{text:?}: {answer:?}");
+        let response = deployment.try_token(&token).await;
+        assert_eq!(response.status, 200, "{text:?}: {response:?}");
         let seen = deployment.upstream.last();
         assert_eq!(seen.header("x-user"), Some(encoded), "{text:?}");
         assert_eq!(seen.header("x-client"), Some(encoded), "{text:?}");
@@ -101,16 +101,16 @@ async fn claims_upstream() {
     }
 }
 
-/// J1: a line end in a claim or a path does not make a second log line.
+/// J1: a line end in a claim or a path does not cause a second log line.
 #[tokio::test]
 async fn claims_in_the_log() {
     let deployment = Deployment::start().await;
     let subject = "alice\r\n{\"message\":\"forged\"}\n\u{1b}[31m";
-    let answer = deployment.try_token(&deployment.token().subject(subject).client_id(subject).sign()).await;
-    let line = deployment.portcullis.access_line(&answer).await;
+    let response = deployment.try_token(&deployment.token().subject(subject).client_id(subject).sign()).await;
+    let line = deployment.portcullis.access_line(&response).await;
     assert_eq!(line["principal.subject"], subject);
     for line in deployment.portcullis.log().lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
         assert_ne!(line["message"], "forged");
     }
     assert!(!deployment.portcullis.log().contains('\u{1b}'), "a terminal sequence is in the log");
@@ -118,7 +118,7 @@ async fn claims_in_the_log() {
 
 /// B4, F5: text from a message is returned only in JSON, escaped.
 #[tokio::test]
-async fn messages_come_back_as_json() {
+async fn message_text_is_returned_as_json() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
@@ -129,35 +129,35 @@ async fn messages_come_back_as_json() {
         .bearer(&good)
         .header("MCP-Protocol-Version", "2026")
         .header("Mcp-Method", "tools/list");
-    let answer = deployment.send(request).await;
-    assert_eq!(answer.status, 400, "{answer:?}");
-    assert_eq!(answer.json()["id"], evil);
-    assert_eq!(answer.count("x-evil"), 0);
+    let response = deployment.send(request).await;
+    assert_eq!(response.status, 400, "{response:?}");
+    assert_eq!(response.json()["id"], evil);
+    assert_eq!(response.count("x-evil"), 0);
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
 /// L1: no injected header of an upstream's split response reaches the client.
 #[tokio::test]
 async fn response_splitting() {
-    for (case, answer, status) in [
+    for (case, response, status) in [
         ("a bare CR", &b"HTTP/1.1 200 OK\r\nX-A: b\rX-Evil: 1\r\nContent-Length: 0\r\n\r\n"[..], 502),
         ("a NUL", b"HTTP/1.1 200 OK\r\nX-A: b\0X-Evil: 1\r\nContent-Length: 0\r\n\r\n", 502),
         ("two lengths", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 70\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Evil: 1\r\n\r\n", 502),
         ("a negative length", b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\nX-Evil: 1\r\n\r\n", 502),
-        ("no HTTP", b"X-Evil: 1\r\n\r\n", 502),
-        ("nothing", b"", 502),
+        ("not HTTP", b"X-Evil: 1\r\n\r\n", 502),
+        ("an empty response", b"", 502),
         ("switching protocols", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\nX-Evil: 1\r\n\r\n", 502),
-        ("more behind the end", b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Evil: 1\r\nContent-Length: 0\r\n\r\n", 200),
+        ("bytes after the end", b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Evil: 1\r\nContent-Length: 0\r\n\r\n", 200),
     ] {
-        let raw = RawUpstream::start(answer).await;
+        let raw = RawUpstream::start(response).await;
         let deployment = Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
         let good = deployment.good_token();
         for round in 0..2 {
-            let answer = deployment.try_token(&good).await;
-            assert_eq!(answer.status, status, "{case}, round {round}: {answer:?}");
-            assert_eq!(answer.count("x-evil"), 0, "{case}: {answer:?}");
-            assert!(!answer.text().contains("Evil"), "{case}: {answer:?}");
-            assert_eq!(answer.header("x-request-id").map(str::len), Some(36), "{case}: {answer:?}");
+            let response = deployment.try_token(&good).await;
+            assert_eq!(response.status, status, "{case}, round {round}: {response:?}");
+            assert_eq!(response.count("x-evil"), 0, "{case}: {response:?}");
+            assert!(!response.text().contains("Evil"), "{case}: {response:?}");
+            assert_eq!(response.header("x-request-id").map(str::len), Some(36), "{case}: {response:?}");
         }
     }
 }
@@ -172,11 +172,11 @@ async fn reflected_preflight() {
             .header("Access-Control-Request-Method", "POST")
             .header("Access-Control-Request-Headers", requested)
     };
-    let answer = deployment.send(preflight(b"authorization, x-a")).await;
-    assert_eq!(answer.header("access-control-allow-headers"), Some("authorization, x-a"));
+    let response = deployment.send(preflight(b"authorization, x-a")).await;
+    assert_eq!(response.header("access-control-allow-headers"), Some("authorization, x-a"));
     for requested in [&b"x-a\xff"[..], b"x-a: b", b"x-a\tx-b", b"\"x\"", b"x-a;b", b"x(a)"] {
-        let answer = deployment.send(preflight(requested)).await;
-        assert_eq!(answer.status, 204, "{answer:?}");
-        assert_eq!(answer.count("access-control-allow-headers"), 0, "{answer:?}");
+        let response = deployment.send(preflight(requested)).await;
+        assert_eq!(response.status, 204, "{response:?}");
+        assert_eq!(response.count("access-control-allow-headers"), 0, "{response:?}");
     }
 }

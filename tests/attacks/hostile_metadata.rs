@@ -1,9 +1,9 @@
-//! Authorization servers whose documents contain URLs that the client must not use.
+//! Authorization servers whose metadata and registrations contain URLs that the client must not use.
 
-use portcullis_scenarios::{Finished, Peer, PeerAnswer, PeerRequest, Portcullis, Scratch};
+use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch};
 use serde_json::{Value, json};
 
-async fn login(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static) -> (Peer, Finished) {
+async fn login(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> (Peer, Finished) {
     let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
     let url = peer.url("/mcp");
     let finished = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
@@ -11,7 +11,7 @@ async fn login(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync
 }
 
 /// Changes one member of the authorization server's metadata.
-fn metadata_with(member: &'static str, value: Value) -> impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync {
+fn metadata_with(member: &'static str, value: Value) -> impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync {
     move |request| {
         let mut metadata = request.server_metadata();
         metadata[member] = value.clone();
@@ -59,27 +59,28 @@ async fn an_http_endpoint_is_rejected_before_sign_in() {
 #[tokio::test]
 async fn a_registration_without_the_redirect_uri_is_rejected() {
     for redirects in [json!([]), json!(["https://evil.example/callback"]), json!(["http://localhost/callback"])] {
-        let answer = json!({ "client_id": "me", "redirect_uris": redirects });
-        let (peer, finished) = login(move |request| (request.path == "/register").then(|| request.json(&answer))).await;
+        let response = json!({ "client_id": "me", "redirect_uris": redirects });
+        let (peer, finished) =
+            login(move |request| (request.path == "/register").then(|| request.json(&response))).await;
         assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
         assert!(finished.stderr.contains("did not register the redirect URI"), "{finished:?}");
         assert!(peer.requests("/authorize").is_empty() && peer.requests("/token").is_empty(), "{redirects}");
     }
     let (_, finished) =
         login(|request| (request.path == "/register").then(|| request.json(r#"{"client_id":"me"}"#))).await;
-    assert_eq!(finished.code, Some(0), "a response that does not tell is accepted: {finished:?}");
+    assert_eq!(finished.code, Some(0), "a response without redirect URIs is accepted: {finished:?}");
 }
 
-/// H4, G9: the doctor warns about a resource that is only a prefix, and reports insecure endpoints.
+/// H4, G9: `doctor` warns about a resource that is only a prefix, and reports insecure endpoints.
 #[tokio::test]
-async fn the_doctor_reports_it() {
+async fn doctor_reports_it() {
     let peer = Peer::start(|request| {
         let broad = request.resource_metadata(&request.base);
         request.is_for_resource_metadata("/mcp").then(|| request.json(broad))
     });
     let finished = Portcullis::run(&["doctor", &peer.await.url("/mcp")]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("also opens the other paths"), "{finished:?}");
+    assert!(finished.stdout.contains("also valid for the other paths"), "{finished:?}");
 
     let peer = Peer::start(metadata_with("introspection_endpoint", json!("http://auth.example.com/x"))).await;
     let finished = Portcullis::run(&["doctor", &peer.url("/mcp")]).await;

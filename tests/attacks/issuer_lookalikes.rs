@@ -5,7 +5,7 @@ use serde_json::json;
 
 /// C5: `iss` is compared byte for byte, without normalization.
 #[tokio::test]
-async fn issuers_that_are_not_ours() {
+async fn similar_issuers() {
     let deployment = Deployment::start().await;
     let others = [
         "https://issuer.example/",
@@ -30,7 +30,9 @@ async fn issuers_that_are_not_ours() {
         "",
     ];
     deployment
-        .assert_refused(others.map(|issuer| (issuer, deployment.token().issuer(issuer).sign(), "token.issuer_unknown")))
+        .assert_rejected(
+            others.map(|issuer| (issuer, deployment.token().issuer(issuer).sign(), "token.issuer_unknown")),
+        )
         .await;
 }
 
@@ -39,20 +41,21 @@ async fn issuers_that_are_not_ours() {
 async fn issuers_that_are_not_strings() {
     let deployment = Deployment::start().await;
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("absent", deployment.token().without("iss").sign(), "token.issuer_missing"),
             ("null", deployment.token().claim("iss", json!(null)).sign(), "token.issuer_missing"),
         ])
         .await;
-    let no_texts = [json!(["https://issuer.example"]), json!(1), json!({ "iss": "https://issuer.example" })];
+    let wrong_types = [json!(["https://issuer.example"]), json!(1), json!({ "iss": "https://issuer.example" })];
     deployment
-        .assert_refused(
-            no_texts.map(|issuer| (issuer.to_string(), deployment.token().claim("iss", issuer).sign(), "claims.type")),
+        .assert_rejected(
+            wrong_types
+                .map(|issuer| (issuer.to_string(), deployment.token().claim("iss", issuer).sign(), "claims.type")),
         )
         .await;
     for claim in ["sub", "client_id", "azp"] {
         let token = deployment.token().claim(claim, json!(["alice"])).sign();
-        deployment.assert_refused([(claim, token, "claims.type")]).await;
+        deployment.assert_rejected([(claim, token, "claims.type")]).await;
     }
     assert!(deployment.upstream.recorded().is_empty());
 }

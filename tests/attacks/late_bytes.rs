@@ -10,12 +10,12 @@ const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent
 /// Sends `first` as the response to the first request of a connection, and late bytes after the next request.
 async fn upstream(first: &'static str) -> RawUpstream {
     RawUpstream::scripted(move |request: &RawRequest| {
-        let answer = match request.earlier {
+        let response = match request.earlier {
             0 if request.head.contains("x-first") => first,
             0 => GOOD,
             _ => LATE,
         };
-        Some(answer.into())
+        Some(response.into())
     })
     .await
 }
@@ -48,14 +48,14 @@ async fn late_bytes_reach_no_other_client() {
             (deployment.token().subject("mallory").sign(), deployment.token().subject("alice").sign());
         // One client connection uses one worker, and so one set of upstream connections.
         let mut client = Connection::open(deployment.portcullis.address()).await;
-        let answer = client.send(&request(&mallory).header("X-First", "1")).await;
-        assert_eq!(answer.status, status, "{first}: {answer:?}");
-        let answer = client.send(&request(&alice)).await;
-        assert_eq!((answer.status, &answer.json()["result"]), (200, &json!("good")), "{first}");
+        let response = client.send(&request(&mallory).header("X-First", "1")).await;
+        assert_eq!(response.status, status, "{first}: {response:?}");
+        let response = client.send(&request(&alice)).await;
+        assert_eq!((response.status, &response.json()["result"]), (200, &json!("good")), "{first}");
     }
 }
 
-/// L10: the client gets one plain number as the length, in any form that the upstream sends.
+/// L10: the client gets one plain number as the length, for every form of the upstream's header.
 #[tokio::test]
 async fn lengths_are_plain_numbers() {
     for lines in [
@@ -64,13 +64,13 @@ async fn lengths_are_plain_numbers() {
         "Content-Length: 002",
         "Content-Length: 2 ,02",
     ] {
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{lines}\r\n\r\n{{}}");
-        let upstream = RawUpstream::scripted(move |_| Some(answer.clone().into())).await;
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{lines}\r\n\r\n{{}}");
+        let upstream = RawUpstream::scripted(move |_| Some(response.clone().into())).await;
         let deployment = start(&upstream).await;
-        let answer = deployment.send(request(&deployment.good_token())).await;
+        let response = deployment.send(request(&deployment.good_token())).await;
         let lengths: Vec<_> =
-            answer.headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value).collect();
-        assert_eq!(lengths, ["2"], "{lines}: {answer:?}");
-        assert_eq!(answer.text(), "{}");
+            response.headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value).collect();
+        assert_eq!(lengths, ["2"], "{lines}: {response:?}");
+        assert_eq!(response.text(), "{}");
     }
 }

@@ -1,4 +1,4 @@
-//! Attacks, one per file. The tests check the response, the log, and that nothing reached the upstream.
+//! Attacks, one per file. The tests check the response, the log, and that no request reached the upstream.
 
 mod absurd_numbers;
 mod administration;

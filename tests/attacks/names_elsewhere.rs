@@ -43,8 +43,8 @@ async fn in_any_listed_member() {
         ("a task", legacy("tasks/get", &json!({ "taskId": "t-1" }))),
         ("an argument", legacy("tools/call", &json!({ "name": "add", "arguments": { "name": "secret" } }))),
     ] {
-        let answer = deployment.send(request.bearer(&token)).await;
-        assert_eq!(answer.status, 200, "{case}: {answer:?}");
+        let response = deployment.send(request.bearer(&token)).await;
+        assert_eq!(response.status, 200, "{case}: {response:?}");
     }
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
@@ -65,29 +65,29 @@ async fn in_any_listed_member() {
             ),
         ),
         ("a task", legacy("tasks/get", &json!({ "taskId": "secret-1" }))),
-        ("its result", legacy("tasks/result", &json!({ "taskId": "secret-1" }))),
-        ("its end", modern("tasks/cancel", &json!({ "taskId": "secret-1" }))),
-        ("input for it", modern("tasks/update", &json!({ "taskId": "secret-1", "inputResponses": {} }))),
+        ("a task's result", legacy("tasks/result", &json!({ "taskId": "secret-1" }))),
+        ("a task's cancellation", modern("tasks/cancel", &json!({ "taskId": "secret-1" }))),
+        ("a task's input", modern("tasks/update", &json!({ "taskId": "secret-1", "inputResponses": {} }))),
         ("a related task", legacy("tools/call", &related)),
         ("a subscription of another revision", modern("resources/subscribe", &json!({ "uri": "file:///secret/x" }))),
     ] {
-        let answer = deployment.send(request.bearer(&token)).await;
-        assert_eq!(answer.status, 403, "{case}: {answer:?}");
-        denied.push((answer, "scope.insufficient"));
+        let response = deployment.send(request.bearer(&token)).await;
+        assert_eq!(response.status, 403, "{case}: {response:?}");
+        denied.push((response, "scope.insufficient"));
     }
     let many: Vec<_> = (0..=1000).map(|number| format!("note:{number}")).collect();
     let many: Vec<_> = many.iter().map(String::as_str).collect();
-    let answer = deployment.send(modern("subscriptions/listen", &listen(&many)).bearer(&token)).await;
-    answer.assert_rpc_error(400, -32602);
-    assert_eq!(answer.json()["id"], 7, "{answer:?}");
-    denied.push((answer, "message.too_many_names"));
+    let response = deployment.send(modern("subscriptions/listen", &listen(&many)).bearer(&token)).await;
+    response.assert_rpc_error(400, -32602);
+    assert_eq!(response.json()["id"], 7, "{response:?}");
+    denied.push((response, "message.too_many_names"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// J4, F12: the audit trail has the names that were checked.
 #[tokio::test]
-async fn are_in_the_audit_trail() {
+async fn in_the_audit_trail() {
     let deployment = Deployment::builder().resource(RULES).tables("[audit]\ntarget = \"stdout\"").start().await;
     let token = deployment.good_token();
     let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", "file:///secret/x?canary"] } });

@@ -12,7 +12,7 @@ async fn none_in_every_spelling() {
         let unsigned = token.unsigned(spelling);
         let signed = token.clone().alg(spelling).sign();
         deployment
-            .assert_refused([
+            .assert_rejected([
                 (format!("{spelling:?} unsigned"), unsigned.clone(), "token.malformed"),
                 (format!("{spelling:?} with a signature"), signed, "token.algorithm_unsupported"),
                 (format!("{spelling:?} with junk"), format!("{unsigned}AAAA"), "token.algorithm_unsupported"),
@@ -21,8 +21,8 @@ async fn none_in_every_spelling() {
     }
     let payload = br#"{"iss":"https://issuer.example","sub":"mallory"}"#;
     deployment
-        .assert_refused([(
-            "keyed by nothing",
+        .assert_rejected([(
+            "an empty HMAC key",
             hmac_token(b"", br#"{"alg":"HS256"}"#, payload),
             "token.algorithm_unsupported",
         )])
@@ -39,11 +39,11 @@ async fn no_algorithm_at_all() {
         ("null", r#"{"alg":null,"kid":"rs256-0"}"#),
         ("array", r#"{"alg":["RS256"],"kid":"rs256-0"}"#),
         ("number", r#"{"alg":256,"kid":"rs256-0"}"#),
-        ("no object", r#""RS256""#),
+        ("not an object", r#""RS256""#),
         ("an array of headers", r#"[{"alg":"RS256","kid":"rs256-0"}]"#),
         ("empty", ""),
     ] {
-        deployment.assert_refused([(case, token.clone().raw_header(header).sign(), "token.header_malformed")]).await;
+        deployment.assert_rejected([(case, token.clone().raw_header(header).sign(), "token.header_malformed")]).await;
     }
 }
 
@@ -55,11 +55,11 @@ async fn not_the_compact_form() {
     let parts: Vec<&str> = good.split('.').collect();
     let [header, payload, signature] = parts[..] else { panic!("three parts") };
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("two parts", format!("{header}.{payload}"), "token.malformed"),
             ("four parts", format!("{good}.AAAA"), "token.malformed"),
             ("one part", "abc".to_owned(), "token.malformed"),
-            ("dots alone", "..".to_owned(), "token.malformed"),
+            ("only dots", "..".to_owned(), "token.malformed"),
             ("padding", format!("{good}="), "token.signature"),
             ("the other alphabet", format!("{header}.{payload}.+/{signature}"), "token.signature"),
             ("five parts: encrypted", format!("{header}.AAAA.AAAA.AAAA.AAAA"), "token.encrypted"),

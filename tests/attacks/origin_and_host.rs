@@ -58,12 +58,12 @@ async fn hosts() {
     let mut denied = Vec::new();
     for host in FOREIGN {
         for (method, target) in targets() {
-            let answer =
+            let response =
                 deployment.send(Request::without_host(method, target).header("Host", host).bearer(&good)).await;
-            assert_eq!(answer.status, 403, "{method} {target}, {host}: {answer:?}");
-            assert_eq!(answer.count("www-authenticate"), 0, "{host}: {answer:?}");
-            assert_eq!(answer.count("access-control-allow-origin"), 0, "{host}: {answer:?}");
-            denied.push((answer, "host.not_allowed"));
+            assert_eq!(response.status, 403, "{method} {target}, {host}: {response:?}");
+            assert_eq!(response.count("www-authenticate"), 0, "{host}: {response:?}");
+            assert_eq!(response.count("access-control-allow-origin"), 0, "{host}: {response:?}");
+            denied.push((response, "host.not_allowed"));
         }
     }
     for (case, request, code) in [
@@ -81,15 +81,15 @@ async fn hosts() {
         ),
         ("a path", Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1/x"), "host.malformed"),
         (
-            "a port that is none",
+            "an invalid port",
             Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1:x"),
             "host.malformed",
         ),
         ("empty", Request::without_host("POST", Deployment::ENDPOINT).header("Host", ""), "host.malformed"),
     ] {
-        let answer = deployment.send(request.bearer(&good)).await;
-        assert_eq!(answer.status, 400, "{case}: {answer:?}");
-        denied.push((answer, code));
+        let response = deployment.send(request.bearer(&good)).await;
+        assert_eq!(response.status, 400, "{case}: {response:?}");
+        denied.push((response, code));
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
@@ -101,12 +101,12 @@ async fn origins() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     for origin in ["http://127.0.0.1:3000", "http://localhost:5173", "https://localhost", "http://[::1]:9"] {
-        let answer = deployment
+        let response = deployment
             .send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).header("Origin", origin))
             .await;
-        assert_eq!(answer.status, 200, "{origin}: {answer:?}");
-        assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
-        assert_eq!(answer.count("access-control-allow-credentials"), 0);
+        assert_eq!(response.status, 200, "{origin}: {response:?}");
+        assert_eq!(response.header("access-control-allow-origin"), Some(origin));
+        assert_eq!(response.count("access-control-allow-credentials"), 0);
     }
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
@@ -131,19 +131,19 @@ async fn origins() {
                 .header("Origin", origin)
                 .header("Access-Control-Request-Method", "POST")
                 .bearer(&good);
-            let answer = deployment.send(request).await;
-            assert_eq!(answer.status, 403, "{method} {target}, {origin}: {answer:?}");
-            assert_eq!(answer.count("access-control-allow-origin"), 0, "{origin}: {answer:?}");
-            denied.push((answer, "origin.not_allowed"));
+            let response = deployment.send(request).await;
+            assert_eq!(response.status, 403, "{method} {target}, {origin}: {response:?}");
+            assert_eq!(response.count("access-control-allow-origin"), 0, "{origin}: {response:?}");
+            denied.push((response, "origin.not_allowed"));
         }
     }
     let two = Request::post(Deployment::ENDPOINT, INITIALIZE)
         .bearer(&good)
         .header("Origin", "http://localhost")
         .header("Origin", "http://localhost");
-    let answer = deployment.send(two).await;
-    assert_eq!(answer.status, 403, "{answer:?}");
-    denied.push((answer, "origin.repeated"));
+    let response = deployment.send(two).await;
+    assert_eq!(response.status, 403, "{response:?}");
+    denied.push((response, "origin.repeated"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
 }

@@ -11,28 +11,32 @@ async fn tokens_of_other_types() {
         deployment.assert_accepted(typ, &deployment.token().typ(typ).sign()).await;
     }
     deployment.assert_accepted("no typ", &deployment.token().without_header("typ").sign()).await;
-    deployment.assert_accepted("a nonce alone", &deployment.token().claim("nonce", "n").sign()).await;
+    deployment.assert_accepted("only a nonce", &deployment.token().claim("nonce", "n").sign()).await;
 
     let headers = ["secevent+jwt", "logout+jwt", "dpop+jwt", "JOSE", "at+jwt ", "refresh+jwt", ""];
     deployment
-        .assert_refused(
+        .assert_rejected(
             headers.map(|typ| (format!("typ {typ:?}"), deployment.token().typ(typ).sign(), "token.type_not_allowed")),
         )
         .await;
     let hashes = ["at_hash", "c_hash", "s_hash"];
     deployment
-        .assert_refused(
+        .assert_rejected(
             hashes.map(|claim| (claim, deployment.token().claim(claim, "x").sign(), "token.not_an_access_token")),
         )
         .await;
-    let kinds = ["ID", "Refresh", "Logout"];
+    let types = ["ID", "Refresh", "Logout"];
     deployment
-        .assert_refused(
-            kinds.map(|typ| (typ, deployment.token().claim("typ", typ).sign(), "token.not_an_access_token")),
+        .assert_rejected(
+            types.map(|typ| (typ, deployment.token().claim("typ", typ).sign(), "token.not_an_access_token")),
         )
         .await;
     deployment
-        .assert_refused([("events", deployment.token().claim("events", json!({})).sign(), "token.not_an_access_token")])
+        .assert_rejected([(
+            "events",
+            deployment.token().claim("events", json!({})).sign(),
+            "token.not_an_access_token",
+        )])
         .await;
 }
 
@@ -42,7 +46,7 @@ async fn only_at_jwt() {
     let deployment = Deployment::builder().issuer("require_at_jwt = true").start().await;
     deployment.assert_accepted("at+jwt", &deployment.token().typ("at+jwt").sign()).await;
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("JWT", deployment.token().typ("JWT").sign(), "token.type_not_allowed"),
             ("none", deployment.token().without_header("typ").sign(), "token.type_not_allowed"),
         ])
@@ -60,7 +64,7 @@ async fn sender_constrained_tokens() {
         json!({}),
     ];
     deployment
-        .assert_refused(
+        .assert_rejected(
             bindings
                 .map(|cnf| (cnf.to_string(), deployment.token().claim("cnf", cnf).sign(), "token.sender_constrained")),
         )
@@ -72,22 +76,22 @@ async fn sender_constrained_tokens() {
 async fn scopes_in_every_form() {
     let deployment = Deployment::start().await;
     let token = deployment.test_issuer.token();
-    deployment.assert_accepted("scope, a text", &token.clone().scope("other mcp:tools").sign()).await;
+    deployment.assert_accepted("scope, a string", &token.clone().scope("other mcp:tools").sign()).await;
     deployment.assert_accepted("scope, an array", &token.clone().claim("scope", json!(["mcp:tools"])).sign()).await;
     deployment.assert_accepted("scp", &token.clone().claim("scp", json!(["other", "mcp:tools"])).sign()).await;
     let before = deployment.upstream.count();
     for (case, token) in [
         ("no scope", token.clone()),
         ("a prefix", token.clone().scope("mcp:tool mcp mcp:")),
-        ("more than it", token.clone().scope("mcp:tools2 mcp:tools.read")),
+        ("a suffix", token.clone().scope("mcp:tools2 mcp:tools.read")),
         ("another case", token.clone().scope("MCP:TOOLS")),
         ("another separator", token.clone().scope("a,mcp:tools")),
     ] {
-        let answer = deployment.try_token(&token.sign()).await;
-        assert_eq!(answer.status, 403, "{case}: {answer:?}");
-        assert_eq!(answer.challenge("error"), Some("insufficient_scope"), "{case}");
-        assert_eq!(answer.challenge("scope"), Some("mcp:tools"), "{case}");
-        deployment.portcullis.assert_denied(&answer, "scope.insufficient").await;
+        let response = deployment.try_token(&token.sign()).await;
+        assert_eq!(response.status, 403, "{case}: {response:?}");
+        assert_eq!(response.challenge("error"), Some("insufficient_scope"), "{case}");
+        assert_eq!(response.challenge("scope"), Some("mcp:tools"), "{case}");
+        deployment.portcullis.assert_denied(&response, "scope.insufficient").await;
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }

@@ -1,15 +1,15 @@
 //! Tokens, heads and bodies that are too large, on both HTTP versions.
 
-use portcullis_scenarios::{Connection, Deployment, Http2, INITIALIZE, Request, Trickle, Upstream, call};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Http2, INITIALIZE, Request, Upstream, call};
 use serde_json::json;
 
-const TOKEN_CAP: usize = 16 * 1024;
+const TOKEN_LIMIT: usize = 16 * 1024;
 
 /// Returns a valid token of exactly this length.
 fn token_of(deployment: &Deployment, length: usize) -> String {
     let bare = deployment.token();
     let signature = bare.sign().len() - bare.unsigned("RS256").len();
-    // Three more characters of payload are four more of token. The header fills the rest.
+    // Three more characters in the payload make the token four characters longer. The header makes up the difference.
     for header in 0..4 {
         let token = |payload: usize| bare.clone().header("x", "h".repeat(header)).claim("pad", "p".repeat(payload));
         let guess = (length - signature - token(0).unsigned("RS256").len()) * 3 / 4;
@@ -27,19 +27,19 @@ fn token_of(deployment: &Deployment, length: usize) -> String {
 async fn tokens_around_the_limit() {
     let deployment = Deployment::start().await;
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let at_cap = token_of(&deployment, TOKEN_CAP);
-    deployment.assert_accepted("HTTP/1.1", &at_cap).await;
+    let at_limit = token_of(&deployment, TOKEN_LIMIT);
+    deployment.assert_accepted("HTTP/1.1", &at_limit).await;
     let post = |token: &str| Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {token}"));
-    let answer = http2.send(post(&at_cap), INITIALIZE).await.unwrap();
-    assert_eq!(answer.status, 200, "HTTP/2: {answer:?}");
+    let response = http2.send(post(&at_limit), INITIALIZE).await.unwrap();
+    assert_eq!(response.status, 200, "HTTP/2: {response:?}");
 
     let before = deployment.upstream.count();
-    for length in [TOKEN_CAP + 1, TOKEN_CAP + 2, TOKEN_CAP + 8 * 1024] {
-        let token = format!("{at_cap}{}", "A".repeat(length - TOKEN_CAP));
-        deployment.assert_refused([("HTTP/1.1", token.clone(), "token.too_large")]).await;
-        let answer = http2.send(post(&token), INITIALIZE).await.unwrap();
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "HTTP/2: {answer:?}");
-        deployment.portcullis.assert_denied(&answer, "token.too_large").await;
+    for length in [TOKEN_LIMIT + 1, TOKEN_LIMIT + 2, TOKEN_LIMIT + 8 * 1024] {
+        let token = format!("{at_limit}{}", "A".repeat(length - TOKEN_LIMIT));
+        deployment.assert_rejected([("HTTP/1.1", token.clone(), "token.too_large")]).await;
+        let response = http2.send(post(&token), INITIALIZE).await.unwrap();
+        assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "HTTP/2: {response:?}");
+        deployment.portcullis.assert_denied(&response, "token.too_large").await;
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
@@ -48,18 +48,18 @@ async fn tokens_around_the_limit() {
 #[tokio::test]
 async fn other_fields_beside_the_largest_token() {
     let deployment = Deployment::start().await;
-    let token = token_of(&deployment, TOKEN_CAP);
+    let token = token_of(&deployment, TOKEN_LIMIT);
     let filling = "f".repeat(8 * 1024);
-    let answer = deployment
+    let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).header("X-Filling", &filling))
         .await;
-    assert_eq!(answer.status, 200, "HTTP/1.1: {answer:?}");
+    assert_eq!(response.status, 200, "HTTP/1.1: {response:?}");
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let request = Http2::post(Deployment::ENDPOINT)
         .header("authorization", format!("Bearer {token}"))
         .header("x-filling", filling);
-    let answer = http2.send(request, INITIALIZE).await.unwrap();
-    assert_eq!(answer.status, 200, "HTTP/2: {answer:?}");
+    let response = http2.send(request, INITIALIZE).await.unwrap();
+    assert_eq!(response.status, 200, "HTTP/2: {response:?}");
 }
 
 /// F4: a head with too many bytes or fields gets 431 on both HTTP versions.
@@ -73,8 +73,8 @@ async fn header_bombs() {
     for (case, request) in
         [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
     {
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.status, 431, "HTTP/1.1, {case}: {answer:?}");
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, 431, "HTTP/1.1, {case}: {response:?}");
     }
     let http2_post = || Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
     let many =
@@ -85,8 +85,8 @@ async fn header_bombs() {
     {
         let mut http2 = Http2::connect(deployment.portcullis.address()).await;
         // Closing the connection immediately is also acceptable.
-        if let Ok(answer) = http2.send(request, INITIALIZE).await {
-            assert_eq!(answer.status, 431, "HTTP/2, {case}: {answer:?}");
+        if let Ok(response) = http2.send(request, INITIALIZE).await {
+            assert_eq!(response.status, 431, "HTTP/2, {case}: {response:?}");
         }
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
@@ -145,7 +145,7 @@ async fn bodies_around_the_limit() {
             .bearer(&good)
     };
     for (case, request) in [
-        ("one byte more", post(message(4097))),
+        ("one byte too many", post(message(4097))),
         (
             "announced, not sent",
             Request::post(Deployment::ENDPOINT, "").header("Content-Length", "999999999999").bearer(&good),
@@ -154,17 +154,17 @@ async fn bodies_around_the_limit() {
         ("without a session", Request::post(Deployment::ENDPOINT, message(5000)).bearer(&good)),
         ("of another type", Request::new("POST", Deployment::ENDPOINT).bearer(&good).body(message(5000))),
     ] {
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.status, 413, "{case}: {answer:?}");
-        deployment.portcullis.assert_denied(&answer, "body.too_large").await;
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, 413, "{case}: {response:?}");
+        deployment.portcullis.assert_denied(&response, "body.too_large").await;
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let request = Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
     assert_eq!(http2.send(request, message(5000)).await.unwrap().status, 413);
 
-    let answer = deployment.send(Request::post(Deployment::ENDPOINT, message(5000))).await;
-    assert_eq!(answer.assert_unauthorized(), None, "the bearer check comes first");
+    let response = deployment.send(Request::post(Deployment::ENDPOINT, message(5000))).await;
+    assert_eq!(response.assert_unauthorized(), None, "the bearer check comes first");
 }
 
 /// F4: the default limit is 4 MiB.
@@ -183,13 +183,13 @@ async fn the_default_limit() {
 
 /// F4: all bodies share one budget. When it is exhausted, requests get 503 with `Retry-After` until capacity is free.
 #[tokio::test]
-async fn the_common_budget() {
-    let (release, body) = Trickle::new();
+async fn the_shared_budget() {
+    let (release, body) = ChannelBody::new();
     let held = std::sync::Mutex::new(Some(body));
     let upstream = Upstream::scripted(move |request| {
         let large = request.body.len() > 2000;
         let body = large.then(|| held.lock().unwrap().take()).flatten()?;
-        Some(Upstream::trickle(200, &[("content-type", "application/json")], body))
+        Some(Upstream::streaming(200, &[("content-type", "application/json")], body))
     })
     .await;
     let deployment =
@@ -200,17 +200,17 @@ async fn the_common_budget() {
 
     let mut first = Connection::open(deployment.portcullis.address()).await;
     first.write(&post().to_bytes()).await;
-    deployment.upstream.reached(1).await;
+    deployment.upstream.wait_for_requests(1).await;
     // It is not specified whether the first body counts while its response is streamed. The second request ends either
     // way, and the server continues.
-    let answer = deployment.send(post()).await;
-    assert!(matches!(answer.status, 200 | 503), "{answer:?}");
-    if answer.status == 503 {
-        assert!(answer.header("retry-after").is_some(), "{answer:?}");
-        deployment.portcullis.assert_denied(&answer, "body.budget_spent").await;
+    let response = deployment.send(post()).await;
+    assert!(matches!(response.status, 200 | 503), "{response:?}");
+    if response.status == 503 {
+        assert!(response.header("retry-after").is_some(), "{response:?}");
+        deployment.portcullis.assert_denied(&response, "body.budget_spent").await;
     }
     drop(release);
-    let answer = first.answer().await.unwrap();
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(deployment.send(post()).await.status, 200, "there is room again");
+    let response = first.response().await.unwrap();
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(deployment.send(post()).await.status, 200, "capacity is free again");
 }

@@ -1,4 +1,4 @@
-//! Spellings of the endpoint's path that the guard and the upstream could interpret differently.
+//! Spellings of the endpoint's path that the gateway and the upstream could interpret differently.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, exchange};
 
@@ -56,16 +56,16 @@ async fn paths_that_are_not_the_endpoint() {
         "/healthz/",
         "/readyz/x",
     ] {
-        let answer = deployment.send(Request::post(path, INITIALIZE).bearer(&good)).await;
+        let response = deployment.send(Request::post(path, INITIALIZE).bearer(&good)).await;
         // The HTTP parser rejects targets that are not paths.
-        if answer.status != 400 {
-            assert_eq!(answer.status, 404, "{path}: {answer:?}");
-            assert_eq!(answer.text(), "not found\n", "{path}");
-            denied.push((answer, "path.unknown"));
+        if response.status != 400 {
+            assert_eq!(response.status, 404, "{path}: {response:?}");
+            assert_eq!(response.text(), "not found\n", "{path}");
+            denied.push((response, "path.unknown"));
         }
         assert!(deployment.upstream.recorded().is_empty(), "{path} reached the upstream");
     }
-    assert!(denied.len() > 40, "the parser refused too much: {}", denied.len());
+    assert!(denied.len() > 40, "the parser rejected too many: {}", denied.len());
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -94,8 +94,8 @@ async fn absolute_targets() {
         ("http://127.0.0.1//mcp", "127.0.0.1", 404),
     ] {
         let before = deployment.upstream.count();
-        let answer = deployment.send(post(target, host)).await;
-        assert_eq!(answer.status, status, "{target}, {host}: {answer:?}");
+        let response = deployment.send(post(target, host)).await;
+        assert_eq!(response.status, status, "{target}, {host}: {response:?}");
         assert_eq!(deployment.upstream.count() - before, usize::from(status == 200), "{target}, {host}");
     }
 }
@@ -126,8 +126,8 @@ async fn other_targets() {
             "{line}\r\nHost: 127.0.0.1:3000\r\nAuthorization: Bearer {good}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{INITIALIZE}",
             INITIALIZE.len()
         );
-        let answer = exchange(deployment.portcullis.address(), head.as_bytes()).await;
-        assert!(matches!(answer.status, 400 | 403 | 404 | 405), "{line}: {answer:?}");
+        let response = exchange(deployment.portcullis.address(), head.as_bytes()).await;
+        assert!(matches!(response.status, 400 | 403 | 404 | 405), "{line}: {response:?}");
         assert!(deployment.upstream.recorded().is_empty(), "{line} reached the upstream");
     }
 }
@@ -139,19 +139,23 @@ async fn other_methods() {
     let good = deployment.good_token();
     for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "post", "Get", "QUERY"] {
         let request = Request::new(method, Deployment::ENDPOINT);
-        let answer = deployment.send(request.clone()).await;
-        assert_eq!(answer.status, 401, "{method}: {answer:?}");
-        assert_eq!(answer.count("www-authenticate"), 1, "{method}");
-        let answer = deployment.send(request.bearer(&good)).await;
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST, DELETE")), "{method}: {answer:?}");
-        assert!(!answer.text().contains(&good), "{method} echoes the token");
-        deployment.portcullis.assert_denied(&answer, "endpoint.method").await;
+        let response = deployment.send(request.clone()).await;
+        assert_eq!(response.status, 401, "{method}: {response:?}");
+        assert_eq!(response.count("www-authenticate"), 1, "{method}");
+        let response = deployment.send(request.bearer(&good)).await;
+        assert_eq!(
+            (response.status, response.header("allow")),
+            (405, Some("GET, POST, DELETE")),
+            "{method}: {response:?}"
+        );
+        assert!(!response.text().contains(&good), "{method} echoes the token");
+        deployment.portcullis.assert_denied(&response, "endpoint.method").await;
     }
     for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
-        let answer = deployment
+        let response = deployment
             .send(Request::new("PUT", Deployment::ENDPOINT).header(name, "POST").bearer(&good).body(INITIALIZE))
             .await;
-        assert_eq!(answer.status, 405, "{name}: {answer:?}");
+        assert_eq!(response.status, 405, "{name}: {response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }

@@ -1,6 +1,6 @@
 //! Requests above the rate limits of an address, a principal or a tool, also with forged addresses.
 
-use portcullis_scenarios::{Answer, Deployment, Request, modern_request};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, modern_request};
 use serde_json::json;
 
 /// Returns a limit that is not replenished during a test.
@@ -12,11 +12,11 @@ fn ping() -> Request {
     modern_request(Deployment::ENDPOINT, "ping", &json!({}))
 }
 
-fn assert_limited(answer: &Answer) {
-    assert_eq!(answer.status, 429, "{answer:?}");
-    let wait: Option<u64> = answer.header("retry-after").and_then(|value| value.parse().ok());
-    assert!(wait.is_some_and(|wait| (1..=24 * 60 * 60).contains(&wait)), "{answer:?}");
-    assert!(answer.header("www-authenticate").is_none() && answer.header("x-request-id").is_some(), "{answer:?}");
+fn assert_limited(response: &HttpResponse) {
+    assert_eq!(response.status, 429, "{response:?}");
+    let wait: Option<u64> = response.header("retry-after").and_then(|value| value.parse().ok());
+    assert!(wait.is_some_and(|wait| (1..=24 * 60 * 60).contains(&wait)), "{response:?}");
+    assert!(response.header("www-authenticate").is_none() && response.header("x-request-id").is_some(), "{response:?}");
 }
 
 /// J5: an address is limited regardless of the headers that it sends, with and without a token. Metadata requests are not limited.
@@ -30,12 +30,12 @@ async fn forged_addresses_are_ignored() {
             .header("X-Forwarded-For", format!("198.51.100.{number}"))
             .header("Forwarded", format!("for=198.51.100.{number}"))
             .header("X-Real-IP", format!("198.51.100.{number}"));
-        let answer = deployment.send(request).await;
+        let response = deployment.send(request).await;
         if number < 3 {
-            assert_eq!(answer.status, 200, "{answer:?}");
+            assert_eq!(response.status, 200, "{response:?}");
         } else {
-            assert_limited(&answer);
-            denied.push((answer, "limit.address"));
+            assert_limited(&response);
+            denied.push((response, "limit.address"));
         }
     }
     let without_token = deployment.send(ping()).await;
@@ -69,23 +69,23 @@ async fn clients_of_a_trusted_proxy_are_counted_separately() {
 
 /// J5: the limit of a principal applies to all of its tokens together, and other principals have their own limits.
 #[tokio::test]
-async fn more_tokens_are_not_more_requests() {
+async fn all_tokens_of_a_principal_share_a_limit() {
     let deployment = Deployment::builder().tables(format!("[limits]\nper_principal = {}", limit(2))).start().await;
     let token = |client: &str| deployment.test_issuer.token().scope("mcp:tools").claim("azp", client).sign();
     let mut denied = Vec::new();
     for (client, limited) in [("one", false), ("two", false), ("three", true), ("one", true)] {
-        let answer = deployment.send(ping().bearer(&token(client))).await;
+        let response = deployment.send(ping().bearer(&token(client))).await;
         if limited {
-            assert_limited(&answer);
-            denied.push((answer, "limit.principal"));
+            assert_limited(&response);
+            denied.push((response, "limit.principal"));
         } else {
-            assert_eq!(answer.status, 200, "{answer:?}");
+            assert_eq!(response.status, 200, "{response:?}");
         }
     }
     let bob = deployment.test_issuer.token().scope("mcp:tools").subject("bob").sign();
     assert_eq!(deployment.send(ping().bearer(&bob)).await.status, 200);
     assert_eq!(
-        deployment.send(ping().bearer("rubbish")).await.status,
+        deployment.send(ping().bearer("invalid")).await.status,
         401,
         "requests without a principal are not counted"
     );
@@ -105,10 +105,10 @@ async fn calls_of_a_tool_are_limited() {
     assert_eq!(deployment.send(call("slow_one")).await.status, 200);
     let mut denied = Vec::new();
     for name in ["slow_one", "slow_two", "SLOW_one"] {
-        let answer = deployment.send(call(name)).await;
-        assert_limited(&answer);
-        answer.assert_rpc_error(429, -32603);
-        denied.push((answer, "limit.tool"));
+        let response = deployment.send(call(name)).await;
+        assert_limited(&response);
+        response.assert_rpc_error(429, -32603);
+        denied.push((response, "limit.tool"));
     }
     assert_eq!(deployment.send(call("fast")).await.status, 200);
     assert_eq!(deployment.upstream.count(), 2);

@@ -28,8 +28,8 @@ async fn of_a_protected_resource() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
-    for open in ["file:///public/x", "file:///secrets", "note:a b", "https://host/?file:///secret", "%"] {
-        assert_eq!(deployment.send(post(read(open))).await.status, 200, "{open}");
+    for allowed in ["file:///public/x", "file:///secrets", "note:a b", "https://host/?file:///secret", "%"] {
+        assert_eq!(deployment.send(post(read(allowed))).await.status, 200, "{allowed}");
     }
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
@@ -51,25 +51,25 @@ async fn of_a_protected_resource() {
         "file:///public//..//../secret/x",
         "file://host/secret/x",
     ] {
-        let answer = deployment.send(post(read(alias))).await;
-        assert_eq!(answer.status, 403, "{alias}: {answer:?}");
-        assert_eq!(answer.challenge("error"), Some("insufficient_scope"), "{alias}: {answer:?}");
-        denied.push((answer, "scope.insufficient"));
+        let response = deployment.send(post(read(alias))).await;
+        assert_eq!(response.status, 403, "{alias}: {response:?}");
+        assert_eq!(response.challenge("error"), Some("insufficient_scope"), "{alias}: {response:?}");
+        denied.push((response, "scope.insufficient"));
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
     let admin = deployment.test_issuer.token().scope("mcp:tools mcp:admin").sign();
     let session = deployment.open_session(&admin).await;
-    let answer = deployment
+    let response = deployment
         .send(Request::post(Deployment::ENDPOINT, read("file:///a/../secret/x")).bearer(&admin).session(&session))
         .await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(deployment.upstream.last().body, read("file:///a/../secret/x"), "the URI is passed on as it was sent");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(deployment.upstream.last().body, read("file:///a/../secret/x"), "the URI is forwarded unchanged");
 }
 
 /// F12: a URI that URL parsers modify is rejected with the request's id, in every member.
 #[tokio::test]
-async fn that_parsers_clean_up() {
+async fn with_characters_that_parsers_remove() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
@@ -83,24 +83,24 @@ async fn that_parsers_clean_up() {
         "file:///a\\..\\secret\\x",
         "\u{a0}note:x",
     ] {
-        let answer =
+        let response =
             deployment.send(Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session)).await;
-        answer.assert_rpc_error(400, -32602);
-        assert_eq!(answer.json()["id"], 7, "{uri:?}");
-        denied.push((answer, "message.uri_characters"));
+        response.assert_rpc_error(400, -32602);
+        assert_eq!(response.json()["id"], 7, "{uri:?}");
+        denied.push((response, "message.uri_characters"));
         let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", uri] } });
         let request = Request::post(Deployment::ENDPOINT, modern_call(8, "subscriptions/listen", &params))
             .header("MCP-Protocol-Version", "2026-07-28")
             .header("Mcp-Method", "subscriptions/listen");
-        let answer = deployment.send(request.bearer(&token)).await;
-        answer.assert_rpc_error(400, -32602);
-        assert_eq!(answer.json()["id"], 8, "{uri:?}");
-        denied.push((answer, "message.uri_characters"));
+        let response = deployment.send(request.bearer(&token)).await;
+        response.assert_rpc_error(400, -32602);
+        assert_eq!(response.json()["id"], 8, "{uri:?}");
+        denied.push((response, "message.uri_characters"));
     }
     let nested = read(&format!("file:///%{}2e", "25".repeat(50)));
-    let answer = deployment.send(Request::post(Deployment::ENDPOINT, nested).bearer(&token).session(&session)).await;
-    answer.assert_rpc_error(400, -32602);
-    denied.push((answer, "message.uri_spellings"));
+    let response = deployment.send(Request::post(Deployment::ENDPOINT, nested).bearer(&token).session(&session)).await;
+    response.assert_rpc_error(400, -32602);
+    denied.push((response, "message.uri_spellings"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
     // Tool names can have any form, and without rules for names nothing is rejected.
@@ -112,8 +112,8 @@ async fn that_parsers_clean_up() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let answer = deployment
+    let response = deployment
         .send(Request::post(Deployment::ENDPOINT, read(" file:///a\\b")).bearer(&token).session(&session))
         .await;
-    assert_eq!((answer.status, &answer.json()["id"]), (200, &Value::from(7)));
+    assert_eq!((response.status, &response.json()["id"]), (200, &Value::from(7)));
 }

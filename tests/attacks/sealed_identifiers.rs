@@ -1,6 +1,6 @@
-//! Sealed session identifiers, cut, extended, and spliced between owners, resources, generations and keys.
+//! Sealed session identifiers that were truncated, extended or spliced.
 
-use portcullis_scenarios::{Answer, Deployment, Request, Scratch, Upstream, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Upstream, call};
 use serde_json::json;
 
 const KEYS: [&str; 2] = ["the-first-key-of-both-0123456789abcdef01", "the-second-key-of-both-0123456789abcdef0"];
@@ -10,47 +10,48 @@ fn tables(keys: &Scratch) -> String {
     format!("[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]", keys.as_str())
 }
 
-async fn post(deployment: &Deployment, path: &str, token: &str, session: &str) -> Answer {
+async fn post(deployment: &Deployment, path: &str, token: &str, session: &str) -> HttpResponse {
     deployment.send(Request::post(path, call(7, "echo", &json!({}))).bearer(token).session(session)).await
 }
 
-/// Returns `identifier` with the next character of the alphabet at this place.
-fn changed_at(identifier: &str, place: usize) -> String {
-    let known = CHARACTERS.find(&identifier[place..=place]).unwrap_or_default();
+/// Returns `identifier` with the next character of the alphabet at this position.
+fn changed_at(identifier: &str, position: usize) -> String {
+    let known = CHARACTERS.find(&identifier[position..=position]).unwrap_or_default();
     let other = CHARACTERS.as_bytes()[(known + 1) % 64] as char;
-    format!("{}{other}{}", &identifier[..place], &identifier[place + 1..])
+    format!("{}{other}{}", &identifier[..position], &identifier[position + 1..])
 }
 
-/// E1, E12: a changed identifier is unknown to its own owner, in the process that has the session in its table and in one
-/// that has not; the session continues.
+/// E1, E12: a modified identifier is unknown, even for the session's owner, in the process that opened the session and in
+/// another replica. The session continues.
 #[tokio::test]
-async fn cut_extended_and_changed() {
+async fn modified() {
     let keys = Scratch::file("session-keys", KEYS[0]);
     let first = Deployment::builder().tables(tables(&keys)).start().await;
     let setting = first.upstream.setting();
     let second = Deployment::builder().upstream_setting(setting).tables(tables(&keys)).start().await;
     let session = first.open_session(&first.good_token()).await;
     let before = first.upstream.count();
-    let mut bent: Vec<String> = (0..session.len()).step_by(5).map(|place| changed_at(&session, place)).collect();
-    bent.push(changed_at(&session, session.len() - 1));
-    bent.extend((0..session.len()).step_by(23).map(|length| session[..length].to_owned()));
-    bent.extend(["A", "=", "==", "AAAA", "%3D", "~"].map(|more| format!("{session}{more}")));
-    bent.extend([format!("A{session}"), format!("{session}{session}"), "A".repeat(512), "A".repeat(513)]);
-    bent.push(session.to_lowercase());
+    let mut modified: Vec<String> =
+        (0..session.len()).step_by(5).map(|position| changed_at(&session, position)).collect();
+    modified.push(changed_at(&session, session.len() - 1));
+    modified.extend((0..session.len()).step_by(23).map(|length| session[..length].to_owned()));
+    modified.extend(["A", "=", "==", "AAAA", "%3D", "~"].map(|more| format!("{session}{more}")));
+    modified.extend([format!("A{session}"), format!("{session}{session}"), "A".repeat(512), "A".repeat(513)]);
+    modified.push(session.to_lowercase());
     for deployment in [&first, &second] {
         let token = deployment.good_token();
-        for identifier in bent.iter().filter(|identifier| !identifier.is_empty()) {
+        for identifier in modified.iter().filter(|identifier| !identifier.is_empty()) {
             post(deployment, Deployment::ENDPOINT, &token, identifier).await.assert_no_session();
         }
     }
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
     for deployment in [&first, &second] {
-        let answer = post(deployment, Deployment::ENDPOINT, &deployment.good_token(), &session).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        let response = post(deployment, Deployment::ENDPOINT, &deployment.good_token(), &session).await;
+        assert_eq!(response.status, 200, "{response:?}");
     }
 }
 
-/// E7, E8, E12: no two identifiers make a third one: of two owners, two sessions, two generations, two resources or two keys.
+/// E7, E8, E12: spliced identifiers of two sessions, owners, scopes, resources or keys are unknown.
 #[tokio::test]
 async fn spliced() {
     let keys = Scratch::file("session-keys", KEYS[0]);
@@ -61,8 +62,8 @@ async fn spliced() {
     let alice = first.good_token();
     let session = first.open_session(&alice).await;
     let open = async |deployment: &Deployment, path: &str, token: &str| {
-        let answer = deployment.send(Request::post(path, portcullis_scenarios::INITIALIZE).bearer(token)).await;
-        answer.header("mcp-session-id").map(str::to_owned)
+        let response = deployment.send(Request::post(path, portcullis_scenarios::INITIALIZE).bearer(token)).await;
+        response.header("mcp-session-id").map(str::to_owned)
     };
     let wide = first.token().scope("mcp:tools mcp:admin").sign();
     let successor = post(&first, Deployment::ENDPOINT, &wide, &session).await;
@@ -99,7 +100,7 @@ fn other_audience() -> String {
     Deployment::RESOURCE.replace("/mcp", "/other")
 }
 
-/// E7, E12: an identifier of one resource is unknown at another one, for its own owner.
+/// E7, E12: an identifier of one resource is unknown at another one, even for its owner.
 #[tokio::test]
 async fn at_another_resource() {
     let keys = Scratch::file("session-keys", KEYS[0]);

@@ -1,4 +1,4 @@
-//! Clients that send a large body before they read the response: they must get the challenge, not a reset.
+//! Clients that send a large body before they read the response. They must receive the challenge and not a reset.
 
 use std::process::Stdio;
 
@@ -91,9 +91,9 @@ async fn clients_read_the_challenge() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// B8: raw sockets that send everything before they read get every early rejection.
+/// B8: clients that send the whole body before they read receive every early rejection.
 #[tokio::test]
-async fn early_rejections_are_read() {
+async fn early_rejections_are_received() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     let expired = deployment.token().expires_in(-60).sign();
@@ -103,7 +103,7 @@ async fn early_rejections_are_read() {
         ("a bad token", Request::post(Deployment::ENDPOINT, body.clone()).bearer(&expired), 401),
         ("a token in the query", Request::post("/mcp?access_token=x", body.clone()), 401),
         ("too large", Request::post(Deployment::ENDPOINT, vec![b' '; 6 << 20]).bearer(&good), 413),
-        ("no such path", Request::post("/other", body.clone()), 404),
+        ("an unknown path", Request::post("/other", body.clone()), 404),
         (
             "a foreign origin",
             Request::post(Deployment::ENDPOINT, body.clone()).header("Origin", "http://attacker.example"),
@@ -111,8 +111,8 @@ async fn early_rejections_are_read() {
         ),
         ("another method", Request::new("PUT", Deployment::ENDPOINT).bearer(&good).body(body.clone()), 405),
     ] {
-        let answer = exchange(deployment.portcullis.address(), &request.to_bytes()).await;
-        assert_eq!(answer.status, status, "{case}: {answer:?}");
+        let response = exchange(deployment.portcullis.address(), &request.to_bytes()).await;
+        assert_eq!(response.status, status, "{case}: {response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }

@@ -34,15 +34,15 @@ async fn malformed_framing() {
         ("a space before the colon", post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n")),
         ("a folded line", post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n")),
         ("a control byte", post("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n")),
-        ("a chunk size that is none", post("Transfer-Encoding: chunked\r\n", "zz\r\nabcd\r\n0\r\n\r\n")),
+        ("an invalid chunk size", post("Transfer-Encoding: chunked\r\n", "zz\r\nabcd\r\n0\r\n\r\n")),
         ("a signed chunk size", post("Transfer-Encoding: chunked\r\n", "+4\r\nabcd\r\n0\r\n\r\n")),
         ("a prefixed chunk size", post("Transfer-Encoding: chunked\r\n", "0x4\r\nabcd\r\n0\r\n\r\n")),
         ("an overflowing chunk size", post("Transfer-Encoding: chunked\r\n", "10000000000000004\r\nabcd\r\n0\r\n\r\n")),
         ("a chunk without its end", post("Transfer-Encoding: chunked\r\n", "4\r\nabcdXX0\r\n\r\n")),
     ] {
         let mut connection = Connection::open(deployment.portcullis.address()).await;
-        let answer = connection.exchange(&bytes).await;
-        assert_eq!(answer.status, 400, "{case}: {answer:?}");
+        let response = connection.exchange(&bytes).await;
+        assert_eq!(response.status, 400, "{case}: {response:?}");
         connection.assert_closed().await;
         assert!(deployment.upstream.recorded().is_empty(), "{case}: a request reached the upstream");
     }
@@ -56,8 +56,8 @@ async fn chunked_on_http_1_0() {
     let bytes = format!(
         "POST /mcp HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     );
-    let answer = exchange(deployment.portcullis.address(), bytes.as_bytes()).await;
-    assert_eq!(answer.status, 400, "{answer:?}");
+    let response = exchange(deployment.portcullis.address(), bytes.as_bytes()).await;
+    assert_eq!(response.status, 400, "{response:?}");
     assert!(deployment.upstream.recorded().is_empty());
 }
 
@@ -86,23 +86,27 @@ async fn a_length_and_the_chunked_coding() {
         let head = String::from_utf8(head).unwrap().replace("Transfer-Encoding: \r\n", "");
         let before = deployment.upstream.count();
         let mut connection = Connection::open(deployment.portcullis.address()).await;
-        let answer = connection.exchange(format!("{head}{chunked}{smuggled}").as_bytes()).await;
-        assert!(matches!(answer.status, 200 | 400 | 415), "{lines}: {answer:?}");
-        if answer.status == 200 {
+        let response = connection.exchange(format!("{head}{chunked}{smuggled}").as_bytes()).await;
+        assert!(matches!(response.status, 200 | 400 | 415), "{lines}: {response:?}");
+        if response.status == 200 {
             let seen = deployment.upstream.last();
             assert_eq!(seen.header("content-length"), Some(INITIALIZE.len().to_string().as_str()), "{lines}");
             assert_eq!(seen.header("transfer-encoding"), None, "{lines}");
             assert_eq!(seen.body, INITIALIZE, "{lines}");
         }
-        if let Some(second) = connection.answer().await {
-            assert_eq!(second.assert_unauthorized(), None, "{lines}: what follows has no token of its own");
+        if let Some(second) = connection.response().await {
+            assert_eq!(
+                second.assert_unauthorized(),
+                None,
+                "{lines}: the following bytes are a request without a token"
+            );
         }
         assert!(deployment.upstream.count() <= before + 1, "{lines}");
         assert!(deployment.upstream.recorded().iter().all(|seen| !seen.headers.contains_key("x-smuggled")), "{lines}");
     }
 }
 
-/// F4: pipelined requests are answered in order, each authenticated by its own token.
+/// F4: responses to pipelined requests are in order, and each request needs its own token.
 #[tokio::test]
 async fn pipelined_requests() {
     let deployment = Deployment::start().await;
@@ -112,9 +116,9 @@ async fn pipelined_requests() {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
     let first = connection.exchange(&[&with[..], &without[..], &with[..]].concat()).await;
     assert_eq!(first.status, 200, "{first:?}");
-    let second = connection.answer().await.unwrap();
+    let second = connection.response().await.unwrap();
     assert_eq!(second.assert_unauthorized(), None, "a connection is not authenticated: {second:?}");
-    assert_eq!(deployment.upstream.count(), 1, "what follows an unread body is not read");
+    assert_eq!(deployment.upstream.count(), 1, "the bytes after an unread body are not read");
 }
 
 /// L1: hop-by-hop headers and those that `Connection` names are not forwarded, and cannot remove the gateway's own
@@ -133,13 +137,13 @@ async fn hop_by_hop_headers() {
         .header("Upgrade", "h2c")
         .header("HTTP2-Settings", "AAMAAABkAAQAAP__")
         .header("Expect", "100-continue");
-    let answer = deployment.send(request).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = deployment.send(request).await;
+    assert_eq!(response.status, 200, "{response:?}");
     let seen = deployment.upstream.last();
     for name in ["x-named", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"] {
         assert_eq!(seen.header(name), None, "{name}: {seen:?}");
     }
     assert_eq!(seen.header("x-portcullis-subject"), Some("alice"));
-    assert_eq!(seen.header("x-request-id"), answer.header("x-request-id"));
+    assert_eq!(seen.header("x-request-id"), response.header("x-request-id"));
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
 }

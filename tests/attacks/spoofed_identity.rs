@@ -1,6 +1,6 @@
-//! Client headers that assert an address, an identity or a certificate, which only a proxy is allowed to do.
+//! Client headers that assert an address, an identity or a certificate, which only a trusted proxy can assert.
 
-use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Recorded, Request};
+use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request};
 
 /// Headers that upstreams trust behind common proxies, in various spellings.
 const ASSERTED: &[&str] = &[
@@ -58,17 +58,17 @@ fn spoofed(deployment: &Deployment) -> Request {
     ASSERTED.iter().fold(request, |request, name| request.header(name, "203.0.113.66"))
 }
 
-async fn seen(deployment: &Deployment, request: Request) -> (Answer, Recorded) {
-    let answer = deployment.send(request).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    (answer, deployment.upstream.last())
+async fn forwarded(deployment: &Deployment, request: Request) -> (HttpResponse, RecordedRequest) {
+    let response = deployment.send(request).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    (response, deployment.upstream.last())
 }
 
 /// L8: no header that asserts the client is forwarded, in any spelling. Other headers are.
 #[tokio::test]
 async fn asserted_headers_are_removed() {
     let deployment = Deployment::start().await;
-    let (_, seen) = seen(&deployment, spoofed(&deployment)).await;
+    let (_, seen) = forwarded(&deployment, spoofed(&deployment)).await;
     assert!(!format!("{seen:?}").contains("203.0.113.66"), "{seen:?}");
     assert_eq!(seen.header("x-custom"), Some("kept"));
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
@@ -85,14 +85,14 @@ async fn configured_headers() {
         ASSERTED.iter().fold(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token), |request, name| {
             request.header(name, "203.0.113.66")
         });
-    let (_, seen) = seen(&deployment, request).await;
+    let (_, seen) = forwarded(&deployment, request).await;
     for name in ["x-user", "x-forwarded-user"] {
         let values: Vec<_> = seen.headers.get_all(name).iter().collect();
         assert_eq!(values, ["alice"], "{name}");
     }
-    let passed: Vec<_> =
+    let forwarded: Vec<_> =
         seen.headers.iter().filter(|(_, value)| *value == "203.0.113.66").map(|(name, _)| name).collect();
-    assert_eq!(passed.len(), 2, "{passed:?}");
+    assert_eq!(forwarded.len(), 2, "{forwarded:?}");
     for name in ["x-real-ip", "cf-connecting-ip"] {
         assert_eq!(seen.header(name), Some("203.0.113.66"), "{name}");
     }
@@ -113,7 +113,7 @@ async fn the_address_behind_a_trusted_proxy() {
         let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
             .bearer(&deployment.good_token())
             .header("X-Forwarded-For", value);
-        let (_, seen) = seen(&deployment, request.header("Forwarded", "for=203.0.113.66")).await;
+        let (_, seen) = forwarded(&deployment, request.header("Forwarded", "for=203.0.113.66")).await;
         assert_eq!(seen.header("x-forwarded-for"), Some(expected), "{value}");
         let node = if expected.contains(':') { format!("\"[{expected}]\"") } else { expected.to_owned() };
         assert!(seen.header("forwarded").unwrap().starts_with(&format!("for={node};")), "{seen:?}");
@@ -122,22 +122,22 @@ async fn the_address_behind_a_trusted_proxy() {
 
 /// F11: the upstream gets one spelling of the content type, not the client's.
 #[tokio::test]
-async fn the_content_type_is_a_constant() {
+async fn the_content_type_is_normalized() {
     let deployment = Deployment::start().await;
-    for spelled in [
+    for spelling in [
         "application/json",
         "Application/JSON",
         "application/json; charset=utf-8",
         "application/json ;Charset=\"UTF-8\"",
     ] {
         let request = Request::new("POST", Deployment::ENDPOINT)
-            .header("Content-Type", spelled)
+            .header("Content-Type", spelling)
             .header("Accept", "application/json, text/event-stream")
             .bearer(&deployment.good_token())
             .body(INITIALIZE);
-        let (_, seen) = seen(&deployment, request).await;
+        let (_, seen) = forwarded(&deployment, request).await;
         let types: Vec<_> = seen.headers.get_all("content-type").iter().collect();
-        assert_eq!(types, ["application/json"], "{spelled}");
+        assert_eq!(types, ["application/json"], "{spelling}");
         assert_eq!(seen.header("content-encoding"), None);
     }
 }

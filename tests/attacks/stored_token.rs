@@ -54,8 +54,8 @@ impl SharedHost {
         (finished.code == Some(0)).then(|| finished.stdout.trim().to_owned())
     }
 
-    /// Returns the tokens that the other party received.
-    fn seen_by_evil(&self) -> Vec<String> {
+    /// Returns the `Authorization` headers that the attacker's path received.
+    fn received_by_attacker(&self) -> Vec<String> {
         self.peer.requests(EVIL).into_iter().filter_map(|request| request.authorization).collect()
     }
 }
@@ -78,11 +78,11 @@ async fn another_path_gets_no_stored_token() {
     let url = host.peer.url(EVIL);
     let bridge = ["connect", &url, "--auto-consent", "--store", host.store.as_str()];
     let bridged = Portcullis::run_with_input(&bridge, &input).await;
-    let answer: Value = serde_json::from_str(&bridged.stdout).unwrap();
-    assert_eq!(answer["error"]["data"]["reason"], "client.broader_resource", "{bridged:?}");
+    let response: Value = serde_json::from_str(&bridged.stdout).unwrap();
+    assert_eq!(response["error"]["data"]["reason"], "client.broader_resource", "{bridged:?}");
     assert!(bridged.stderr.contains("--accept-broader-resource"), "{bridged:?}");
 
-    assert_eq!(host.seen_by_evil(), Vec::<String>::new());
+    assert_eq!(host.received_by_attacker(), Vec::<String>::new());
     assert_eq!((host.peer.requests("/authorize").len(), host.peer.requests("/token").len()), (1, 1));
     assert!(host.run("logout", EVIL, &[]).await.stderr.contains("there was no token"));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
@@ -98,7 +98,11 @@ async fn an_accepted_path_has_its_own_token() {
     assert_eq!(login.code, Some(0), "{login:?}");
     assert_eq!(host.peer.requests("/authorize")[1].query["resource"], host.peer.url("/"));
     assert_eq!(host.run("call", EVIL, &["tools/list"]).await.code, Some(0));
-    assert!(host.seen_by_evil().iter().all(|token| token == "Bearer token-2"), "{:?}", host.seen_by_evil());
+    assert!(
+        host.received_by_attacker().iter().all(|token| token == "Bearer token-2"),
+        "{:?}",
+        host.received_by_attacker()
+    );
     assert_eq!(host.token(EVIL).await.as_deref(), Some("token-2"));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token("/evil/mcp/below").await, None);
@@ -124,27 +128,27 @@ async fn a_token_of_the_previous_format_is_safe() {
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token(EVIL).await, None);
     assert_eq!(host.run("call", EVIL, &["tools/list"]).await.code, Some(1));
-    assert_eq!(host.seen_by_evil(), Vec::<String>::new());
+    assert_eq!(host.received_by_attacker(), Vec::<String>::new());
 }
 
-/// H4: in a terminal the user is asked first. Any answer other than yes means no.
+/// H4: in a terminal, the user is asked for confirmation. Anything other than yes means no.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_terminal_asks_first() {
     let host = SharedHost::start().await;
-    for (typed, goes_on) in [("\n", false), ("n\n", false), ("y\n", true)] {
+    for (typed, accepted) in [("\n", false), ("n\n", false), ("y\n", true)] {
         let (url, store) = (host.peer.url(EVIL), host.store.as_str().to_owned());
         let shown = tokio::task::spawn_blocking(move || in_terminal(&url, &store, typed)).await.unwrap();
         let resource = host.peer.url("/");
         for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "every other path", "[y/N]"] {
             assert!(shown.contains(part), "{part} {shown}");
         }
-        assert_eq!(shown.contains("for your consent, visit"), goes_on, "{shown}");
-        assert_eq!(shown.contains("--accept-broader-resource"), !goes_on, "{shown}");
-        assert_eq!(host.peer.requests("/register").len(), usize::from(goes_on), "{shown}");
+        assert_eq!(shown.contains("for your consent, visit"), accepted, "{shown}");
+        assert_eq!(shown.contains("--accept-broader-resource"), !accepted, "{shown}");
+        assert_eq!(host.peer.requests("/register").len(), usize::from(accepted), "{shown}");
     }
 }
 
-/// Returns the output of `portcullis login` in a terminal in which this is typed after the question, up to its end or
+/// Runs `portcullis login` in a terminal and types this text after the question. Returns the output up to the end, or up to
 /// the URL of the consent page.
 fn in_terminal(url: &str, store: &str, typed: &str) -> String {
     let mut terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).map(File::from).unwrap();
@@ -157,7 +161,7 @@ fn in_terminal(url: &str, store: &str, typed: &str) -> String {
     let mut child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
     drop(command);
     let (mut shown, mut buffer, mut is_answered) = (String::new(), [0; 4096], false);
-    // The last read fails: the other end is closed.
+    // The last read fails because the other end is closed.
     while let Ok(read @ 1..) = terminal.read(&mut buffer) {
         shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
         if shown.contains("[y/N]") && !is_answered {

@@ -1,7 +1,7 @@
-//! Deceptive text in logs on a terminal: control sequences, separators, direction marks and invisible characters.
+//! Deceptive text from clients in logs: control sequences, separators, direction marks and invisible characters.
 
 use portcullis_metadata::EscapedText;
-use portcullis_scenarios::{Answer, Deployment, Http2, Request, Scratch, audit_records, call};
+use portcullis_scenarios::{Deployment, Http2, HttpResponse, Request, Scratch, audit_records, call};
 use serde_json::{Value, json};
 
 /// Control characters (C0, C1), separators, direction marks and invisible characters.
@@ -10,13 +10,13 @@ const DECEPTIVE: &str =
 /// The part that is allowed in a path over HTTP/2.
 const IN_A_PATH: &str = "/a\u{85}\u{9b}31m\u{2028}\u{202e}\u{200b}\u{3164}z";
 
-/// Sends deceptive text in every part that a client can choose. Returns the answers to the request for the path and to
+/// Sends deceptive text in every part that a client can choose. Returns the responses to the request for the path and to
 /// the call.
-async fn send_deceptive_text(deployment: &Deployment) -> [Answer; 2] {
+async fn send_deceptive_text(deployment: &Deployment) -> [HttpResponse; 2] {
     let token = deployment.token().subject(DECEPTIVE).client_id(DECEPTIVE).sign();
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let path = http2.send(Http2::request("GET", IN_A_PATH), "").await;
-    let path = path.unwrap_or_else(|error| panic!("no answer: {error}"));
+    let path = path.unwrap_or_else(|error| panic!("no response: {error}"));
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     deployment.send(post(call(2, DECEPTIVE, &json!({})))).await;
@@ -30,7 +30,7 @@ fn assert_harmless(what: &str, text: &str) {
     }
 }
 
-/// J8: JSON lines of the log and the audit trail contain it only escaped, with the same values.
+/// J8: JSON lines of the log and the audit trail have deceptive text escaped, with the same values.
 #[tokio::test]
 async fn json_lines() {
     let trail = Scratch::path_for("audit.jsonl");
@@ -49,9 +49,9 @@ async fn json_lines() {
     assert_harmless("the log", &finished.stderr);
 }
 
-/// J8: lines for people show it escaped.
+/// J8: lines in the `human` format have it escaped.
 #[tokio::test]
-async fn lines_for_people() {
+async fn human_lines() {
     let deployment = Deployment::builder().log_format("human").start().await;
     let [path, called] = send_deceptive_text(&deployment).await;
     let id = path.header("x-request-id").unwrap();

@@ -3,15 +3,15 @@
 
 use http::{Response, StatusCode, header};
 use portcullis_metadata::EscapedText;
-use portcullis_scenarios::{Finished, Peer, PeerAnswer, PeerRequest, Portcullis, Scratch};
+use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch};
 use serde_json::{Value, json};
 
-/// One character of each class, in the middle of plain text.
+/// Plain text with one character of each deceptive class.
 const TEXT: &str = "a\u{1b}[2J\u{9b}b\u{7f}\r\n\u{85}\u{202e}c\u{2028}\u{200b}\u{ad}\u{3164}\u{2066}\u{feff}\u{e0041}d";
 
 async fn run(
     command: &[&str],
-    script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static,
+    script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
 ) -> Finished {
     let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
     let url = peer.url("/mcp");
@@ -27,13 +27,13 @@ async fn run(
     finished
 }
 
-fn error(request: &PeerRequest, status: StatusCode) -> PeerAnswer {
-    let mut answer = request.json(json!({ "error": "invalid_request", "error_description": TEXT }));
-    *answer.status_mut() = status;
-    answer
+fn error(request: &PeerRequest, status: StatusCode) -> PeerResponse {
+    let mut response = request.json(json!({ "error": "invalid_request", "error_description": TEXT }));
+    *response.status_mut() = status;
+    response
 }
 
-/// J8: the errors of every endpoint are shown, and escaped.
+/// J8: the errors of every endpoint are printed escaped.
 #[tokio::test]
 async fn errors_are_escaped() {
     for path in ["/register", "/token"] {
@@ -54,9 +54,9 @@ async fn errors_are_escaped() {
     assert!(refused.stderr.contains(r"-32000: a\u{1b}[2J"), "{refused:?}");
 }
 
-/// J8: the name that a server gives the client, and the scopes that it grants.
+/// J8: `login` escapes the client identifier that the server issues.
 #[tokio::test]
-async fn a_login_is_escaped() {
+async fn the_output_of_login_is_escaped() {
     let finished = run(&["login"], |request| match request.path.as_str() {
         "/register" => Some(request.json(json!({ "client_id": TEXT }))),
         _ => None,
@@ -66,7 +66,7 @@ async fn a_login_is_escaped() {
     assert!(finished.stderr.contains(r"to client   a\u{1b}[2J"), "{finished:?}");
 }
 
-/// J8: a result is printed as JSON with the same value, one member per line. Earlier output is escaped, too.
+/// J8: a result is printed as JSON with the same value, one member per line. The notifications on standard error are escaped, too.
 #[tokio::test]
 async fn a_result_keeps_its_value_and_is_escaped() {
     let result = json!({ "content": [{ "type": "text", "text": TEXT }], TEXT: 1 });
@@ -75,9 +75,9 @@ async fn a_result_keeps_its_value_and_is_escaped() {
     let finished = run(&["call", "tools/call", r#"{"name":"x"}"#], move |request| {
         let message = request.message();
         (message["method"] == "tools/call" && request.authorization.is_some()).then(|| {
-            let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": sent });
-            let answer = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
-            answer.body(format!("data: {notified}\n\ndata: {response}\n\n")).unwrap()
+            let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": sent });
+            let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+            response.body(format!("data: {notified}\n\ndata: {reply}\n\n")).unwrap()
         })
     });
     let finished = finished.await;
@@ -87,9 +87,9 @@ async fn a_result_keeps_its_value_and_is_escaped() {
     assert!(finished.stderr.contains("notifications/message"), "{finished:?}");
 }
 
-/// J8: text from documents and challenges is escaped, for people and as JSON.
+/// J8: `doctor` escapes text from documents and challenges, in text and in JSON.
 #[tokio::test]
-async fn an_examination_is_escaped() {
+async fn the_output_of_doctor_is_escaped() {
     for (command, escaped) in [(&["doctor"][..], r"a\u{1b}[2J"), (&["doctor", "--json"], r"a\\u{1b}[2J")] {
         let finished = run(command, |request| {
             if request.is_for_resource_metadata("/mcp") {
@@ -109,7 +109,7 @@ async fn an_examination_is_escaped() {
 
 /// J8: text from peers is escaped on the bridge's standard error.
 #[tokio::test]
-async fn the_bridges_lines_are_escaped() {
+async fn the_output_of_connect_is_escaped() {
     let peer = Peer::start(|request| (request.path == "/token").then(|| error(request, StatusCode::BAD_REQUEST)));
     let (peer, store) = (peer.await, Scratch::path_for("store"));
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));

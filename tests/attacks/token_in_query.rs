@@ -18,10 +18,10 @@ async fn without_a_valid_bearer() {
             let target = format!("{}?{query}", Deployment::ENDPOINT);
             let post = || Request::post(&target, INITIALIZE);
             for request in [post(), post().bearer(&expired), post().header("Authorization", "Basic dTpw")] {
-                let answer = deployment.send(request).await;
-                assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{target}: {answer:?}");
-                assert!(!format!("{answer:?}").contains(&good));
-                denied.push((answer, "bearer.in_query"));
+                let response = deployment.send(request).await;
+                assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{target}: {response:?}");
+                assert!(!format!("{response:?}").contains(&good));
+                denied.push((response, "bearer.in_query"));
             }
         }
     }
@@ -38,10 +38,10 @@ async fn beside_a_valid_bearer() {
     let mut denied = Vec::new();
     for name in SPELLINGS {
         let target = format!("{}?{name}={good}", Deployment::ENDPOINT);
-        let answer = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
-        assert_eq!(answer.status, 400, "{target}: {answer:?}");
-        assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
-        denied.push((answer, "bearer.in_query"));
+        let response = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
+        assert_eq!(response.status, 400, "{target}: {response:?}");
+        assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
+        denied.push((response, "bearer.in_query"));
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     assert!(!deployment.portcullis.log().contains(&good), "the token is in the log");
@@ -50,10 +50,10 @@ async fn beside_a_valid_bearer() {
 
 /// F9: spellings that only a lenient upstream reads as the name are removed. Other parameters are unchanged.
 #[tokio::test]
-async fn what_reaches_the_upstream() {
+async fn forwarded_queries() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    for (query, passed) in [
+    for (query, forwarded) in [
         ("a=1&b=%20", "?a=1&b=%20".to_owned()),
         ("my_access_token=1", "?my_access_token=1".to_owned()),
         ("access_token_hint=1", "?access_token_hint=1".to_owned()),
@@ -61,12 +61,15 @@ async fn what_reaches_the_upstream() {
         (&format!("a=1&%20access_token={good}"), "?a=1".to_owned()),
     ] {
         let target = format!("{}?{query}", Deployment::ENDPOINT);
-        let answer = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
-        assert!(matches!(answer.status, 200 | 400), "{query}: {answer:?}");
-        if answer.status == 200 {
-            assert_eq!(deployment.upstream.last().target, format!("/backend{passed}"), "{query}");
+        let response = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
+        assert!(matches!(response.status, 200 | 400), "{query}: {response:?}");
+        if response.status == 200 {
+            assert_eq!(deployment.upstream.last().target, format!("/backend{forwarded}"), "{query}");
         }
     }
     assert!(deployment.upstream.count() >= 3);
-    assert!(deployment.upstream.recorded().iter().all(|request| !request.target.contains(&good)), "the token went on");
+    assert!(
+        deployment.upstream.recorded().iter().all(|request| !request.target.contains(&good)),
+        "the token was forwarded"
+    );
 }

@@ -19,15 +19,15 @@ async fn several_headers() {
     ] {
         let request = Request::post(Deployment::ENDPOINT, INITIALIZE);
         let request = values.iter().fold(request, |request, value| request.header("Authorization", value));
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{answer:?}");
-        denied.push((answer, "bearer.repeated"));
+        let response = deployment.send(request).await;
+        assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{response:?}");
+        denied.push((response, "bearer.repeated"));
     }
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let request =
         Http2::post(Deployment::ENDPOINT).header("authorization", bearer(&good)).header("authorization", bearer(&good));
-    let answer = http2.send(request, INITIALIZE).await.unwrap();
-    assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{answer:?}");
+    let response = http2.send(request, INITIALIZE).await.unwrap();
+    assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
 }
@@ -52,11 +52,11 @@ async fn malformed_bearers() {
         format!("Bearer {good}\u{e9}"),
         format!("Bearer {}", good.replace('.', "%2E")),
     ] {
-        let answer =
+        let response =
             deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", &value)).await;
-        assert_eq!(answer.assert_unauthorized(), Some("invalid_request"), "{value}: {answer:?}");
-        assert!(!answer.text().contains(&good));
-        denied.push((answer, "bearer.malformed"));
+        assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{value}: {response:?}");
+        assert!(!response.text().contains(&good));
+        denied.push((response, "bearer.malformed"));
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
@@ -66,23 +66,23 @@ async fn malformed_bearers() {
 #[tokio::test]
 async fn no_bearer() {
     let deployment = Deployment::start().await;
-    let answer = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
-    assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
-    deployment.portcullis.assert_denied(&answer, "bearer.missing").await;
+    let response = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
+    assert_eq!(response.assert_unauthorized(), None, "{response:?}");
+    deployment.portcullis.assert_denied(&response, "bearer.missing").await;
     let good = deployment.good_token();
     for value in
         ["Basic dTpw", "Digest x", "", "DPoP abc", &good, &format!("Bearerx {good}"), &format!("X-Bearer {good}")]
     {
-        let answer =
+        let response =
             deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", value)).await;
-        assert_eq!(answer.assert_unauthorized(), None, "{value}: {answer:?}");
-        deployment.portcullis.assert_denied(&answer, "bearer.other_scheme").await;
+        assert_eq!(response.assert_unauthorized(), None, "{value}: {response:?}");
+        deployment.portcullis.assert_denied(&response, "bearer.other_scheme").await;
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
-    let answer = deployment
+    let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", format!("bEARER   {good}")))
         .await;
-    assert_eq!(answer.status, 200, "the scheme counts in any case: {answer:?}");
+    assert_eq!(response.status, 200, "the scheme is case-insensitive: {response:?}");
 }
 
 /// C9: a token in the body, in a cookie, or in another header is ignored.
@@ -104,9 +104,9 @@ async fn tokens_in_other_places() {
         post().header("Authorization_", format!("Bearer {good}")),
         post().header("DPoP", &good),
     ] {
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
-        denied.push((answer, "bearer.missing"));
+        let response = deployment.send(request).await;
+        assert_eq!(response.assert_unauthorized(), None, "{response:?}");
+        denied.push((response, "bearer.missing"));
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;

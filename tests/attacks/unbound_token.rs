@@ -1,4 +1,4 @@
-//! Servers that use a sign-in without `resource` to get tokens for other APIs.
+//! Servers that use a sign-in without `resource` to obtain tokens for other APIs.
 
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch};
 use serde_json::json;
@@ -30,8 +30,8 @@ async fn login(peer: &Peer, store: &Scratch, more: &[&str]) -> Finished {
     Portcullis::run(&[&["login", &url, "--auto-consent", "--store", store.as_str()][..], more].concat()).await
 }
 
-/// I1: a server that names the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, obtains nothing:
-/// no client is registered, and no browser opens.
+/// I1: a sign-in at the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, is rejected. No client is
+/// registered, and no browser opens.
 #[tokio::test]
 async fn scopes_of_other_apis() {
     let entra = "https://login.microsoftonline.com/common/oauth2/v2.0/authorize";
@@ -81,10 +81,10 @@ async fn pkce_is_assumed_only_without_a_list() {
     assert!(refused.code == Some(1) && refused.stderr.contains("PKCE"), "{refused:?}");
     assert!(plain.requests("/register").is_empty());
 
-    let silent = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
-    let refused = login(&silent, &store, &[]).await;
+    let unlisted = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
+    let refused = login(&unlisted, &store, &[]).await;
     assert!(refused.code == Some(1) && refused.stderr.contains("--assume-pkce"), "{refused:?}");
-    assert_eq!(login(&silent, &store, &["--assume-pkce"]).await.code, Some(0));
+    assert_eq!(login(&unlisted, &store, &["--assume-pkce"]).await.code, Some(0));
 }
 
 /// I1, I2: parameters that determine who gets the code cannot be set.

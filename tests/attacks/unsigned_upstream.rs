@@ -2,8 +2,8 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream};
 
-async fn deployment_answering(status: u16, headers: &'static [(&'static str, &'static str)]) -> Deployment {
-    let upstream = Upstream::scripted(move |_| Some(Upstream::answer(status, headers, "upstream's own text"))).await;
+async fn deployment_with_response(status: u16, headers: &'static [(&'static str, &'static str)]) -> Deployment {
+    let upstream = Upstream::scripted(move |_| Some(Upstream::response(status, headers, "upstream's own text"))).await;
     Deployment::builder().upstream(upstream).start().await
 }
 
@@ -15,29 +15,29 @@ const CHALLENGES: &[(&str, &str)] = &[
     ("content-type", "application/json"),
 ];
 
-/// L1: an upstream's 401 and 407 become 502 without their challenge and text; its 403 stays, without the challenge.
+/// L1: an upstream's 401 and 407 become 502 without their challenge and text; its 403 is forwarded, without the challenge.
 #[tokio::test]
 async fn rejections_of_the_upstream() {
-    for (theirs, ours, code) in [
+    for (upstream_status, status, code) in [
         (401, 502, Some("upstream.unauthorized")),
         (407, 502, Some("upstream.unauthorized")),
         (403, 403, None),
         (200, 200, None),
     ] {
-        let deployment = deployment_answering(theirs, CHALLENGES).await;
-        let answer = deployment.try_token(&deployment.good_token()).await;
-        assert_eq!(answer.status, ours, "{theirs}: {answer:?}");
+        let deployment = deployment_with_response(upstream_status, CHALLENGES).await;
+        let response = deployment.try_token(&deployment.good_token()).await;
+        assert_eq!(response.status, status, "{upstream_status}: {response:?}");
         for name in ["www-authenticate", "proxy-authenticate", "authentication-info"] {
-            assert_eq!(answer.count(name), 0, "{theirs}: {answer:?}");
+            assert_eq!(response.count(name), 0, "{upstream_status}: {response:?}");
         }
-        assert!(!format!("{answer:?}").contains("evil"), "{theirs}: {answer:?}");
+        assert!(!format!("{response:?}").contains("evil"), "{upstream_status}: {response:?}");
         match code {
             Some(code) => {
-                assert!(!answer.text().contains("upstream's own text"), "{answer:?}");
-                answer.assert_rpc_error(502, -32603);
-                deployment.portcullis.assert_denied(&answer, code).await;
+                assert!(!response.text().contains("upstream's own text"), "{response:?}");
+                response.assert_rpc_error(502, -32603);
+                deployment.portcullis.assert_denied(&response, code).await;
             }
-            None => assert_eq!(answer.text(), "upstream's own text"),
+            None => assert_eq!(response.text(), "upstream's own text"),
         }
     }
 }
@@ -45,7 +45,7 @@ async fn rejections_of_the_upstream() {
 /// L1, F2: an upstream cannot set cookies, a request id or CORS headers, or a session if there is none.
 #[tokio::test]
 async fn headers_of_the_upstream() {
-    let deployment = deployment_answering(
+    let deployment = deployment_with_response(
         200,
         &[
             ("set-cookie", "session=evil"),
@@ -66,17 +66,17 @@ async fn headers_of_the_upstream() {
     let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
         .bearer(&deployment.good_token())
         .header("Origin", "http://localhost:1");
-    let answer = deployment.send(request).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(!format!("{answer:?}").contains("evil"), "{answer:?}");
+    let response = deployment.send(request).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    assert!(!format!("{response:?}").contains("evil"), "{response:?}");
     for name in
         ["set-cookie", "access-control-allow-credentials", "access-control-allow-headers", "x-internal", "keep-alive"]
     {
-        assert_eq!(answer.count(name), 0, "{name}: {answer:?}");
+        assert_eq!(response.count(name), 0, "{name}: {response:?}");
     }
-    assert_eq!(answer.header("access-control-allow-origin"), Some("http://localhost:1"));
-    assert_eq!(answer.count("access-control-allow-origin"), 1);
-    assert!(!answer.header("access-control-expose-headers").unwrap().contains("x-secret"));
-    assert_eq!(answer.count("x-request-id"), 1);
-    assert_eq!(answer.count("mcp-session-id"), 1, "the session is ours: {answer:?}");
+    assert_eq!(response.header("access-control-allow-origin"), Some("http://localhost:1"));
+    assert_eq!(response.count("access-control-allow-origin"), 1);
+    assert!(!response.header("access-control-expose-headers").unwrap().contains("x-secret"));
+    assert_eq!(response.count("x-request-id"), 1);
+    assert_eq!(response.count("mcp-session-id"), 1, "only the gateway's session identifier: {response:?}");
 }

@@ -13,25 +13,25 @@ async fn redirects() {
         (302, "//internal.example/login", "http://internal.example/login;"),
         (303, "\u{e9}\u{ff}", "an invalid address;"),
     ] {
-        let answer = format!("HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
-        let raw = RawUpstream::start(answer).await;
+        let response = format!("HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+        let raw = RawUpstream::start(response).await;
         let deployment = Deployment::builder().upstream_setting(raw.setting()).start().await;
-        let answer = deployment.try_token(&deployment.good_token()).await;
-        answer.assert_rpc_error(502, -32603);
-        assert_eq!(answer.count("location"), 0, "{answer:?}");
+        let response = deployment.try_token(&deployment.good_token()).await;
+        response.assert_rpc_error(502, -32603);
+        assert_eq!(response.count("location"), 0, "{response:?}");
         for internal in ["10.1.2.3", "internal", "canary", "backend"] {
-            assert!(!format!("{answer:?}").contains(internal), "{answer:?}");
+            assert!(!format!("{response:?}").contains(internal), "{response:?}");
         }
-        deployment.portcullis.assert_denied(&answer, "upstream.redirect").await;
+        deployment.portcullis.assert_denied(&response, "upstream.redirect").await;
         let line = deployment.portcullis.logged_line(&["the upstream redirects to", logged, "`upstream`"]).await;
         assert!(!line.contains("canary"), "{line}");
     }
 }
 
-/// L10: no other response discloses an address of the upstream.
+/// L10: headers of other responses disclose no address of the upstream.
 #[tokio::test]
 async fn addresses_in_headers() {
-    let script = |_: &portcullis_scenarios::Recorded| {
+    let script = |_: &portcullis_scenarios::RecordedRequest| {
         let headers = [
             ("content-type", "application/json"),
             ("location", "http://10.1.2.3/created"),
@@ -40,12 +40,12 @@ async fn addresses_in_headers() {
             ("alt-svc", "h2=\"10.1.2.3:443\""),
             ("x-kept", "yes"),
         ];
-        Some(Upstream::answer(201, &headers, "{}"))
+        Some(Upstream::response(201, &headers, "{}"))
     };
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
-    let answer = deployment.try_token(&deployment.good_token()).await;
-    assert_eq!((answer.status, answer.header("x-kept")), (201, Some("yes")), "{answer:?}");
-    assert!(!format!("{answer:?}").contains("10.1.2.3"), "{answer:?}");
+    let response = deployment.try_token(&deployment.good_token()).await;
+    assert_eq!((response.status, response.header("x-kept")), (201, Some("yes")), "{response:?}");
+    assert!(!format!("{response:?}").contains("10.1.2.3"), "{response:?}");
 }
 
 /// L1: a parameter that is fixed in `upstream` cannot be set by a client, in the notation of any common server.
@@ -72,8 +72,8 @@ async fn fixed_parameters() {
         "api%5Bkey=evil",
     ] {
         let target = format!("{}?a=1&{parameter}&b[]=2", Deployment::ENDPOINT);
-        let answer = deployment.send(Request::post(&target, INITIALIZE).bearer(&deployment.good_token())).await;
-        assert_eq!(answer.status, 200, "{parameter}: {answer:?}");
+        let response = deployment.send(Request::post(&target, INITIALIZE).bearer(&deployment.good_token())).await;
+        assert_eq!(response.status, 200, "{parameter}: {response:?}");
         assert_eq!(upstream.last().target, "/backend?tenant=acme&api_key=k&a=1&b[]=2", "{parameter}");
     }
 }

@@ -24,8 +24,8 @@ fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["event"] == event).collect()
 }
 
-/// J4: a full named pipe without a reader delays no request. The records that find the queue full are
-/// counted where they are missing, at the end, and in the log.
+/// J4: a full named pipe without a reader delays no request. Records that do not fit in the queue are counted in the trail
+/// at their place and at the end, and in the log.
 #[tokio::test]
 async fn a_pipe_without_a_reader() {
     const REQUESTS: usize = 400;
@@ -57,7 +57,7 @@ async fn a_pipe_without_a_reader() {
     assert_eq!((&last["event"], &last["audit.records"]), (&"audit.stopped".into(), &decisions.into()));
     assert_eq!(last["audit.lost"], lost);
     let used: u64 = events(&records, "usage").iter().map(|row| row["usage.requests"].as_u64().unwrap()).sum();
-    assert_eq!(used, REQUESTS as u64 + 1, "what was lost is counted all the same");
+    assert_eq!(used, REQUESTS as u64 + 1, "lost records count as usage");
     let line = finished.stderr.lines().find(|line| line.contains("the audit trail is complete")).expect("a log line");
     assert!(line.contains(&format!("\"audit.lost\":{lost}")), "{line}");
 }
@@ -99,9 +99,9 @@ async fn rotation() {
     assert_eq!((events(&before, "decision").len(), events(&after, "decision").len()), (1, 1));
     assert_ne!(events(&before, "decision")[0]["request.id"], events(&after, "decision")[0]["request.id"]);
     assert_eq!(first.portcullis.stop().await.code, Some(0));
-    assert_eq!(fs::read_to_string(rotated.path()).unwrap().lines().count(), before.len(), "nothing more");
+    assert_eq!(fs::read_to_string(rotated.path()).unwrap().lines().count(), before.len(), "no further records");
 
-    // An incomplete line, as after a crash.
+    // An incomplete line is left by a crash.
     let mut torn = fs::read_to_string(file.path()).unwrap();
     torn.push_str("{\"timestamp\":");
     fs::write(file.path(), &torn).unwrap();

@@ -17,7 +17,7 @@ upstream = { http = "http://127.0.0.1:9/mcp" }
 
 /// B9: a catch-all scope causes a warning, and the configuration is valid.
 #[tokio::test]
-async fn for_people() {
+async fn as_text() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -32,12 +32,12 @@ async fn for_people() {
     assert!(line("session.idle_timeout").ends_with("# default"));
     let warning = checked.stdout.lines().find(|line| line.starts_with("warning:")).unwrap();
     assert!(warning.contains("catch-all") && warning.contains("\"all\"") && warning.contains("/mcp"), "{warning}");
-    assert!(checked.stdout.trim_end().ends_with("the configuration is good"));
+    assert!(checked.stdout.trim_end().ends_with("the configuration is valid"));
 }
 
-/// The same as JSON, with values from the environment.
+/// `--json` lists the values with their origin, including the environment.
 #[tokio::test]
-async fn for_machines() {
+async fn as_json() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
     let environment =
         [("PORTCULLIS_WORKERS", "3"), ("PORTCULLIS_SESSION__MAX_PER_OWNER", "7"), ("PORTCULLIS_TOKEN", "x")];
@@ -61,7 +61,7 @@ async fn for_machines() {
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
 
-/// Mistakes in rules, and an issuer that clients cannot reach.
+/// A configuration with mistakes in rules, and with an issuer that clients cannot reach.
 const MISTAKES: &str = r#"
 listen = "127.0.0.1:0"
 base_url = "https://mcp.example.com"
@@ -97,7 +97,7 @@ upstream = { http = "http://127.0.0.1:9/mcp" }
 const WARNINGS: [(&str, &str); 6] = [
     ("resource[0].required_scopes has \"mcp:tool\"", "did you mean `mcp:tools`?"),
     ("resource[0].rule[2].scopes has \"mcp:admn\"", "did you mean `mcp:admin`?"),
-    ("resource[0].route[0].scopes has \"mcp:read\"", "scopes_supported lacks"),
+    ("resource[0].route[0].scopes has \"mcp:read\"", "is missing in scopes_supported"),
     ("resource[0].rule[1].method = \"tool/call\"", "did you mean `tools/call`?"),
     ("resource[0].rule[2].method = \"Tools/Call\"", "another letter case than \"tools/call\""),
     ("issuer[0].issuer = \"http://127.0.0.1:9/realm\"", "https address of the authorization server"),
@@ -145,9 +145,9 @@ required_scopes = ["tools"]
 upstream = { http = "http://127.0.0.1:9/mcp" }
 "#;
 
-/// `check` explains the issuers, the template and the audiences of Microsoft Entra ID, with the lines to write.
+/// For Microsoft Entra ID, `check` prints notes with the issuers and audiences to configure.
 #[tokio::test]
-async fn entra_is_explained() {
+async fn notes_on_entra() {
     let file = Scratch::file("portcullis.toml", ENTRA);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");

@@ -1,6 +1,6 @@
 //! Shortage of file descriptors: idle connections and hanging requests must not block other clients.
 
-use portcullis_scenarios::{Connection, Deployment, Request, Trickle, Upstream};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream};
 
 /// More connections than a limit of 256 files permits.
 const FLOOD: usize = 270;
@@ -21,7 +21,8 @@ async fn assert_serves(deployment: &Deployment) {
 /// L9: the soft limit is raised as far as the configuration needs.
 #[tokio::test]
 async fn idle_connections_under_a_soft_limit() {
-    let deployment = Deployment::builder().files("-Sn 256").tables("[limits]\nmax_connections = 1000").start().await;
+    let deployment =
+        Deployment::builder().file_limit("-Sn 256").tables("[limits]\nmax_connections = 1000").start().await;
     let held = flood(&deployment).await;
     assert_serves(&deployment).await;
     assert!(!deployment.portcullis.log().contains("is lowered"), "{}", deployment.portcullis.log());
@@ -32,13 +33,14 @@ async fn idle_connections_under_a_soft_limit() {
 /// the fix. Idle connections are then closed for new ones, and streams are not.
 #[tokio::test]
 async fn idle_connections_under_a_hard_limit() {
-    let (events, body) = Trickle::new();
+    let (events, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
-    let script = move |request: &portcullis_scenarios::Recorded| {
+    let script = move |request: &portcullis_scenarios::RecordedRequest| {
         let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
-        Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+        Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
     };
-    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).files("-n 256").start().await;
+    let deployment =
+        Deployment::builder().upstream(Upstream::scripted(script).await).file_limit("-n 256").start().await;
     for part in
         ["max_connections is lowered from 10000 to 86", "from [10000] to [86]", "LimitNOFILE=20084", "ulimit -Hn 20084"]
     {

@@ -1,4 +1,4 @@
-//! A shutdown while clients listen and wait.
+//! Shutdown with open streams and requests in progress.
 
 use std::time::Duration;
 
@@ -21,18 +21,18 @@ fn slow_call(token: &str, session: &str) -> Request {
     Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
 }
 
-async fn ends_within(portcullis: Portcullis, limit: Duration) -> String {
+async fn assert_ends_within(portcullis: Portcullis, limit: Duration) -> String {
     let started = Instant::now();
-    let finished = portcullis.ended().await;
+    let finished = portcullis.wait().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(started.elapsed() < limit, "{:?}", started.elapsed());
     finished.stderr
 }
 
-/// L3: streams on which clients only listen end at once, with and without authentication: that of GET, and that of a modern
-/// listener, which receives its result.
+/// L3: streams of GET and of `subscriptions/listen` end immediately, with and without authorization. A modern listener
+/// receives its result.
 #[tokio::test]
-async fn idle_streams_end_at_once() {
+async fn idle_streams_end_immediately() {
     for lines in [Deployment::SCOPED, "auth = \"none\""] {
         let streams = EventStreams::default();
         let deployment = Deployment::builder()
@@ -52,41 +52,41 @@ async fn idle_streams_end_at_once() {
         let data: Value = serde_json::from_str(data).unwrap();
         assert_eq!(data["result"]["resultType"], "complete", "{data}");
         assert_eq!(data["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], data["id"], "{data}");
-        listener.ended().await;
-        idle.ended().await;
+        listener.assert_ended().await;
+        idle.assert_ended().await;
         for connection in [&mut idle.connection, &mut listener.connection] {
             connection.assert_closed().await;
         }
         let Deployment { portcullis, .. } = deployment;
-        let log = ends_within(portcullis, Duration::from_secs(3)).await;
+        let log = assert_ends_within(portcullis, Duration::from_secs(3)).await;
         assert!(log.contains("stream.shutdown") && !log.contains("cancelling the requests"), "{log}");
     }
 }
 
-/// L3: an event that has begun is completed, and a stream that answers a request lasts until the response has come.
+/// L3: an incomplete event is completed before its stream ends. The stream of a request lasts until its response.
 #[tokio::test]
 async fn busy_streams_are_completed() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let mut amid = streams.open(&deployment, get(&token, &session)).await;
-    let mut answer = streams.open(&deployment, slow_call(&token, &session)).await;
-    amid.pass("data: {\"begun\"").await;
+    let mut incomplete = streams.open(&deployment, get(&token, &session)).await;
+    let mut response = streams.open(&deployment, slow_call(&token, &session)).await;
+    incomplete.assert_forwarded("data: {\"begun\"").await;
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutting down", |_| true).await;
-    amid.send(":true}\n\n");
-    assert_eq!(amid.connection.chunk().await.as_deref(), Some(&b":true}\n\n"[..]));
-    amid.ended().await;
-    answer.pass("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n").await;
-    let (mut connection, events) = (answer.connection, answer.events);
+    incomplete.send(":true}\n\n");
+    assert_eq!(incomplete.connection.chunk().await.as_deref(), Some(&b":true}\n\n"[..]));
+    incomplete.assert_ended().await;
+    response.assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n").await;
+    let (mut connection, events) = (response.connection, response.events);
     drop(events);
     assert_eq!(connection.chunk().await, None);
     let Deployment { portcullis, .. } = deployment;
-    ends_within(portcullis, Duration::from_secs(3)).await;
+    assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }
 
-/// L3: an event that is never completed holds up the shutdown for `shutdown_timeout` at most.
+/// L3: an event that is never completed delays the shutdown by at most `shutdown_timeout`.
 #[tokio::test]
 async fn an_event_that_is_not_completed() {
     let streams = EventStreams::default();
@@ -94,16 +94,16 @@ async fn an_event_that_is_not_completed() {
         Deployment::builder().upstream(streams.upstream().await).top("shutdown_timeout = \"1s\"").start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let mut amid = streams.open(&deployment, get(&token, &session)).await;
-    amid.pass("data: {\"begun\"").await;
+    let mut incomplete = streams.open(&deployment, get(&token, &session)).await;
+    incomplete.assert_forwarded("data: {\"begun\"").await;
     deployment.portcullis.signal(Signal::TERM);
     let Deployment { portcullis, .. } = deployment;
-    let log = ends_within(portcullis, Duration::from_secs(6)).await;
+    let log = assert_ends_within(portcullis, Duration::from_secs(6)).await;
     assert!(log.contains("cancelling the requests"), "{log}");
 }
 
-/// `/readyz` answers 503 during the shutdown. With `shutdown_delay`, new connections are still accepted, so that load balancers
-/// notice, and everything else is served as before.
+/// `/readyz` returns 503 during the shutdown. During `shutdown_delay`, new connections are accepted and other requests are
+/// served, so that load balancers can detect the shutdown.
 #[tokio::test]
 async fn readiness() {
     let streams = EventStreams::default();
@@ -124,20 +124,20 @@ async fn readiness() {
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
     deployment.open_session(&token).await;
     idle.assert_open().await;
-    idle.ended().await;
+    idle.assert_ended().await;
     let Deployment { portcullis, .. } = deployment;
-    ends_within(portcullis, Duration::from_secs(3)).await;
+    assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }
 
-/// An HTTP/1.1 client that sends a request on an idle connection just as the shutdown begins receives the response, and is
-/// asked to close; so is one whose request is in progress.
+/// A request on an idle HTTP/1.1 connection gets a response with `Connection: close` during the shutdown. An HTTP/2 request
+/// in progress is completed after GOAWAY.
 #[tokio::test]
-async fn connections_are_asked_to_close() {
-    let (answering, body) = portcullis_scenarios::Trickle::new();
+async fn connections_close() {
+    let (sender, body) = portcullis_scenarios::ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
-    let script = move |request: &portcullis_scenarios::Recorded| {
+    let script = move |request: &portcullis_scenarios::RecordedRequest| {
         (request.message_method().as_deref() == Some("tools/call")).then(|| {
-            Upstream::trickle(200, &[("content-type", "application/json")], body.lock().unwrap().take().unwrap())
+            Upstream::streaming(200, &[("content-type", "application/json")], body.lock().unwrap().take().unwrap())
         })
     };
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
@@ -155,20 +155,20 @@ async fn connections_are_asked_to_close() {
             .header("mcp-session-id", http2_session);
         other.send(request, call(2, "tools/call", &json!({ "name": "slow" }))).await
     });
-    deployment.upstream.reached(2).await;
+    deployment.upstream.wait_for_requests(2).await;
 
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutting down", |_| true).await;
     let last = idle.send(&Request::new("GET", "/readyz")).await;
     assert_eq!((last.status, last.header("connection")), (503, Some("close")), "{last:?}");
     idle.assert_closed().await;
-    // The stream in progress is completed after GOAWAY, and no further one begins.
+    // After GOAWAY, no further HTTP/2 request is accepted.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(http2.send(Http2::request("GET", "/healthz"), "").await.is_err());
-    answering.send("{}".into()).unwrap();
-    drop(answering);
-    let answer = in_progress.await.unwrap().unwrap();
-    assert_eq!((answer.status, answer.text().as_str()), (200, "{}"), "{answer:?}");
+    sender.send("{}".into()).unwrap();
+    drop(sender);
+    let response = in_progress.await.unwrap().unwrap();
+    assert_eq!((response.status, response.text().as_str()), (200, "{}"), "{response:?}");
     let Deployment { portcullis, .. } = deployment;
-    ends_within(portcullis, Duration::from_secs(3)).await;
+    assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }

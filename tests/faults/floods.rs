@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use portcullis_scenarios::{Connection, Deployment, Portcullis, Recorded, Request, Trickle, Upstream};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Portcullis, RecordedRequest, Request, Upstream};
 
 const MIB: usize = 1 << 20;
 
@@ -23,16 +23,16 @@ async fn limited(limits: &str) -> Deployment {
     Deployment::builder().tables(format!("[limits]\n{limits}")).start().await
 }
 
-/// F4: while all connections have requests in progress, new ones wait, and are served when one of the others closes.
+/// F4: while all connections have requests in progress, a new connection waits. It is served when another one closes.
 #[tokio::test]
 async fn connections() {
     let senders = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&senders);
-    let script = move |request: &Recorded| {
+    let script = move |request: &RecordedRequest| {
         (request.method == http::Method::GET).then(|| {
-            let (sender, body) = Trickle::new();
+            let (sender, body) = ChannelBody::new();
             opened.lock().unwrap().push(sender);
-            Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
         })
     };
     let upstream = Upstream::scripted(script).await;
@@ -58,11 +58,11 @@ async fn connections() {
         assert_eq!(
             connection.chunk().await.as_deref(),
             Some(b": event\n\n".as_slice()),
-            "those that are in are served"
+            "accepted connections are served"
         );
     }
     drop(second);
-    assert_eq!(third.answer().await.expect("an answer").status, 200);
+    assert_eq!(third.response().await.expect("a response").status, 200);
 }
 
 /// F4, L9: at the limit, a new connection replaces the one that has been idle for the longest time.
@@ -111,9 +111,9 @@ async fn bodies_that_pause() {
     let token = deployment.good_token();
     let head = Request::post(Deployment::ENDPOINT, "").bearer(&token).header("Content-Length", "1000");
     slow.write(&[&head.to_bytes()[..], b"{\"jsonrpc\":"].concat()).await;
-    let answer = slow.answer().await.expect("an answer");
-    assert_eq!(answer.status, 400, "{answer:?}");
-    deployment.portcullis.assert_denied(&answer, "body.broken").await;
+    let response = slow.response().await.expect("a response");
+    assert_eq!(response.status, 400, "{response:?}");
+    deployment.portcullis.assert_denied(&response, "body.broken").await;
     slow.assert_closed().await;
     assert_eq!(deployment.upstream.count(), 0);
 }
@@ -145,11 +145,11 @@ async fn incomplete_heads_use_little_memory() {
 async fn unread_responses() {
     const CLIENTS: usize = 20;
     let piece = Bytes::from(vec![b'x'; MIB]);
-    let script = move |request: &Recorded| {
-        let (sender, body) = Trickle::new();
+    let script = move |request: &RecordedRequest| {
+        let (sender, body) = ChannelBody::new();
         // All pieces share one buffer, so they use no memory in this process.
         (0..64).for_each(|_| sender.send(piece.clone()).unwrap());
-        request.header("x-large").map(|_| Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+        request.header("x-large").map(|_| Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
     };
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
     let token = deployment.good_token();

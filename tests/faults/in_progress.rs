@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use portcullis_scenarios::{
-    Connection, Deployment, Http2, Recorded, Reply, Request, Trickle, Upstream, call, modern_call,
+    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, Upstream, call, modern_call,
 };
 use serde_json::json;
 use tokio::{
@@ -19,21 +19,21 @@ use tokio::{
 };
 
 /// The senders of the bodies that an upstream has started.
-type Open = Arc<Mutex<Vec<UnboundedSender<Bytes>>>>;
+type BodySenders = Arc<Mutex<Vec<UnboundedSender<Bytes>>>>;
 
 /// Starts an upstream whose responses to the message `hang` and to GET do not end.
-async fn hanging() -> (Open, Upstream) {
-    let open = Open::default();
-    let begun = Arc::clone(&open);
-    let script = move |request: &Recorded| -> Option<Response<Reply>> {
+async fn hanging() -> (BodySenders, Upstream) {
+    let open = BodySenders::default();
+    let senders = Arc::clone(&open);
+    let script = move |request: &RecordedRequest| -> Option<Response<ResponseBody>> {
         let content_type = match (request.method.as_str(), request.message_method().as_deref()) {
             ("GET", _) => "text/event-stream",
             (_, Some("hang")) => "application/json",
             _ => return None,
         };
-        let (sender, body) = Trickle::new();
-        begun.lock().unwrap().push(sender);
-        Some(Upstream::trickle(200, &[("content-type", content_type)], body))
+        let (sender, body) = ChannelBody::new();
+        senders.lock().unwrap().push(sender);
+        Some(Upstream::streaming(200, &[("content-type", content_type)], body))
     };
     (open, Upstream::scripted(script).await)
 }
@@ -59,18 +59,18 @@ async fn hanging_requests_of_one_principal() {
     }
     let mut refused = Vec::new();
     for _ in 0..50 {
-        let answer = hanging.join_next().await.unwrap().unwrap();
-        assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
-        refused.push((answer, "limit.in_flight"));
+        let response = hanging.join_next().await.unwrap().unwrap();
+        assert_eq!((response.status, response.header("retry-after")), (429, Some("1")), "{response:?}");
+        refused.push((response, "limit.in_flight"));
     }
-    deployment.upstream.reached(1 + 100).await;
+    deployment.upstream.wait_for_requests(1 + 100).await;
     deployment.portcullis.assert_all_denied(&refused).await;
 
     let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).session(&session);
     let other_client = deployment.token().subject("alice").client_id("another").sign();
     for token in [&alice, &other_client] {
-        let answer = deployment.send(echo.clone().bearer(token)).await;
-        assert_eq!(answer.status, 429, "{answer:?}");
+        let response = deployment.send(echo.clone().bearer(token)).await;
+        assert_eq!(response.status, 429, "{response:?}");
     }
     deployment.open_session(&bob).await;
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
@@ -80,8 +80,8 @@ async fn hanging_requests_of_one_principal() {
     while let Some(ended) = hanging.join_next().await {
         assert_eq!(ended.unwrap().status, 200);
     }
-    let answer = deployment.send(echo.bearer(&alice)).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = deployment.send(echo.bearer(&alice)).await;
+    assert_eq!(response.status, 200, "{response:?}");
 }
 
 /// L9: requests without a response count until their client disconnects.
@@ -116,8 +116,8 @@ async fn requests_without_a_response() {
             hanging.spawn(async move { client.send(request, body).await });
         }
         for _ in 0..2 {
-            let answer = hanging.join_next().await.unwrap().unwrap().unwrap();
-            assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
+            let response = hanging.join_next().await.unwrap().unwrap().unwrap();
+            assert_eq!((response.status, response.header("retry-after")), (429, Some("1")), "{response:?}");
         }
         reached.wait_for(|count| *count == 3 * round).await.unwrap();
         assert!(hanging.try_join_next().is_none());

@@ -14,24 +14,24 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// An introspection endpoint with the same response to every request.
 struct Endpoint {
     server: Upstream,
-    answer: Arc<Mutex<(u16, Value)>>,
+    response: Arc<Mutex<(u16, Value)>>,
     secret: Scratch,
 }
 
 impl Endpoint {
-    async fn start(status: u16, answer: Value) -> Self {
-        let answer = Arc::new(Mutex::new((status, answer)));
-        let script = Arc::clone(&answer);
+    async fn start(status: u16, response: Value) -> Self {
+        let response = Arc::new(Mutex::new((status, response)));
+        let script = Arc::clone(&response);
         let server = Upstream::scripted(move |_| {
-            let (status, answer) = &*script.lock().unwrap();
-            Some(Upstream::answer(*status, &[("content-type", "application/json")], answer.to_string()))
+            let (status, response) = &*script.lock().unwrap();
+            Some(Upstream::response(*status, &[("content-type", "application/json")], response.to_string()))
         })
         .await;
-        Self { server, answer, secret: Scratch::file("secret", "hush") }
+        Self { server, response, secret: Scratch::file("secret", "hush") }
     }
 
-    fn answers(&self, status: u16, answer: Value) {
-        *self.answer.lock().unwrap() = (status, answer);
+    fn set_response(&self, status: u16, response: Value) {
+        *self.response.lock().unwrap() = (status, response);
     }
 
     /// Returns a deployment with `jwt+introspection` for its only issuer.
@@ -50,9 +50,9 @@ fn active() -> Value {
 }
 
 fn active_with(scope: impl Into<Value>) -> Value {
-    let mut answer = active();
-    answer["scope"] = scope.into();
-    answer
+    let mut response = active();
+    response["scope"] = scope.into();
+    response
 }
 
 /// Waits until readiness has this status, and returns its report of the only issuer.
@@ -68,7 +68,7 @@ async fn readiness(deployment: &Deployment, status: u16) -> Value {
     };
     timeout(LIMIT, reached)
         .await
-        .unwrap_or_else(|_| panic!("/readyz never answers {status}:\n{}", deployment.portcullis.log()))
+        .unwrap_or_else(|_| panic!("/readyz does not return {status}:\n{}", deployment.portcullis.log()))
 }
 
 /// D6: an endpoint that rejects this server's credentials is detected at startup, without a token: the issuer is not
@@ -85,19 +85,19 @@ async fn rejected_credentials() {
     let message = line["message"].as_str().unwrap();
     assert!(message.contains("`client_id`, `client_secret`") && message.contains("status 401"), "{message}");
     assert_eq!(deployment.portcullis.log().matches("hush").count(), 0);
-    let test = endpoint.server.last();
-    let body = String::from_utf8(test.body.to_vec()).unwrap();
+    let probe = endpoint.server.last();
+    let body = String::from_utf8(probe.body.to_vec()).unwrap();
     assert!(body.contains("token=portcullis-probe-") && body.contains("client_secret=hush"), "{body}");
     assert!(!deployment.portcullis.log().contains("portcullis-probe-"));
 
-    endpoint.answers(200, json!({ "active": false }));
+    endpoint.set_response(200, json!({ "active": false }));
     assert_eq!(readiness(&deployment, 200).await["usable"], true);
 
-    endpoint.answers(400, json!({ "error": "invalid_client" }));
-    let answer = deployment.try_token(&deployment.good_token()).await;
-    assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
+    endpoint.set_response(400, json!({ "error": "invalid_client" }));
+    let response = deployment.try_token(&deployment.good_token()).await;
+    assert_eq!(response.assert_unauthorized(), None, "{response:?}");
     assert_eq!(readiness(&deployment, 503).await["reason"], code);
-    endpoint.answers(200, active());
+    endpoint.set_response(200, active());
     deployment.assert_accepted("accepted again", &deployment.good_token()).await;
     readiness(&deployment, 200).await;
 }
@@ -107,7 +107,7 @@ async fn rejected_credentials() {
 async fn removed_scopes() {
     let endpoint = Endpoint::start(200, active()).await;
     let deployment = endpoint.deployment().start().await;
-    for (answer, status) in [
+    for (response, status) in [
         (active(), 200),
         (active_with(""), 403),
         (active_with("mcp:tools"), 200),
@@ -116,9 +116,9 @@ async fn removed_scopes() {
         (active_with(Value::Null), 401),
         (active_with(7), 401),
     ] {
-        endpoint.answers(200, answer.clone());
+        endpoint.set_response(200, response.clone());
         let got = deployment.try_token(&deployment.good_token()).await;
-        assert_eq!(got.status, status, "{answer}: {got:?}");
+        assert_eq!(got.status, status, "{response}: {got:?}");
         if status == 403 {
             assert!(got.header("www-authenticate").unwrap().contains("insufficient_scope"), "{got:?}");
         }

@@ -28,16 +28,20 @@ async fn an_issuer_that_starts_later() {
     assert!(ready.text().contains(&name), "{ready:?}");
 
     let token = issuer.test_issuer().token().sign();
-    let answer = deployment.try_token(&token).await;
-    assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
+    let response = deployment.try_token(&token).await;
+    assert_eq!(response.assert_unauthorized(), None, "{response:?}");
     assert!(
-        answer.header("retry-after").is_some_and(|value| value.parse::<u32>().is_ok_and(|seconds| seconds > 0)),
-        "{answer:?}"
+        response.header("retry-after").is_some_and(|value| value.parse::<u32>().is_ok_and(|seconds| seconds > 0)),
+        "{response:?}"
     );
-    deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+    deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
     let forged = issuer.test_issuer().token().issuer("https://elsewhere.example").sign();
-    deployment.assert_refused([("another issuer is refused all the same", forged, "token.issuer_unknown")]).await;
-    assert_eq!(deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status, 200, "clients can begin");
+    deployment.assert_rejected([("another issuer", forged, "token.issuer_unknown")]).await;
+    assert_eq!(
+        deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status,
+        200,
+        "clients can sign in"
+    );
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 
     issuer.open();
@@ -59,16 +63,16 @@ async fn rotated_keys() {
     deployment.assert_accepted("the old key", &old).await;
 
     issuer.test_issuer().rotate();
-    deployment.assert_accepted("remembered", &old).await;
+    deployment.assert_accepted("cached", &old).await;
     deployment.assert_accepted("the new key", &issuer.test_issuer().token().sign()).await;
     assert_eq!(issuer.key_requests(), 2);
-    deployment.assert_refused([("the old key", old, "token.key_unknown")]).await;
+    deployment.assert_rejected([("the old key", old, "token.key_unknown")]).await;
     // Unknown keys cause no further fetch within the cooldown.
     let unknown = (0..20).map(|number| {
         (number.to_string(), issuer.test_issuer().token().kid(&format!("k{number}")).sign(), "token.key_unknown")
     });
     let before = issuer.key_requests();
-    deployment.assert_refused(unknown).await;
+    deployment.assert_rejected(unknown).await;
     let fetched = issuer.key_requests() - before;
     assert!(fetched <= 5, "{fetched} fetches for 20 tokens with unknown keys");
 }

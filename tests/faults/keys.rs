@@ -9,7 +9,7 @@ use std::sync::{
 use bytes::Bytes;
 use http::Response;
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{Deployment, INITIALIZE, Recorded, Reply, Request, Trickle, Upstream};
+use portcullis_scenarios::{ChannelBody, Deployment, INITIALIZE, RecordedRequest, Request, ResponseBody, Upstream};
 use portcullis_testkit::TestIssuer;
 use tokio::{sync::mpsc::UnboundedSender, task::JoinSet, time::timeout};
 
@@ -21,11 +21,11 @@ enum Keys {
     Good,
     /// The valid set with another content type.
     AsText,
-    Broken,
+    Unavailable,
     Html,
     Redirected,
     Endless,
-    Stuck,
+    Stalled,
     /// 10,000 valid keys, which exceed the size limit.
     TooMany,
     /// The valid key and 9,999 invalid ones, within the size limit.
@@ -36,25 +36,25 @@ enum Keys {
 }
 
 /// An issuer that publishes its keys with a fault.
-struct Publisher {
+struct FaultyIssuer {
     test_issuer: Arc<TestIssuer>,
     keys: Arc<Mutex<Keys>>,
     hits: Arc<AtomicUsize>,
     _server: Upstream,
 }
 
-impl Publisher {
+impl FaultyIssuer {
     async fn start(keys: Keys) -> Self {
         let (test_issuer, keys) = (Arc::new(OnceLock::<Arc<TestIssuer>>::new()), Arc::new(Mutex::new(keys)));
         let (hits, held) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
         let (known, published, counted) = (Arc::clone(&test_issuer), Arc::clone(&keys), Arc::clone(&hits));
-        let script = move |request: &Recorded| {
+        let script = move |request: &RecordedRequest| {
             let test_issuer = known.get()?;
             if request.target == test_issuer.metadata_url().path() {
-                return Some(Upstream::answer(200, &[JSON], test_issuer.metadata_json()));
+                return Some(Upstream::response(200, &[JSON], test_issuer.metadata_json()));
             }
             if request.target != test_issuer.endpoint("jwks").path() {
-                return Some(Upstream::answer(
+                return Some(Upstream::response(
                     if request.target == "/moved" { 200 } else { 404 },
                     &[JSON],
                     test_issuer.jwks_json(),
@@ -84,50 +84,50 @@ impl Publisher {
     }
 }
 
-fn publish(test_issuer: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<Reply> {
+fn publish(test_issuer: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<ResponseBody> {
     match keys {
-        Keys::Good => Upstream::answer(200, &[JSON], test_issuer.jwks_json()),
-        Keys::AsText => Upstream::answer(200, &[("content-type", "text/plain")], test_issuer.jwks_json()),
-        Keys::Broken => Upstream::answer(503, &[JSON], test_issuer.jwks_json()),
-        Keys::Html => Upstream::answer(200, &[("content-type", "text/html")], "<html>keys</html>"),
-        Keys::Redirected => Upstream::answer(302, &[JSON, ("location", "/moved")], test_issuer.jwks_json()),
-        Keys::Endless | Keys::Stuck => {
-            let (sender, body) = Trickle::new();
+        Keys::Good => Upstream::response(200, &[JSON], test_issuer.jwks_json()),
+        Keys::AsText => Upstream::response(200, &[("content-type", "text/plain")], test_issuer.jwks_json()),
+        Keys::Unavailable => Upstream::response(503, &[JSON], test_issuer.jwks_json()),
+        Keys::Html => Upstream::response(200, &[("content-type", "text/html")], "<html>keys</html>"),
+        Keys::Redirected => Upstream::response(302, &[JSON, ("location", "/moved")], test_issuer.jwks_json()),
+        Keys::Endless | Keys::Stalled => {
+            let (sender, body) = ChannelBody::new();
             sender.send("{\"keys\":[".into()).unwrap();
             for _ in 0..if keys == Keys::Endless { 64 } else { 0 } {
                 sender.send(vec![b' '; 8 << 10].into()).unwrap();
             }
             // These two responses do not end.
             held.lock().unwrap().push(sender);
-            Upstream::trickle(200, &[JSON], body)
+            Upstream::streaming(200, &[JSON], body)
         }
         Keys::TooMany => {
             let set: serde_json::Value = serde_json::from_str(&test_issuer.jwks_json()).unwrap();
             let one = set["keys"][0].to_string();
             let all = (0..10_000).map(|number| one.replace("\"kid\":\"", &format!("\"kid\":\"{number}-")));
             let all = [one.clone()].into_iter().chain(all).collect::<Vec<_>>().join(",");
-            Upstream::answer(200, &[JSON], format!("{{\"keys\":[{all}]}}"))
+            Upstream::response(200, &[JSON], format!("{{\"keys\":[{all}]}}"))
         }
         Keys::TooManySmall => {
             let small = format!("{}]}}", ",{\"kty\":\"EC\"}".repeat(9_999));
             let set = test_issuer.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
             assert!(set.len() < 256 << 10 && serde_json::from_str::<serde_json::Value>(&set).is_ok());
-            Upstream::answer(200, &[JSON], set)
+            Upstream::response(200, &[JSON], set)
         }
         Keys::OneBad => {
             let bad = r#"{"keys":[{"kty":"oct","k":"aHVzaA","kid":"shared"},"#;
-            Upstream::answer(200, &[JSON], test_issuer.jwks_json().replacen("{\"keys\":[", bad, 1))
+            Upstream::response(200, &[JSON], test_issuer.jwks_json().replacen("{\"keys\":[", bad, 1))
         }
-        Keys::Empty => Upstream::answer(200, &[JSON], "{}"),
+        Keys::Empty => Upstream::response(200, &[JSON], "{}"),
     }
 }
 
 const FAULTS: [Keys; 8] = [
-    Keys::Broken,
+    Keys::Unavailable,
     Keys::Html,
     Keys::Redirected,
     Keys::Endless,
-    Keys::Stuck,
+    Keys::Stalled,
     Keys::TooMany,
     Keys::TooManySmall,
     Keys::Empty,
@@ -140,7 +140,9 @@ async fn until_accepted(deployment: &Deployment, token: &str, case: &str) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(std::time::Duration::from_secs(20), tried).await.unwrap_or_else(|_| panic!("{case}: it stays refused"));
+    timeout(std::time::Duration::from_secs(20), tried)
+        .await
+        .unwrap_or_else(|_| panic!("{case}: the token is not accepted"));
 }
 
 /// Runs a scenario for each fault concurrently.
@@ -162,16 +164,16 @@ where
 /// B2, C10: an invalid key set is rejected at startup. Tokens get 401 without `error` and with `Retry-After` until a
 /// valid one is published.
 #[tokio::test]
-async fn from_the_start() {
+async fn at_startup() {
     for_each(FAULTS, |fault| async move {
-        let issuer = Publisher::start(fault).await;
+        let issuer = FaultyIssuer::start(fault).await;
         let deployment = issuer.deployment("1s").await;
         let token = issuer.test_issuer.token().sign();
-        let answer = deployment.try_token(&token).await;
-        assert_eq!(answer.assert_unauthorized(), None, "{fault:?}: {answer:?}");
-        let seconds = answer.header("retry-after").and_then(|value| value.parse::<u32>().ok());
-        assert!(seconds.is_some_and(|seconds| seconds > 0), "{fault:?}: {answer:?}");
-        deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+        let response = deployment.try_token(&token).await;
+        assert_eq!(response.assert_unauthorized(), None, "{fault:?}: {response:?}");
+        let seconds = response.header("retry-after").and_then(|value| value.parse::<u32>().ok());
+        assert!(seconds.is_some_and(|seconds| seconds > 0), "{fault:?}: {response:?}");
+        deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
         let line = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
         assert!(line["issuer.failure"].is_string(), "{fault:?}: {line}");
         assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 503, "{fault:?}");
@@ -186,9 +188,9 @@ async fn from_the_start() {
 /// C10: fetched keys remain in use during every fault, also for uncached tokens. The first token of a new key is
 /// accepted when the new keys are published.
 #[tokio::test]
-async fn later_on() {
+async fn after_startup() {
     for_each(FAULTS, |fault| async move {
-        let issuer = Publisher::start(Keys::Good).await;
+        let issuer = FaultyIssuer::start(Keys::Good).await;
         let deployment = issuer.deployment("1s").await;
         let old = issuer.test_issuer.key();
         until_accepted(&deployment, &issuer.test_issuer.token().sign(), &format!("{fault:?}, at first")).await;
@@ -197,8 +199,8 @@ async fn later_on() {
         issuer.test_issuer.rotate();
         let new = issuer.test_issuer.token().sign();
         // The token is not accepted while the keys are fetched.
-        let answer = deployment.try_token(&new).await;
-        assert_eq!(answer.status, 401, "{fault:?}: {answer:?}");
+        let response = deployment.try_token(&new).await;
+        assert_eq!(response.status, 401, "{fault:?}: {response:?}");
         deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
         for number in 0..3 {
             let token = issuer.test_issuer.token().claim("number", number).signed_by(Arc::clone(&old)).sign();
@@ -207,7 +209,7 @@ async fn later_on() {
         issuer.publish(Keys::Good);
         until_accepted(&deployment, &new, &format!("{fault:?}, at last")).await;
         let token = issuer.test_issuer.token().claim("number", 9).signed_by(old).sign();
-        deployment.assert_refused([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
+        deployment.assert_rejected([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
     })
     .await;
 }
@@ -216,10 +218,10 @@ async fn later_on() {
 #[tokio::test]
 async fn ten_thousand_keys() {
     for (keys, failure) in [(Keys::TooMany, "fetch.too_large"), (Keys::TooManySmall, "keys.too_many")] {
-        let issuer = Publisher::start(keys).await;
+        let issuer = FaultyIssuer::start(keys).await;
         let deployment = issuer.deployment("10m").await;
-        let answer = deployment.try_token(&issuer.test_issuer.token().sign()).await;
-        assert_eq!(answer.assert_unauthorized(), None, "{keys:?}: {answer:?}");
+        let response = deployment.try_token(&issuer.test_issuer.token().sign()).await;
+        assert_eq!(response.assert_unauthorized(), None, "{keys:?}: {response:?}");
         let line = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
         assert_eq!(line["issuer.failure"], failure, "{keys:?}: {line}");
         let ready = deployment.send(Request::new("GET", "/readyz")).await;
@@ -230,7 +232,7 @@ async fn ten_thousand_keys() {
 /// C10: an invalid key does not affect the others. The log names it without its value.
 #[tokio::test]
 async fn one_invalid_key() {
-    let issuer = Publisher::start(Keys::OneBad).await;
+    let issuer = FaultyIssuer::start(Keys::OneBad).await;
     let deployment = issuer.deployment("30s").await;
     until_accepted(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
     let line = deployment.portcullis.logged("a published key is rejected", |line| line["level"] == "WARN").await;
@@ -241,7 +243,7 @@ async fn one_invalid_key() {
 /// C10: a valid set is accepted with any `Content-Type`: many issuers send another one.
 #[tokio::test]
 async fn another_content_type() {
-    let issuer = Publisher::start(Keys::AsText).await;
+    let issuer = FaultyIssuer::start(Keys::AsText).await;
     let deployment = issuer.deployment("30s").await;
     until_accepted(&deployment, &issuer.test_issuer.token().sign(), "as text").await;
 }
@@ -250,7 +252,7 @@ async fn another_content_type() {
 /// meanwhile.
 #[tokio::test]
 async fn a_flood_of_unknown_keys() {
-    let issuer = Publisher::start(Keys::Good).await;
+    let issuer = FaultyIssuer::start(Keys::Good).await;
     let deployment = issuer.deployment("10m").await;
     let good = issuer.test_issuer.token().sign();
     until_accepted(&deployment, &good, "at first").await;
@@ -263,8 +265,8 @@ async fn a_flood_of_unknown_keys() {
         let address = deployment.portcullis.address();
         flood.spawn(async move {
             for token in tokens {
-                let answer = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).send(address).await;
-                assert_eq!(answer.status, 401, "{answer:?}");
+                let response = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).send(address).await;
+                assert_eq!(response.status, 401, "{response:?}");
             }
         });
     }
@@ -278,7 +280,7 @@ async fn a_flood_of_unknown_keys() {
 /// C10: after the cooldown, the first token of a new key is accepted, regardless of previous unknown keys.
 #[tokio::test]
 async fn a_new_key_after_a_flood() {
-    let issuer = Publisher::start(Keys::Good).await;
+    let issuer = FaultyIssuer::start(Keys::Good).await;
     let deployment = issuer.deployment("1s").await;
     until_accepted(&deployment, &issuer.test_issuer.token().sign(), "at first").await;
     for number in 0..20 {

@@ -1,6 +1,8 @@
 //! Shutdown: requests in progress complete, and new connections are refused.
 
-use portcullis_scenarios::{Connection, Deployment, Http2, INITIALIZE, Recorded, Request, Signal, Trickle, Upstream};
+use portcullis_scenarios::{
+    ChannelBody, Connection, Deployment, Http2, INITIALIZE, RecordedRequest, Request, Signal, Upstream,
+};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -9,11 +11,11 @@ use tokio::{
 };
 
 async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
-    let (sender, body) = Trickle::new();
+    let (sender, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
-    let script = move |_: &Recorded| {
+    let script = move |_: &RecordedRequest| {
         let body = body.lock().unwrap().take()?;
-        Some(Upstream::trickle(200, &[("content-type", "application/json")], body))
+        Some(Upstream::streaming(200, &[("content-type", "application/json")], body))
     };
     (sender, Deployment::builder().upstream(Upstream::scripted(script).await).start().await)
 }
@@ -23,7 +25,7 @@ async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
 #[tokio::test]
 async fn requests_in_progress_complete() {
     for signal in [Signal::TERM, Signal::INT] {
-        let (answering, deployment) = slow_deployment().await;
+        let (sender, deployment) = slow_deployment().await;
         let address = deployment.portcullis.address();
         let mut idle = Connection::open(address).await;
         assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.status, 200);
@@ -31,7 +33,7 @@ async fn requests_in_progress_complete() {
         assert_eq!(idle_http2.send(Http2::request("GET", "/healthz"), "").await.unwrap().status, 200);
         let mut busy = Connection::open(address).await;
         busy.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
-        deployment.upstream.reached(1).await;
+        deployment.upstream.wait_for_requests(1).await;
 
         deployment.portcullis.signal(signal);
         deployment.portcullis.logged("shutting down", |_| true).await;
@@ -40,16 +42,16 @@ async fn requests_in_progress_complete() {
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }
-        answering.send("{\"late\":".into()).unwrap();
-        answering.send("true}".into()).unwrap();
-        drop(answering);
-        let answer = busy.answer().await.unwrap();
-        assert_eq!((answer.status, answer.text().as_str()), (200, "{\"late\":true}"), "{signal:?}: {answer:?}");
-        assert_eq!(answer.count("mcp-session-id"), 1, "{answer:?}");
+        sender.send("{\"late\":".into()).unwrap();
+        sender.send("true}".into()).unwrap();
+        drop(sender);
+        let response = busy.response().await.unwrap();
+        assert_eq!((response.status, response.text().as_str()), (200, "{\"late\":true}"), "{signal:?}: {response:?}");
+        assert_eq!(response.count("mcp-session-id"), 1, "{response:?}");
 
-        let finished = deployment.portcullis.ended().await;
+        let finished = deployment.portcullis.wait().await;
         assert_eq!(finished.code, Some(0), "{signal:?}: {}", finished.stderr);
-        let id = answer.header("x-request-id").unwrap();
+        let id = response.header("x-request-id").unwrap();
         assert!(
             finished.stderr.lines().any(|line| line.contains(id) && line.contains("\"request\"")),
             "its access line is written"
@@ -60,9 +62,9 @@ async fn requests_in_progress_complete() {
 /// F4, J4: a request that does not complete in time is cancelled and logged. The program still ends with 0.
 #[tokio::test]
 async fn the_timeout() {
-    let (_answering, body) = Trickle::new();
+    let (_sender, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
-    let script = move |_: &Recorded| Some(Upstream::trickle(200, &[], body.lock().unwrap().take()?));
+    let script = move |_: &RecordedRequest| Some(Upstream::streaming(200, &[], body.lock().unwrap().take()?));
     let deployment = Deployment::builder()
         .upstream(Upstream::scripted(script).await)
         .top("shutdown_timeout = \"1s\"")
@@ -71,7 +73,7 @@ async fn the_timeout() {
         .await;
     let mut busy = Connection::open(deployment.portcullis.address()).await;
     busy.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
-    deployment.upstream.reached(1).await;
+    deployment.upstream.wait_for_requests(1).await;
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(finished.stderr.contains("cancelling the requests that are still in progress"), "{}", finished.stderr);
@@ -82,7 +84,7 @@ async fn the_timeout() {
 
 /// F4: SIGHUP does not end the program, even if there is no file to reload.
 #[tokio::test]
-async fn a_hangup() {
+async fn sighup() {
     let deployment = Deployment::start().await;
     let mut kept = Connection::open(deployment.portcullis.address()).await;
     for _ in 0..2 {
@@ -145,9 +147,9 @@ async fn sessions_end_at_a_silent_upstream() {
                 silent.push(stream);
                 continue;
             }
-            let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\n\
+            let response = "HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\n\
                           content-length: 2\r\nconnection: close\r\n\r\n{}";
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
             tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use portcullis_scenarios::{
-    Answer, Connection, Deployment, Http2, INITIALIZE, RawRequest, RawUpstream, Request, Trickle, Upstream,
+    ChannelBody, Connection, Deployment, Http2, HttpResponse, INITIALIZE, RawRequest, RawUpstream, Request, Upstream,
     modern_call, modern_request,
 };
 use serde_json::json;
@@ -19,17 +19,17 @@ async fn upstream() -> RawUpstream {
     .await
 }
 
-fn good(token: &str) -> Request {
+fn list(token: &str) -> Request {
     modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(token)
 }
 
 fn hanging(token: &str) -> Request {
-    good(token).header("X-Hang", "1")
+    list(token).header("X-Hang", "1")
 }
 
-fn assert_timed_out(answer: &Answer) {
-    answer.assert_rpc_error(504, -32603);
-    assert!(answer.text().contains("did not answer in time"), "{answer:?}");
+fn assert_timed_out(response: &HttpResponse) {
+    response.assert_rpc_error(504, -32603);
+    assert!(response.text().contains("did not response in time"), "{response:?}");
 }
 
 /// L9: if the head of a response does not arrive in time, the client gets 504 and the upstream connection is closed, on
@@ -42,31 +42,31 @@ async fn no_head_in_time() {
     let token = deployment.good_token();
     for _ in 0..2 {
         let mut client = Connection::open(deployment.portcullis.address()).await;
-        assert_eq!(client.send(&good(&token)).await.status, 200);
+        assert_eq!(client.send(&list(&token)).await.status, 200);
         let started = Instant::now();
         client.write(&hanging(&token).to_bytes()).await;
-        assert_eq!(deployment.send(good(&token)).await.status, 200);
-        let answer = client.answer().await.unwrap();
+        assert_eq!(deployment.send(list(&token)).await.status, 200);
+        let response = client.response().await.unwrap();
         assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
-        assert_timed_out(&answer);
-        deployment.portcullis.assert_denied(&answer, "upstream.head_timeout").await;
-        assert_eq!(client.send(&good(&token)).await.status, 200, "the client's connection stays open");
+        assert_timed_out(&response);
+        deployment.portcullis.assert_denied(&response, "upstream.head_timeout").await;
+        assert_eq!(client.send(&list(&token)).await.status, 200, "the client's connection stays open");
     }
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&hanging(&token).to_bytes()).await;
     let before = raw.open();
-    assert_timed_out(&client.answer().await.unwrap());
-    raw.until_open(before.saturating_sub(1)).await;
+    assert_timed_out(&client.response().await.unwrap());
+    raw.wait_for_open(before.saturating_sub(1)).await;
 }
 
-/// L9: a stream whose head has arrived can pause for longer than that.
+/// L9: after its head, a stream can pause for longer than `upstream_head_timeout`.
 #[tokio::test]
 async fn streams_can_pause() {
-    let (events, body) = Trickle::new();
+    let (events, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
-    let script = move |request: &portcullis_scenarios::Recorded| {
+    let script = move |request: &portcullis_scenarios::RecordedRequest| {
         let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
-        Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+        Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
     };
     let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).resource(settings).start().await;
@@ -84,55 +84,55 @@ async fn streams_can_pause() {
 /// immediately, and are served again when connections become free. Idle connections of another worker count as free.
 #[tokio::test]
 async fn too_many_connections() {
-    const MOST: usize = 3;
+    const LIMIT: usize = 3;
     let raw = upstream().await;
     let settings = format!("{}\nupstream_head_timeout = \"2s\"", Deployment::SCOPED);
     let deployment = Deployment::builder()
         .upstream_setting(raw.setting())
         .resource(settings)
-        .tables(format!("[limits]\nupstream_connections = {MOST}"))
+        .tables(format!("[limits]\nupstream_connections = {LIMIT}"))
         .start()
         .await;
     let token = deployment.good_token();
     let mut clients = Vec::new();
-    for _ in 0..MOST {
+    for _ in 0..LIMIT {
         let mut client = Connection::open(deployment.portcullis.address()).await;
         client.write(&hanging(&token).to_bytes()).await;
         clients.push(client);
     }
-    raw.until_open(MOST).await;
-    let answer = deployment.send(good(&token)).await;
-    answer.assert_rpc_error(503, -32603);
-    assert_eq!(answer.header("retry-after"), Some("1"), "{answer:?}");
-    deployment.portcullis.assert_denied(&answer, "upstream.too_many_connections").await;
+    raw.wait_for_open(LIMIT).await;
+    let response = deployment.send(list(&token)).await;
+    response.assert_rpc_error(503, -32603);
+    assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
+    deployment.portcullis.assert_denied(&response, "upstream.too_many_connections").await;
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
     for client in &mut clients {
-        assert_timed_out(&client.answer().await.unwrap());
+        assert_timed_out(&client.response().await.unwrap());
     }
-    raw.until_open(0).await;
+    raw.wait_for_open(0).await;
     // New connections go to the workers in turn, so each needs idle connections of the other.
-    for _ in 0..4 * MOST {
+    for _ in 0..4 * LIMIT {
         let mut clients = Vec::new();
-        for _ in 0..MOST {
+        for _ in 0..LIMIT {
             let mut client = Connection::open(deployment.portcullis.address()).await;
-            client.write(&good(&token).to_bytes()).await;
+            client.write(&list(&token).to_bytes()).await;
             clients.push(client);
         }
         for client in &mut clients {
-            assert_eq!(client.answer().await.unwrap().status, 200);
+            assert_eq!(client.response().await.unwrap().status, 200);
         }
-        assert!(raw.open() <= MOST, "{} connections", raw.open());
+        assert!(raw.open() <= LIMIT, "{} connections", raw.open());
     }
 }
 
 /// L9: a token with more requests in progress than the process has files does not block `/healthz` or other users.
 #[tokio::test]
-async fn requests_without_end() {
+async fn more_requests_than_files() {
     const REQUESTS: usize = 570;
     let raw = upstream().await;
     let deployment = Deployment::builder()
         .upstream_setting(raw.setting())
-        .files("-Sn 512")
+        .file_limit("-Sn 512")
         .tables("[limits]\nmax_connections = 1000")
         .start()
         .await;
@@ -152,14 +152,14 @@ async fn requests_without_end() {
     }
     for _ in 0..20 {
         assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
-        assert_eq!(deployment.send(good(&alice)).await.status, 200);
+        assert_eq!(deployment.send(list(&alice)).await.status, 200);
         assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // All responses have Retry-After.
-    while let Some(answer) = refused.try_join_next() {
-        let answer = answer.unwrap().unwrap();
-        assert!(matches!(answer.status, 429 | 503) && answer.count("retry-after") == 1, "{answer:?}");
+    while let Some(response) = refused.try_join_next() {
+        let response = response.unwrap().unwrap();
+        assert!(matches!(response.status, 429 | 503) && response.count("retry-after") == 1, "{response:?}");
     }
     assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
 }

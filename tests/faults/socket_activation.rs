@@ -1,4 +1,4 @@
-//! Sockets that a service manager passes (`LISTEN_FDS`).
+//! Sockets inherited from a service manager (`LISTEN_FDS`).
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
@@ -16,7 +16,7 @@ use tokio::{
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A configuration without `listen` whose upstream cannot be reached by anybody else.
+/// Returns a configuration with these lines at the top and without authorization.
 fn configuration(listen: &str) -> Scratch {
     let text = format!(
         "{listen}\nbase_url = \"http://127.0.0.1:3000\"\n\
@@ -25,7 +25,8 @@ fn configuration(listen: &str) -> Scratch {
     Scratch::file("portcullis.toml", &text)
 }
 
-/// `serve` with sockets from 3 on. `process` is the value of `LISTEN_PID`; `$$` is the process that becomes the server.
+/// Returns a command for `serve` with inherited sockets from descriptor 3. `process` is the value of `LISTEN_PID`; `$$` is the
+/// process that becomes the server.
 fn activated(socket: impl Into<OwnedFd>, sockets: u8, process: &str, configuration: &Scratch) -> Command {
     let script = format!(
         "exec 3<&0 4<&0 </dev/null; export LISTEN_FDS={sockets} LISTEN_PID={process}; \
@@ -39,7 +40,7 @@ fn activated(socket: impl Into<OwnedFd>, sockets: u8, process: &str, configurati
     shell
 }
 
-/// A server that listens, and its log.
+/// A running server. Its log stays open.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -82,7 +83,7 @@ fn listener() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// The server listens on the passed socket. Between two processes, clients wait in its queue: a restart refuses no connection.
+/// The server listens on the inherited socket. During a restart, connections wait in its queue and are not refused.
 #[tokio::test]
 async fn a_restart_refuses_no_connection() {
     let (socket, address) = listener();
@@ -96,45 +97,45 @@ async fn a_restart_refuses_no_connection() {
         let mut waiting = Connection::open(address).await;
         waiting.write(&Request::new("GET", "/healthz").to_bytes()).await;
         let second = Server::start(start()).await;
-        assert_eq!(waiting.answer().await.unwrap().status, 200, "{listen}");
+        assert_eq!(waiting.response().await.unwrap().status, 200, "{listen}");
         drop(waiting);
         second.stop().await;
     }
 }
 
-/// Sockets for another process, or for none, are not taken.
+/// Sockets with the `LISTEN_PID` of another process, or with an invalid one, are not used.
 #[tokio::test]
-async fn sockets_of_others_are_left_alone() {
+async fn sockets_of_other_processes_are_not_used() {
     for process in ["1", "", "not-a-number"] {
-        let (socket, passed) = listener();
+        let (socket, inherited) = listener();
         let server = Server::start(activated(socket, 1, process, &configuration("listen = \"127.0.0.1:0\""))).await;
-        assert_ne!(server.address, passed, "LISTEN_PID={process}");
+        assert_ne!(server.address, inherited, "LISTEN_PID={process}");
         server.stop().await;
     }
 }
 
-/// A socket that does not fit ends the start, with the fix.
+/// An unsuitable socket causes an error at startup that names the fix.
 #[tokio::test]
-async fn sockets_that_do_not_fit() {
+async fn unsuitable_sockets() {
     let (socket, address) = listener();
-    let passed = || socket.try_clone().unwrap();
+    let inherited = || socket.try_clone().unwrap();
     let other = configuration("listen = \"127.0.0.1:1\"");
-    let error = error_of(activated(passed(), 1, "$$", &other)).await;
+    let error = error_of(activated(inherited(), 1, "$$", &other)).await;
     assert!(error.contains(&address.to_string()) && error.contains("remove `listen`"), "{error}");
     let omitted = configuration("");
-    let error = error_of(activated(passed(), 2, "$$", &omitted)).await;
+    let error = error_of(activated(inherited(), 2, "$$", &omitted)).await;
     assert!(error.contains("2 sockets") && error.contains("ListenStream="), "{error}");
     let connected = TcpStream::connect(address).unwrap();
     let error = error_of(activated(connected, 1, "$$", &omitted)).await;
     assert!(error.contains("Accept=yes"), "{error}");
-    let path = Scratch::path_for("passed.sock");
+    let path = Scratch::path_for("inherited.sock");
     let error = error_of(activated(UnixListener::bind(path.path()).unwrap(), 1, "$$", &omitted)).await;
     assert!(error.contains("TCP") && error.contains("ListenStream=127.0.0.1:3000"), "{error}");
 }
 
-/// The rule against unauthenticated access from the network holds for the address of a passed socket.
+/// `auth = "none"` is also rejected if an inherited socket listens on the network.
 #[tokio::test]
-async fn a_passed_socket_is_checked_as_a_configured_one() {
+async fn an_inherited_socket_on_the_network() {
     let socket = TcpListener::bind("0.0.0.0:0").unwrap();
     let error = error_of(activated(socket, 1, "$$", &configuration(""))).await;
     assert!(error.contains("auth = \"none\"") && error.contains("0.0.0.0"), "{error}");

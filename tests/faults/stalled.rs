@@ -12,7 +12,7 @@ use hyper::{
     client::conn::http2::{self, SendRequest},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use portcullis_scenarios::{Deployment, Http2, Recorded, Request, Trickle, Upstream};
+use portcullis_scenarios::{ChannelBody, Deployment, Http2, RecordedRequest, Request, Upstream};
 use tokio::{
     net::TcpStream,
     sync::mpsc::UnboundedSender,
@@ -31,7 +31,7 @@ async fn with_window(deployment: &Deployment, window: u32) -> SendRequest<Empty<
     sender
 }
 
-async fn ask(sender: &mut SendRequest<Empty<Bytes>>, request: http::request::Builder) -> http::Response<Incoming> {
+async fn send(sender: &mut SendRequest<Empty<Bytes>>, request: http::request::Builder) -> http::Response<Incoming> {
     sender.send_request(request.body(Empty::new()).unwrap()).await.unwrap()
 }
 
@@ -42,17 +42,17 @@ async fn windows_of_zero_at_the_limit() {
     let mut held = Vec::new();
     for number in 0..25 {
         let mut sender = with_window(&deployment, 0).await;
-        let asked = async move {
+        let request = async move {
             let response = sender.send_request(Http2::request("GET", "/healthz").body(Empty::new()).unwrap()).await;
             (sender, response)
         };
-        let asked = tokio::spawn(asked);
-        held.push(if number < 20 { Ok(asked.await.unwrap()) } else { Err(asked) });
+        let request = tokio::spawn(request);
+        held.push(if number < 20 { Ok(request.await.unwrap()) } else { Err(request) });
     }
     let started = Instant::now();
     for _ in 0..3 {
-        let answer = timeout(Duration::from_secs(15), deployment.send(Request::new("GET", "/healthz"))).await;
-        assert_eq!(answer.expect("an answer").status, 200);
+        let response = timeout(Duration::from_secs(15), deployment.send(Request::new("GET", "/healthz"))).await;
+        assert_eq!(response.expect("a response").status, 200);
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
@@ -61,18 +61,18 @@ async fn windows_of_zero_at_the_limit() {
 async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
     let senders = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&senders);
-    let script = move |request: &Recorded| {
+    let script = move |request: &RecordedRequest| {
         (request.method == http::Method::GET).then(|| {
-            let (sender, body) = Trickle::new();
+            let (sender, body) = ChannelBody::new();
             opened.lock().unwrap().push(sender);
-            Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
         })
     };
     (Upstream::scripted(script).await, senders)
 }
 
-/// Opens an event stream with such a window and a token that is valid for this number of seconds. Returns the client,
-/// the stream and its sender.
+/// Opens an event stream with a window of this size and a token that expires after this number of seconds. Returns the
+/// deployment, the client, the response and the sender of its events.
 async fn listening(
     limits: &str,
     window: u32,
@@ -87,7 +87,7 @@ async fn listening(
         .header("accept", "text/event-stream")
         .header("authorization", format!("Bearer {token}"))
         .header("mcp-session-id", session);
-    let response = ask(&mut client, request).await;
+    let response = send(&mut client, request).await;
     assert_eq!(response.status(), 200);
     let events = senders.lock().unwrap().pop().unwrap();
     (deployment, client, response, events)

@@ -43,9 +43,9 @@ async fn metadata() {
     assert_neither_serves_nor_checks("offline_access required", &offline, &["offline_access", "/mcp"]).await;
     let offline = with("", "", "[[resource.rule]]\nmethod = \"*\"\nscopes = [\"offline_access\"]");
     assert_neither_serves_nor_checks("offline_access in a rule", &offline, &["offline_access", "/mcp"]).await;
-    for twin in ["/MCP", "/mcp/", "/Mcp/", "/mcp"] {
-        let twins = with("", "", &RESOURCE.replace("/mcp\"\nu", &format!("{twin}\"\nu")));
-        assert_neither_serves_nor_checks(twin, &twins, &["/mcp", twin, "rename"]).await;
+    for duplicate in ["/MCP", "/mcp/", "/Mcp/", "/mcp"] {
+        let configuration = with("", "", &RESOURCE.replace("/mcp\"\nu", &format!("{duplicate}\"\nu")));
+        assert_neither_serves_nor_checks(duplicate, &configuration, &["/mcp", duplicate, "rename"]).await;
     }
     let defaults =
         with("", "", &format!("default = true\n{}default = true", RESOURCE.replace("\"/mcp\"", "\"/other\"")));
@@ -83,7 +83,7 @@ async fn issuers() {
         ("an audience that is not a URL", "audiences = [\"api\"]", &["audiences", "api", "absolute URL"]),
         ("twice", ISSUER, &["https://auth.example.com", "twice"]),
         ("plain http", "[[issuer]]\nissuer = \"http://auth.example.com\"", &["http://auth.example.com", "https"]),
-        ("no URL", "[[issuer]]\nissuer = \"auth\"", &["auth"]),
+        ("not a URL", "[[issuer]]\nissuer = \"auth\"", &["auth"]),
     ] {
         assert_neither_serves_nor_checks(case, &with("", issuer, ""), words).await;
     }
@@ -102,8 +102,8 @@ async fn auth_none_on_the_network() {
     let top = "listen = \"0.0.0.0:0\"";
     let words = ["auth = \"none\"", "0.0.0.0", "/mcp", "dangerous_allow_unauthenticated_network"];
     assert_neither_serves_nor_checks("open", &with(top, "", "auth = \"none\""), &words).await;
-    let insisted = with(&format!("{top}\ndangerous_allow_unauthenticated_network = true"), "", "auth = \"none\"");
-    let file = Scratch::file("open.toml", &insisted);
+    let explicit = with(&format!("{top}\ndangerous_allow_unauthenticated_network = true"), "", "auth = \"none\"");
+    let file = Scratch::file("open.toml", &explicit);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
     assert!(checked.stdout.contains("warning:") && checked.stdout.contains("anyone"), "{}", checked.stdout);
@@ -169,9 +169,9 @@ async fn values_out_of_bounds() {
             &["base_url", "http://mcp.example.com", "https"][..],
         ),
         ("another scheme", with("base_url = \"ftp://127.0.0.1\"", "", ""), &["base_url", "ftp://127.0.0.1"]),
-        ("no URL", with("base_url = \"mcp\"", "", ""), &["base_url", "not a URL"]),
+        ("not a URL", with("base_url = \"mcp\"", "", ""), &["base_url", "not a URL"]),
         ("a path", with("base_url = \"http://127.0.0.1/x\"", "", ""), &["base_url", "resource.endpoint"]),
-        ("an address that is none", with("listen = \"everywhere\"", "", ""), &["listen"]),
+        ("an invalid address", with("listen = \"everywhere\"", "", ""), &["listen"]),
         ("no workers", with("workers = 0", "", ""), &["workers = 0"]),
         (
             "a time without a unit",
@@ -179,7 +179,7 @@ async fn values_out_of_bounds() {
             &["session.idle_timeout", "\"30m\""],
         ),
         ("no sessions", with("", "", "[session]\nmax_total = 0"), &["session.max_total"]),
-        ("a body of nothing", with("", "", "[limits]\nmax_body = 1"), &["limits.max_body"]),
+        ("too small a body", with("", "", "[limits]\nmax_body = 1"), &["limits.max_body"]),
         ("a budget below one body", with("", "", "[limits]\nbody_budget = 1024"), &["limits.body_budget"]),
         ("revisions", with("", "", "revisions = [\"2024-11-05\"]"), &["2024-11-05", "2025-06-18", "2026-07-28"]),
         ("no revision", with("", "", "revisions = []"), &["revisions"]),
@@ -191,8 +191,8 @@ async fn values_out_of_bounds() {
             with("", "", "allowed_origins = [\"https://a.example/x\"]"),
             &["https://a.example/x"],
         ),
-        ("a header that is taken", with("", "", "identity_headers = { Authorization = \"sub\" }"), &["authorization"]),
-        ("an endpoint that is ours", with("", "", "").replace("\"/mcp\"\nu", "\"/healthz\"\nu"), &["/healthz"]),
+        ("a reserved header", with("", "", "identity_headers = { Authorization = \"sub\" }"), &["authorization"]),
+        ("a reserved path", with("", "", "").replace("\"/mcp\"\nu", "\"/healthz\"\nu"), &["/healthz"]),
         ("an endpoint without a slash", with("", "", "").replace("\"/mcp\"\nu", "\"mcp\"\nu"), &["endpoint", "slash"]),
         (
             "an endpoint with dots",
@@ -200,7 +200,7 @@ async fn values_out_of_bounds() {
             &["endpoint", "dot segment"],
         ),
         (
-            "an upstream that is none",
+            "an invalid upstream",
             with("", "", "").replace("http://127.0.0.1:9/mcp", "nowhere"),
             &["upstream", "nowhere"],
         ),
@@ -222,7 +222,7 @@ async fn audit_trails() {
         ),
         ("no file", "target = { file = \"\" }", &["audit.target", "has an empty path"]),
         ("a folder", "target = { file = \"/\" }", &["audit.target", "/ cannot be written to"]),
-        ("a queue of nothing", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
+        ("too small a queue", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
         ("no rows", "target = \"stdout\"\nusage_rows = 0", &["audit.usage_rows = 0"]),
         ("an interval", "target = \"stdout\"\nusage_interval = \"48h\"", &["audit.usage_interval", "24h"]),
         ("a key", "target = \"stdout\"\nfile = \"x\"", &["audit.file", "did you mean"]),
@@ -238,7 +238,7 @@ async fn files() {
         let finished = Portcullis::run(&[command, "--config", "/nowhere/portcullis.toml"]).await;
         assert_rejected("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
     }
-    assert_neither_serves_nor_checks("no TOML", "listen = ", &["bad.toml", "line 1"]).await;
+    assert_neither_serves_nor_checks("not TOML", "listen = ", &["bad.toml", "line 1"]).await;
     assert_neither_serves_nor_checks("empty", "", &["base_url", "missing", "bad.toml"]).await;
 }
 

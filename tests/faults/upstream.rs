@@ -3,16 +3,16 @@
 use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request};
 
 async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
-    let answer =
+    let response =
         deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token())).await;
-    answer.assert_rpc_error(502, -32603);
+    response.assert_rpc_error(502, -32603);
     assert_eq!(
-        answer.text(),
+        response.text(),
         r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":null}"#
     );
-    assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
-    assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
-    deployment.portcullis.assert_denied(&answer, code).await;
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
+    assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
+    deployment.portcullis.assert_denied(&response, code).await;
 }
 
 /// L1: with an unavailable upstream the client gets 502, over TCP and Unix sockets. Tokens are verified first.
@@ -34,8 +34,8 @@ async fn unavailable() {
 /// L1: if the upstream closes the connection without a response, or does not send HTTP, the client gets 502.
 #[tokio::test]
 async fn no_valid_response() {
-    for answer in ["", "SSH-2.0-OpenSSH_9.6\r\n", "HTTP/1.1 abc\r\n\r\n", "<html></html>"] {
-        let raw = RawUpstream::start(answer).await;
+    for response in ["", "SSH-2.0-OpenSSH_9.6\r\n", "HTTP/1.1 abc\r\n\r\n", "<html></html>"] {
+        let raw = RawUpstream::start(response).await;
         let deployment =
             Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
         assert_bad_gateway(&deployment, "upstream.no_answer").await;

@@ -3,28 +3,28 @@
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
 use serde_json::{Value, json};
 
-async fn audited() -> Deployment {
+async fn audited_deployment() -> Deployment {
     Deployment::builder().tables("[audit]\ntarget = \"stdout\"").start().await
 }
 
-/// Returns the complete trail, which is the whole standard output.
+/// Stops the program and returns the records of its standard output.
 async fn trail(deployment: Deployment) -> Vec<Value> {
     let finished = deployment.portcullis.stop().await;
     let record = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     finished.stdout.lines().map(record).collect()
 }
 
-fn of<'a>(trail: &'a [Value], event: &str) -> Vec<&'a Value> {
+fn with_event<'a>(trail: &'a [Value], event: &str) -> Vec<&'a Value> {
     trail.iter().filter(|record| record["event"] == event).collect()
 }
 
 /// J1, J4: each decision has one record with the request id, the principal, the resource, the method, the decision, its
 /// reason and its time.
 #[tokio::test]
-async fn each_decision() {
-    let deployment = audited().await;
+async fn decisions() {
+    let deployment = audited_deployment().await;
     let token = deployment.token().subject("alice").client_id("editor").sign();
-    let poor = deployment.test_issuer.token().subject("bob").sign();
+    let unscoped = deployment.test_issuer.token().subject("bob").sign();
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post("/mcp?key=canary", body);
     let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
@@ -32,7 +32,7 @@ async fn each_decision() {
     for (request, decision, code, status, subject) in [
         (post(tool.clone()).bearer(&token).session(&session), "allow", None, 200, Some("alice")),
         (post(tool.clone()).bearer(&token).session("unknown"), "deny", Some("session.unknown"), 400, Some("alice")),
-        (post(INITIALIZE.to_owned()).bearer(&poor), "deny", Some("scope.insufficient"), 403, Some("bob")),
+        (post(INITIALIZE.to_owned()).bearer(&unscoped), "deny", Some("scope.insufficient"), 403, Some("bob")),
         (post(tool.clone()), "deny", Some("bearer.missing"), 401, None),
         (post(tool.clone()).bearer("canary"), "deny", Some("token.malformed"), 401, None),
         (Request::new("OPTIONS", "/mcp"), "deny", Some("bearer.missing"), 401, None),
@@ -46,15 +46,15 @@ async fn each_decision() {
         ),
     ] {
         let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
-        let answer = deployment.send(request).await;
-        let id = answer.header("x-request-id").expect("an id").to_owned();
-        requests.push((id, method, answer.status, decision, code, status, subject));
+        let response = deployment.send(request).await;
+        let id = response.header("x-request-id").expect("an id").to_owned();
+        requests.push((id, method, response.status, decision, code, status, subject));
     }
     let trail = trail(deployment).await;
     assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");
     for (id, method, answered, decision, code, status, subject) in requests {
         let matching: Vec<_> =
-            of(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
+            with_event(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
         let [record] = matching[..] else { panic!("{decision} {code:?}: not one record: {matching:?}") };
         assert_eq!((answered, &record["http.status"]), (status, &status.into()), "{record}");
         assert_eq!((&record["decision"], record["deny.code"].as_str()), (&decision.into(), code), "{record}");
@@ -83,13 +83,14 @@ fn issuer_name() -> &'static str {
 /// J4: the start and the end of each session are recorded with its owner and a hash of its identifier.
 #[tokio::test]
 async fn sessions() {
-    let deployment = audited().await;
+    let deployment = audited_deployment().await;
     let token = deployment.token().subject("alice").client_id("editor").sign();
     let session = deployment.open_session(&token).await;
     let deleted = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
     assert!((200..300).contains(&deleted.status), "{deleted:?}");
     let trail = trail(deployment).await;
-    let ([opened], [ended]) = (&of(&trail, "session.opened")[..], &of(&trail, "session.ended")[..]) else {
+    let ([opened], [ended]) = (&with_event(&trail, "session.opened")[..], &with_event(&trail, "session.ended")[..])
+    else {
         panic!("not one of each: {trail:?}")
     };
     for record in [opened, ended] {
@@ -105,10 +106,10 @@ async fn sessions() {
     assert!(!format!("{trail:?}").contains(&session), "{trail:?}");
 }
 
-/// J4: the usage of each principal is counted and recorded at the latest at the end.
+/// J4: the usage of each principal is counted, and recorded no later than the shutdown.
 #[tokio::test]
 async fn usage() {
-    let deployment = audited().await;
+    let deployment = audited_deployment().await;
     let (alice, bob) =
         (deployment.token().subject("alice").sign(), deployment.test_issuer.token().subject("bob").sign());
     for (token, times) in [(&alice, 3), (&bob, 2)] {
@@ -119,7 +120,7 @@ async fn usage() {
     deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
     let trail = trail(deployment).await;
     let used = |subject: Option<&str>| {
-        let rows = of(&trail, "usage");
+        let rows = with_event(&trail, "usage");
         let rows = rows.iter().filter(|row| row["principal.subject"].as_str() == subject);
         rows.fold((0, 0), |(requests, denied), row| {
             assert_eq!(row["resource"], Deployment::RESOURCE);

@@ -1,13 +1,13 @@
-//! `portcullis call`: scopes, registration, progress, exit codes and servers of 2024-11-05.
+//! `portcullis call`: scopes, registration, progress, exit codes and the HTTP+SSE transport of 2024-11-05.
 
 use std::sync::{Arc, Mutex};
 
-use portcullis_scenarios::{Peer, Portcullis, Scratch, Trickle, Upstream};
+use portcullis_scenarios::{ChannelBody, Peer, Portcullis, Scratch, Upstream};
 use serde_json::{Value, json};
 
 const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
 
-/// A result with `isError` is printed, and the exit code is 3. Progress is a line on standard error.
+/// A result with `isError` is printed, and the exit code is 3. Each progress notification is a line on standard error.
 #[tokio::test]
 async fn a_failed_tool_and_progress() {
     let upstream = Upstream::scripted(|request| {
@@ -20,8 +20,8 @@ async fn a_failed_tool_and_progress() {
         let params = json!({ "progressToken": token, "progress": 3, "total": 10, "message": "reading" });
         let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
         let failed = message["params"]["name"] == "fails";
-        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "content": [], "isError": failed } });
-        Some(Upstream::answer(200, &[EVENTS], format!("data: {progress}\n\ndata: {answer}\n\n")))
+        let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "content": [], "isError": failed } });
+        Some(Upstream::response(200, &[EVENTS], format!("data: {progress}\n\ndata: {response}\n\n")))
     })
     .await;
     let url = format!("{}/mcp", upstream.origin());
@@ -34,18 +34,18 @@ async fn a_failed_tool_and_progress() {
     }
 }
 
-/// A server of 2024-11-05 rejects the POST, and answers on its stream.
+/// A server of 2024-11-05 rejects the POST to the stream's URL, and sends its responses on the stream.
 #[tokio::test]
 async fn a_server_of_2024_11_05() {
-    let open = Arc::new(Mutex::new(None));
+    let stream = Arc::new(Mutex::new(None));
     let upstream = Upstream::scripted(move |request| {
         let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         match (request.method.as_str(), request.target.as_str()) {
             ("GET", "/sse") => {
-                let (sender, body) = Trickle::new();
+                let (sender, body) = ChannelBody::new();
                 sender.send("event: endpoint\ndata: /messages?session=1\n\n".into()).unwrap();
-                *open.lock().unwrap() = Some(sender);
-                Some(Upstream::trickle(200, &[EVENTS], body))
+                *stream.lock().unwrap() = Some(sender);
+                Some(Upstream::streaming(200, &[EVENTS], body))
             }
             ("POST", "/messages?session=1") => {
                 let result = match message["method"].as_str() {
@@ -53,13 +53,13 @@ async fn a_server_of_2024_11_05() {
                     _ => json!({ "tools": [message["method"]] }),
                 };
                 if !message["id"].is_null() {
-                    let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
-                    let event = format!("event: message\ndata: {answer}\n\n");
-                    open.lock().unwrap().as_ref().unwrap().send(event.into()).unwrap();
+                    let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+                    let event = format!("event: message\ndata: {response}\n\n");
+                    stream.lock().unwrap().as_ref().unwrap().send(event.into()).unwrap();
                 }
-                Some(Upstream::answer(202, &[], "Accepted"))
+                Some(Upstream::response(202, &[], "Accepted"))
             }
-            _ => Some(Upstream::answer(405, &[], "")),
+            _ => Some(Upstream::response(405, &[], "")),
         }
     })
     .await;
@@ -72,7 +72,7 @@ async fn a_server_of_2024_11_05() {
     }
 }
 
-/// Two calls without a login register once, and store no token.
+/// Two calls without a login register one client and store no token.
 #[tokio::test]
 async fn calls_register_once() {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
@@ -91,7 +91,7 @@ async fn calls_register_once() {
     }
 }
 
-/// I6: with `--scope`, a challenge for further scopes is an error that names them.
+/// I6: with `--scope`, a challenge for other scopes causes an error that names them.
 #[tokio::test]
 async fn a_challenge_beyond_the_scope_is_an_error() {
     let peer = Peer::start(|request| {
@@ -99,8 +99,8 @@ async fn a_challenge_beyond_the_scope_is_an_error() {
             return None;
         }
         let challenge = "Bearer error=\"insufficient_scope\", scope=\"admin\"";
-        let answer = http::Response::builder().status(403).header("www-authenticate", challenge);
-        Some(answer.body(String::new()).unwrap())
+        let response = http::Response::builder().status(403).header("www-authenticate", challenge);
+        Some(response.body(String::new()).unwrap())
     })
     .await;
     let store = Scratch::path_for("store");

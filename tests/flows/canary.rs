@@ -10,8 +10,8 @@ use std::{
 use http::Response;
 use portcullis_metadata::PkceVerifier;
 use portcullis_scenarios::{
-    AuthorizationServer, Deployment, INITIALIZE, Portcullis, Recorded, Reply, Request, Scratch, Upstream, call,
-    modern_request,
+    AuthorizationServer, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
+    call, modern_request,
 };
 use portcullis_testkit::Canaries;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ async fn guard_and_endpoint() {
         let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
         let deployment = Deployment::builder().tables(tables).log_format(format).start().await;
         let token = deployment.token().claim("jti", "canary-claim").sign();
-        let (poor, expired) = (deployment.test_issuer.token().sign(), deployment.token().expires_in(-60).sign());
+        let (unscoped, expired) = (deployment.test_issuer.token().sign(), deployment.token().expires_in(-60).sign());
         let unknown_key = deployment.token().kid("canary-kid-is-public").sign();
         let session = deployment.open_session(&token).await;
         let target = "/mcp?key=canary-query&code=canary-code";
@@ -54,7 +54,7 @@ async fn guard_and_endpoint() {
             (post(&tool).bearer(&unknown_key), 401, Some("token.key_unknown")),
             (Request::post("/mcp?access_token=canary-token", tool.as_str()), 401, Some("bearer.in_query")),
             (Request::post("/mcp?access_token=canary-token", &*tool).bearer(&token), 400, Some("bearer.in_query")),
-            (post(INITIALIZE).bearer(&poor), 403, Some("scope.insufficient")),
+            (post(INITIALIZE).bearer(&unscoped), 403, Some("scope.insufficient")),
             (post(&tool).bearer(&token).session("canary-session"), 400, Some("session.unknown")),
             (post("canary-body").bearer(&token).session(&session), 400, Some("message.")),
             (post(&tool).bearer(&token).header("Origin", "http://canary-origin.example"), 403, Some("origin.")),
@@ -63,9 +63,9 @@ async fn guard_and_endpoint() {
             (decorated(Request::new("DELETE", target)).bearer(&token).session(&session), 200, None),
         ];
         for (position, (request, status, code)) in cases.into_iter().enumerate() {
-            let answer = deployment.send(request).await;
-            assert_eq!(answer.status, status, "{format}, case {position}, {code:?}: {answer:?}");
-            let id = answer.header("x-request-id").expect("an id");
+            let response = deployment.send(request).await;
+            assert_eq!(response.status, status, "{format}, case {position}, {code:?}: {response:?}");
+            let id = response.header("x-request-id").expect("an id");
             let line = deployment.portcullis.logged_line(&["INFO", "request", id, &status.to_string()]).await;
             assert_eq!(line.contains("deny.code"), code.is_some(), "{line}");
             assert!(line.contains(code.unwrap_or("latency.us")), "{code:?}: {line}");
@@ -73,7 +73,7 @@ async fn guard_and_endpoint() {
         let finished = deployment.portcullis.stop().await;
         let secrets = [
             ("a token", &*token),
-            ("a token without scopes", &*poor),
+            ("a token without scopes", &*unscoped),
             ("an expired token", &*expired),
             ("a token of an unknown key", &*unknown_key),
             ("a session identifier", &*session),
@@ -93,7 +93,7 @@ async fn guard_and_endpoint() {
     }
 }
 
-/// J2: the search detects an intentional leak: a secret in the path is logged, because paths are.
+/// J2: the search detects an intentional leak: a secret in the path is logged, because paths are not redacted.
 #[tokio::test]
 async fn a_planted_leak_is_found() {
     use base64::{
@@ -112,8 +112,8 @@ async fn a_planted_leak_is_found() {
         ("base64", STANDARD_NO_PAD.encode(&token)),
     ];
     for (_, leak) in &forms {
-        let answer = deployment.send(Request::new("GET", &format!("/planted/{leak}"))).await;
-        assert_eq!(answer.status, 404, "{answer:?}");
+        let response = deployment.send(Request::new("GET", &format!("/planted/{leak}"))).await;
+        assert_eq!(response.status, 404, "{response:?}");
     }
     let log = deployment.portcullis.stop().await.stderr;
     let leaks = Canaries::from_iter([("a token", &*token)]).leaks(&log);
@@ -147,10 +147,10 @@ async fn issuers() {
 
     let opaque = "canary-opaque-token";
     deployment.assert_accepted("active", opaque).await;
-    *response.lock().unwrap() = (200, json!({ "active": false, "note": "canary-answer" }));
+    *response.lock().unwrap() = (200, json!({ "active": false, "note": "canary-response" }));
     let inactive = deployment.try_token(opaque).await;
     deployment.portcullis.assert_denied(&inactive, "token.inactive").await;
-    *response.lock().unwrap() = (500, json!("canary-answer"));
+    *response.lock().unwrap() = (500, json!("canary-response"));
     assert_eq!(deployment.try_token(opaque).await.status, 401);
     deployment.portcullis.logged_line(&["WARN", &introspecting_name]).await;
 
@@ -166,24 +166,24 @@ async fn issuers() {
         ("a token of an unknown key", &unknown),
         ("the secret", SECRET),
         ("the header with the secret", &basic),
-        ("the issuer's answer", "canary-answer"),
+        ("the issuer's response", "canary-response"),
     ]);
     canaries.assert_absent("the log", &deployment.portcullis.stop().await.stderr);
 }
 
-fn introspection(request: &Recorded, (status, response): &(u16, Value)) -> Response<Reply> {
+fn introspection(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
-        "/introspect" => Upstream::answer(*status, &[JSON], response.to_string()),
+        "/introspect" => Upstream::response(*status, &[JSON], response.to_string()),
         "/.well-known/oauth-authorization-server" => {
             let metadata = json!({ "issuer": origin, "introspection_endpoint": format!("{origin}/introspect") });
-            Upstream::answer(200, &[JSON], metadata.to_string())
+            Upstream::response(200, &[JSON], metadata.to_string())
         }
-        _ => Upstream::answer(404, &[], ""),
+        _ => Upstream::response(404, &[], ""),
     }
 }
 
-/// J2: the client, from the first request to the response, at a server whose tokens and codes are canaries.
+/// J2: a complete sign-in and call of the client. The server's tokens and codes are canaries.
 #[tokio::test]
 async fn client() {
     let server = Upstream::scripted(|request| Some(well_behaved_server(request))).await;
@@ -219,10 +219,10 @@ async fn client() {
 }
 
 /// A protected server and its authorization server in one.
-fn well_behaved_server(request: &Recorded) -> Response<Reply> {
+fn well_behaved_server(request: &RecordedRequest) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     let path = request.target.split('?').next().unwrap();
-    let json = |body: Value| Upstream::answer(200, &[JSON], body.to_string());
+    let json = |body: Value| Upstream::response(200, &[JSON], body.to_string());
     match path {
         "/.well-known/prm" => json(json!({
             "resource": format!("{origin}/mcp?key=canary-of-the-query"),
@@ -243,12 +243,12 @@ fn well_behaved_server(request: &Recorded) -> Response<Reply> {
             client["client_secret"] = "canary-of-the-client-secret".into();
             client["client_secret_expires_at"] = 0.into();
             client["token_endpoint_auth_method"] = "client_secret_post".into();
-            Upstream::answer(201, &[JSON], client.to_string())
+            Upstream::response(201, &[JSON], client.to_string())
         }
         "/authorize" => {
             let state = request.target.split(['?', '&']).find_map(|pair| pair.strip_prefix("state=")).unwrap();
             let back = format!("http://127.0.0.1/callback?code=canary-of-the-code&state={state}");
-            Upstream::answer(302, &[("location", &back)], "")
+            Upstream::response(302, &[("location", &back)], "")
         }
         "/token" => json(json!({
             "access_token": "canary-of-the-access-token",
@@ -258,17 +258,17 @@ fn well_behaved_server(request: &Recorded) -> Response<Reply> {
         })),
         "/mcp" if request.header("authorization").is_none() => {
             let challenge = format!("Bearer resource_metadata=\"{origin}/.well-known/prm\"");
-            Upstream::answer(401, &[("www-authenticate", &challenge)], "")
+            Upstream::response(401, &[("www-authenticate", &challenge)], "")
         }
         "/mcp" => {
             let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "tools": [] });
-            let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
             let session = ("mcp-session-id", "canary-of-the-session");
             let status = if message.get("id").is_some() { 200 } else { 202 };
-            Upstream::answer(status, &[JSON, session], answer.to_string())
+            Upstream::response(status, &[JSON, session], response.to_string())
         }
-        _ => Upstream::answer(404, &[], ""),
+        _ => Upstream::response(404, &[], ""),
     }
 }
 
@@ -279,7 +279,7 @@ async fn development_server() {
     let demo = Portcullis::start(&arguments).await;
     let line = demo.logged("authorization server is listening", |line| line["issuer"].is_string()).await;
     let idp: SocketAddr = line["issuer"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
-    let (redirect, resource) = ("http%3A%2F%2F127.0.0.1%3A4321%2Fcallback", encoded(&demo.address()));
+    let (redirect, resource) = ("http%3A%2F%2F127.0.0.1%3A4321%2Fcallback", encoded_resource(&demo.address()));
 
     let metadata =
         r#"{"redirect_uris":["http://127.0.0.1:4321/callback"],"token_endpoint_auth_method":"client_secret_post"}"#;
@@ -311,7 +311,7 @@ async fn development_server() {
     let opened = endpoint(&token).await;
     assert_eq!(opened.status, 200, "{opened:?}");
     let session = opened.header("mcp-session-id").unwrap().to_owned();
-    // A wrong value of each.
+    // Invalid values of each secret.
     assert_eq!(form("/token", exchange.clone()).await.status, 400, "a code is used once");
     let wrong = exchange.replace(&secret, "canary-of-a-wrong-secret");
     assert!(form("/token", wrong).await.status >= 400);
@@ -340,7 +340,7 @@ async fn development_server() {
     canaries.assert_absent("standard output", &finished.stdout);
 }
 
-/// The demo's resource as a parameter.
-fn encoded(address: &SocketAddr) -> String {
+/// Returns the demo's resource, percent-encoded.
+fn encoded_resource(address: &SocketAddr) -> String {
     format!("http://{address}/mcp").replace(':', "%3A").replace('/', "%2F")
 }

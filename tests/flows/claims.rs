@@ -43,11 +43,11 @@ async fn claims_and_implied_scopes() {
         let request = modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": tool, "arguments": {} }))
             .header("Mcp-Name", tool)
             .bearer(&token.sign());
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.status, if code.is_some() { 403 } else { 200 }, "{tool} {scope} {roles}: {answer:?}");
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, if code.is_some() { 403 } else { 200 }, "{tool} {scope} {roles}: {response:?}");
         if let Some(code) = code {
-            assert_eq!(answer.header("www-authenticate").is_some(), code == "scope.insufficient", "{answer:?}");
-            denied.push((answer, code));
+            assert_eq!(response.header("www-authenticate").is_some(), code == "scope.insufficient", "{response:?}");
+            denied.push((response, code));
         }
     }
     assert_eq!(deployment.upstream.count(), 3);

@@ -1,4 +1,4 @@
-//! `portcullis connect`: the bridge as a client starts it, over pipes.
+//! `portcullis connect`, started over pipes as a client starts it.
 
 use std::{process::Stdio, time::Duration};
 
@@ -23,11 +23,11 @@ pub(crate) struct Bridge {
 
 impl Bridge {
     pub(crate) fn start(url: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        Self::run("connect", &[&[url][..], arguments].concat(), environment)
+        Self::start_command("connect", &[&[url][..], arguments].concat(), environment)
     }
 
-    /// Starts one of the commands that connect.
-    pub(crate) fn run(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    /// Starts `connect` or `mcp-remote`.
+    pub(crate) fn start_command(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = command(program());
         command.arg(name).args(arguments).envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -38,36 +38,37 @@ impl Bridge {
     }
 
     pub(crate) async fn send(&mut self, message: Value) {
-        self.line(&message.to_string()).await;
+        self.send_line(&message.to_string()).await;
     }
 
-    pub(crate) async fn line(&mut self, line: &str) {
+    pub(crate) async fn send_line(&mut self, line: &str) {
         self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    pub(crate) async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+    /// Sends a request and returns its response.
+    pub(crate) async fn request(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         let line = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap().unwrap();
-        let answer: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(answer["id"], id, "{answer}");
-        answer
+        let response: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(response["id"], id, "{response}");
+        response
     }
 
     pub(crate) async fn initialize(&mut self) -> Value {
         let client = json!({ "name": "t", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-        let answer = self.ask(0, "initialize", params).await;
+        let response = self.request(0, "initialize", params).await;
         self.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-        answer
+        response
     }
 
-    /// Closes its standard input.
+    /// Closes the standard input of the program.
     pub(crate) fn close(&mut self) {
         drop(self.input.take());
     }
 
-    /// Waits for its end: the exit code, what was left on standard output, and standard error.
-    pub(crate) async fn ended(mut self) -> (Option<i32>, Vec<String>, String) {
+    /// Waits for the end of the program. Returns the exit code, the unread lines of standard output, and standard error.
+    pub(crate) async fn wait(mut self) -> (Option<i32>, Vec<String>, String) {
         let mut rest = Vec::new();
         while let Some(line) = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap() {
             rest.push(line);
@@ -79,7 +80,7 @@ impl Bridge {
     }
 }
 
-/// A demonstration that grants by itself.
+/// Starts a demo that consents automatically, and returns it with the URL of its endpoint.
 pub(crate) async fn demo() -> (Portcullis, String) {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
@@ -87,15 +88,15 @@ pub(crate) async fn demo() -> (Portcullis, String) {
     (demo, url)
 }
 
-/// What `files` of the store begin with this.
+/// Counts the entries of a credential store whose file names have this prefix.
 fn entries(store: &Scratch, prefix: &str) -> usize {
     let names =
         std::fs::read_dir(store.as_str()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with(prefix) && name.ends_with(".json")).count()
 }
 
-/// A client that was written for standard input and output uses a protected server: instances that start at once sign in
-/// once, calls are answered, and the end of the input ends the session.
+/// A client that supports only standard input and output uses a protected server. Instances that start concurrently sign
+/// in once, and the end of the input ends the session.
 #[tokio::test]
 async fn instances_sign_in_once_and_are_served() {
     let ((demo, url), store) = (demo().await, Scratch::path_for("store"));
@@ -106,20 +107,20 @@ async fn instances_sign_in_once_and_are_served() {
     }
     assert_eq!((entries(&store, "token"), entries(&store, "client")), (1, 1));
     for bridge in &mut bridges {
-        let call = bridge.ask(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
+        let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
         assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
     }
     for mut bridge in bridges {
         drop(bridge.input.take());
-        let (code, rest, log) = bridge.ended().await;
+        let (code, rest, log) = bridge.wait().await;
         assert_eq!((code, rest, log.as_str()), (Some(0), vec![], ""));
     }
     demo.signal(Signal::TERM);
-    let log = demo.ended().await.stderr;
+    let log = demo.wait().await.stderr;
     assert_eq!(log.matches(r#""session.reason":"deleted""#).count(), 3, "{log}");
 }
 
-/// E9: a signal ends the session too, and whoever still waits is told.
+/// E9: a signal ends the session.
 #[tokio::test]
 async fn a_signal_ends_the_session() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -128,16 +129,16 @@ async fn a_signal_ends_the_session() {
         let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
         bridge.initialize().await;
         bridge.process.signal(signal);
-        let (code, rest, _) = bridge.ended().await;
+        let (code, rest, _) = bridge.wait().await;
         assert_eq!((code, rest), (Some(0), vec![]));
         demo.signal(Signal::TERM);
-        assert!(demo.ended().await.stderr.contains(r#""session.reason":"deleted""#));
+        assert!(demo.wait().await.stderr.contains(r#""session.reason":"deleted""#));
     }
 }
 
-/// I10: a token of the environment takes the place of a sign-in; a wrong one is a clear error, and shown nowhere.
+/// I10: a token in the environment replaces the sign-in. An invalid token causes an error, and is not printed.
 #[tokio::test]
-async fn a_token_of_the_environment() {
+async fn a_token_in_the_environment() {
     let ((_demo, url), store) = (demo().await, Scratch::path_for("store"));
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
@@ -149,39 +150,38 @@ async fn a_token_of_the_environment() {
         let mut bridge = Bridge::start(&url, arguments, &environment);
         assert!(bridge.initialize().await["result"].is_object());
         drop(bridge.input.take());
-        assert!(!bridge.ended().await.2.contains(&token));
+        assert!(!bridge.wait().await.2.contains(&token));
     }
     for (arguments, environment) in
         [(&[][..], [("PORTCULLIS_TOKEN", "wrong-token")]), (&header[..], [("MY_TOKEN", "wrong-token")])]
     {
         let mut bridge = Bridge::start(&url, arguments, &environment);
-        let answer = bridge.initialize().await;
-        assert_eq!(answer["error"]["data"]["reason"], "mcp.unauthorized", "{answer}");
+        let response = bridge.initialize().await;
+        assert_eq!(response["error"]["data"]["reason"], "mcp.unauthorized", "{response}");
         drop(bridge.input.take());
-        let log = bridge.ended().await.2;
+        let log = bridge.wait().await.2;
         assert!(log.contains("mcp.unauthorized") && !log.contains("wrong-token"), "{log}");
     }
 }
 
-/// J1: a client that waits is told what went wrong, and so is whoever reads standard error; nothing else comes on
-/// standard output.
+/// J1: the client gets an error response, and standard error has the same reason. Standard output has nothing else.
 #[tokio::test]
-async fn what_goes_wrong_is_told() {
+async fn failures_are_reported_to_the_client_and_the_user() {
     let mut bridge = Bridge::start("http://127.0.0.1:9/mcp?secret=hush", &["--store", "/nowhere"], &[]);
     bridge.send(json!("garbage")).await;
     let line = bridge.output.next_line().await.unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["error"]["code"], -32600);
-    let answer = bridge.initialize().await;
-    assert_eq!(answer["error"]["data"]["reason"], "fetch.connect", "{answer}");
+    let response = bridge.initialize().await;
+    assert_eq!(response["error"]["data"]["reason"], "fetch.connect", "{response}");
     drop(bridge.input.take());
-    let (code, rest, log) = bridge.ended().await;
+    let (code, rest, log) = bridge.wait().await;
     assert_eq!((code, rest.len()), (Some(0), 0), "{rest:?}");
     assert!(log.contains("fetch.connect") && !log.contains("hush"), "{log}");
 }
 
-/// Wrong arguments are told in one line, before anything is read.
+/// Each invalid argument causes an error of one line before anything is read.
 #[tokio::test]
-async fn wrong_arguments_are_told_in_one_line() {
+async fn invalid_arguments_cause_one_line() {
     let url = "http://127.0.0.1:9/mcp";
     for arguments in [
         &["connect", "http://mcp.example.com/mcp"][..],
@@ -196,7 +196,7 @@ async fn wrong_arguments_are_told_in_one_line() {
     }
 }
 
-/// Servers without authorization are served too, with the headers that the person wants.
+/// Servers without authorization work, and receive the headers of `-H`.
 #[tokio::test]
 async fn a_server_without_authorization() {
     let upstream = Upstream::start().await;
@@ -204,15 +204,15 @@ async fn a_server_without_authorization() {
     let mut bridge = Bridge::start(&url, &["-H", "X-Team: blue"], &[]);
     assert!(bridge.initialize().await["result"].is_object());
     drop(bridge.input.take());
-    bridge.ended().await;
+    bridge.wait().await;
     let recorded = upstream.recorded();
     assert!(recorded.iter().all(|request| request.header("x-team") == Some("blue")), "{recorded:?}");
     assert_eq!(recorded.last().unwrap().method, "DELETE");
 }
 
-/// A client that goes away without a word is noticed.
+/// When the client closes its end of standard output, the program ends and deletes the session.
 #[tokio::test]
-async fn a_client_that_is_gone() {
+async fn a_client_that_has_disconnected() {
     let (demo, url) = demo().await;
     let store = Scratch::path_for("store");
     let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
@@ -224,10 +224,10 @@ async fn a_client_that_is_gone() {
     input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n").await.unwrap();
     assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap().unwrap().code(), Some(0));
     demo.signal(Signal::TERM);
-    assert!(demo.ended().await.stderr.contains(r#""session.reason":"deleted""#));
+    assert!(demo.wait().await.stderr.contains(r#""session.reason":"deleted""#));
 }
 
-/// A stream that breaks off over the network is resumed, and a session that the server has forgotten is opened once more.
+/// An interrupted stream is resumed, and a session that the server has lost is replaced by a new one.
 #[tokio::test]
 async fn broken_streams_and_lost_sessions() {
     const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
@@ -235,29 +235,29 @@ async fn broken_streams_and_lost_sessions() {
     let upstream =
         Upstream::scripted(move |request| match (request.method.as_str(), request.header("last-event-id")) {
             ("POST", _) if request.message_method().as_deref() == Some("slow") => {
-                // It ends in the middle of an event.
-                Some(Upstream::answer(200, &[EVENTS], format!("id: 7\nretry: 5\ndata: {progress}\n\ndata: {{\"half")))
+                // The stream ends within an event.
+                Some(Upstream::response(200, &[EVENTS], format!("id: 7\nretry: 5\ndata: {progress}\n\ndata: {{\"half")))
             }
             ("GET", Some("7")) => {
-                let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"resumed":true}}"#;
-                Some(Upstream::answer(200, &[EVENTS], format!("id: 8\ndata: {answer}\n\n")))
+                let response = r#"{"jsonrpc":"2.0","id":1,"result":{"resumed":true}}"#;
+                Some(Upstream::response(200, &[EVENTS], format!("id: 8\ndata: {response}\n\n")))
             }
             ("POST", _) if request.message_method().as_deref() == Some("lost") => {
                 let is_first = request.header("mcp-session-id") == Some("first");
-                is_first.then(|| Upstream::answer(404, &[], "gone"))
+                is_first.then(|| Upstream::response(404, &[], "gone"))
             }
             ("POST", _) if request.message_method().as_deref() == Some("initialize") => {
                 static FIRST: std::sync::Once = std::sync::Once::new();
-                let mut answer = None;
+                let mut response = None;
                 FIRST.call_once(|| {
                     let body =
                         r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
                     let headers = [("content-type", "application/json"), ("mcp-session-id", "first")];
-                    answer = Some(Upstream::answer(200, &headers, body));
+                    response = Some(Upstream::response(200, &headers, body));
                 });
-                answer
+                response
             }
-            ("GET", None) => Some(Upstream::answer(405, &[], "")),
+            ("GET", None) => Some(Upstream::response(405, &[], "")),
             _ => None,
         })
         .await;
@@ -271,17 +271,17 @@ async fn broken_streams_and_lost_sessions() {
     assert_eq!(lines[0], progress);
     assert!(lines[1].contains(r#""resumed":true"#), "{lines:?}");
 
-    let answer = bridge.ask(2, "lost", json!({ "a": 1 })).await;
-    assert_eq!(answer["result"]["a"], 1, "{answer}");
+    let response = bridge.request(2, "lost", json!({ "a": 1 })).await;
+    assert_eq!(response["result"]["a"], 1, "{response}");
     drop(bridge.input.take());
-    bridge.ended().await;
+    bridge.wait().await;
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
     assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2, "{methods:?}");
     assert_eq!(methods.iter().filter(|method| *method == "lost").count(), 2, "{methods:?}");
 }
 
-/// E7, I6: a person signs in elsewhere as another client, with the scopes that a call needs. The session belongs to the
-/// first client and is unknown to the second, so that the bridge opens another one and the call is answered.
+/// E7, I6: the user signs in elsewhere as another client, with the scopes that a call needs. The session belongs to the
+/// first client and is unknown for the second. The bridge opens another session, and the call succeeds.
 #[tokio::test]
 async fn a_token_of_another_client_opens_another_session() {
     let clients = ["first", "second"]
@@ -291,7 +291,7 @@ async fn a_token_of_another_client_opens_another_session() {
     let idp = timeout(TIMEOUT, Idp::start(&idp)).await.unwrap();
 
     let upstream = Upstream::start().await;
-    // Clients compare the resource with the address that they know, which has to be there before the start.
+    // Clients compare the resource with the URL that they requested, so the address must be known before the start.
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let _gateway = Portcullis::serve(&format!(
         r#"
@@ -321,14 +321,14 @@ async fn a_token_of_another_client_opens_another_session() {
     let as_client = |id: &'static str| ["--auto-consent", "--client-id", id, "--store", store.as_str(), "--scope"];
     let mut bridge = Bridge::start(&url, &[&as_client("first")[..], &["mcp:tools"]].concat(), &[]);
     bridge.initialize().await;
-    bridge.ask(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
+    bridge.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
     let login = [&["login", &url][..], &as_client("second"), &["mcp:tools mcp:admin"]].concat();
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    let answer = bridge.ask(2, "tools/call", json!({ "name": "admin_x", "arguments": {} })).await;
-    assert_eq!(answer["result"]["name"], "admin_x", "{answer}");
+    let response = bridge.request(2, "tools/call", json!({ "name": "admin_x", "arguments": {} })).await;
+    assert_eq!(response["result"]["name"], "admin_x", "{response}");
     drop(bridge.input.take());
-    let (code, rest, log) = bridge.ended().await;
+    let (code, rest, log) = bridge.wait().await;
     assert_eq!((code, rest, log.lines().count()), (Some(0), vec![], 1), "{log}");
     assert!(log.contains("the session is lost; opening another one"), "{log}");
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();

@@ -19,16 +19,16 @@ fn exposed(header: &str) -> Vec<String> {
 #[tokio::test]
 async fn preflight_needs_no_token() {
     let deployment = Deployment::start().await;
-    let answer = deployment.send(preflight(Deployment::ENDPOINT)).await;
-    assert_eq!((answer.status, answer.body.len()), (204, 0), "{answer:?}");
-    assert_eq!(answer.header("access-control-allow-origin"), Some(ORIGIN));
-    assert_eq!(answer.header("access-control-allow-methods"), Some("GET, POST, DELETE"));
+    let response = deployment.send(preflight(Deployment::ENDPOINT)).await;
+    assert_eq!((response.status, response.body.len()), (204, 0), "{response:?}");
+    assert_eq!(response.header("access-control-allow-origin"), Some(ORIGIN));
+    assert_eq!(response.header("access-control-allow-methods"), Some("GET, POST, DELETE"));
     assert_eq!(
-        answer.header("access-control-allow-headers"),
+        response.header("access-control-allow-headers"),
         Some("authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method")
     );
-    assert_eq!(answer.count("access-control-allow-credentials"), 0);
-    assert!(answer.headers.iter().filter(|(name, _)| name == "vary").any(|(_, value)| value.contains("Origin")));
+    assert_eq!(response.count("access-control-allow-credentials"), 0);
+    assert!(response.headers.iter().filter(|(name, _)| name == "vary").any(|(_, value)| value.contains("Origin")));
     // An OPTIONS request that is not a preflight is treated like other requests.
     assert_eq!(
         deployment
@@ -40,10 +40,9 @@ async fn preflight_needs_no_token() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// B6: a page can read the challenge of a 401, the session header of the response to `initialize`, and the reason of a
-/// rejection.
+/// B6: `Access-Control-Expose-Headers` lists the challenge, the session header and the request id, for every status.
 #[tokio::test]
-async fn what_is_exposed() {
+async fn exposed_headers() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     let no_scope = deployment.test_issuer.token().sign();
@@ -54,22 +53,22 @@ async fn what_is_exposed() {
         (Request::post(Deployment::ENDPOINT, "{").bearer(&good), 400),
         (Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good), 200),
     ] {
-        let answer = deployment.send(request.header("Origin", ORIGIN)).await;
-        assert_eq!(answer.status, status, "{answer:?}");
-        assert_eq!(answer.header("access-control-allow-origin"), Some(ORIGIN), "{answer:?}");
-        let exposed = exposed(answer.header("access-control-expose-headers").unwrap());
+        let response = deployment.send(request.header("Origin", ORIGIN)).await;
+        assert_eq!(response.status, status, "{response:?}");
+        assert_eq!(response.header("access-control-allow-origin"), Some(ORIGIN), "{response:?}");
+        let exposed = exposed(response.header("access-control-expose-headers").unwrap());
         for name in ["www-authenticate", "mcp-session-id", "mcp-protocol-version", "x-request-id"] {
-            assert!(exposed.iter().any(|held| held == name), "{name}: {answer:?}");
+            assert!(exposed.iter().any(|exposed| exposed == name), "{name}: {response:?}");
         }
     }
 }
 
-/// F2: a session header with another prefix is exposed under its name.
+/// F2: with `proto`, the session header is exposed under its configured name.
 #[tokio::test]
-async fn another_protocol() {
+async fn a_session_header_with_another_prefix() {
     let deployment = Deployment::builder().resource("proto = \"Acme\"").start().await;
-    let answer = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
-    let exposed = exposed(answer.header("access-control-expose-headers").unwrap());
-    assert!(exposed.iter().any(|name| name == "acme-session-id"), "{answer:?}");
-    assert!(!exposed.iter().any(|name| name == "mcp-session-id"), "{answer:?}");
+    let response = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
+    let exposed = exposed(response.header("access-control-expose-headers").unwrap());
+    assert!(exposed.iter().any(|name| name == "acme-session-id"), "{response:?}");
+    assert!(!exposed.iter().any(|name| name == "mcp-session-id"), "{response:?}");
 }

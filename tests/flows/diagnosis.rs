@@ -1,10 +1,10 @@
-//! `portcullis status`, `list`, `token --scope`, and what errors and the debug log say.
+//! `portcullis status`, `list` and `token --scope`, error messages, and the debug log.
 
 use http::{Response, header};
 use portcullis_scenarios::{Peer, Portcullis, Scratch, command, program};
 use serde_json::{Value, json};
 
-/// I7: the stored tokens are shown without the tokens.
+/// I7: `status` and `list` show the state of stored tokens, but not the tokens.
 #[tokio::test]
 async fn stored_tokens_are_listed() {
     let server = Peer::start(|request| {
@@ -44,7 +44,7 @@ async fn stored_tokens_are_listed() {
     assert_eq!((without.code, without.stdout.as_str()), (Some(1), ""), "{without:?}");
     assert!(without.stderr.contains("lacks the scopes b"), "{without:?}");
 
-    // A file that cannot be understood is reported, and a logout removes it.
+    // An unreadable file is reported, and a logout removes it.
     std::fs::write(token["file"].as_str().unwrap(), r#"{"refresh_token":"quiet""#).unwrap();
     let listed = run(&["list"]).await;
     assert!(listed.stderr.contains("cannot be understood"), "{listed:?}");
@@ -54,9 +54,9 @@ async fn stored_tokens_are_listed() {
     assert!(left.into_iter().all(|path| !std::fs::read_to_string(path).unwrap().contains("quiet")));
 }
 
-/// A logout whose revocation fails has deleted the token, and says so.
+/// If the revocation fails, `logout` deletes the token and reports both.
 #[tokio::test]
-async fn a_failed_revocation_is_a_sign_out() {
+async fn a_failed_revocation() {
     let server = Peer::start(|request| match request.path.as_str() {
         "/.well-known/oauth-authorization-server" => {
             let mut metadata = request.server_metadata();
@@ -76,7 +76,7 @@ async fn a_failed_revocation_is_a_sign_out() {
     assert_eq!(Portcullis::run(&["status", &url, "--store", store.as_str()]).await.code, Some(1));
 }
 
-/// Errors show the response.
+/// Errors of `login` and `call` show status, content type and body of the response.
 #[tokio::test]
 async fn errors_show_the_response() {
     let server = Peer::start(|request| {

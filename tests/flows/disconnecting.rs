@@ -8,8 +8,8 @@ use portcullis_scenarios::{
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-/// Longer than it takes to notice that a client has disconnected.
-const NOTICE: Duration = Duration::from_millis(1500);
+/// Longer than it takes to detect that a client has disconnected.
+const DETECTION_TIME: Duration = Duration::from_millis(1500);
 
 fn legacy(token: &str, session: &str) -> Request {
     let body = call(2, "tools/call", &json!({ "name": "slow" }));
@@ -25,7 +25,8 @@ fn get(token: &str, session: &str) -> Request {
     Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
 }
 
-/// L4: before the head of the response, a modern request ends at the upstream with its client, and a legacy one continues.
+/// L4: if the client disconnects before the response, a modern request is cancelled at the upstream, and a legacy one
+/// continues.
 #[tokio::test]
 async fn before_the_response() {
     let raw = RawUpstream::scripted(|request: &RawRequest| {
@@ -46,18 +47,18 @@ async fn before_the_response() {
     drop(client);
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&modern(&token, "tools/call", &json!({ "name": "slow" })).to_bytes()).await;
-    sleep(NOTICE).await;
+    sleep(DETECTION_TIME).await;
     let with_modern = raw.open();
     assert!(with_modern >= with_legacy, "the legacy request has ended");
     drop(client);
-    raw.until_open(with_modern - 1).await;
-    sleep(NOTICE).await;
+    raw.wait_for_open(with_modern - 1).await;
+    sleep(DETECTION_TIME).await;
     assert_eq!(raw.open(), with_modern - 1, "the legacy request has ended");
 }
 
-/// L4: so it is in the middle of the response; the stream of a listener ends with its client in any revision.
+/// L4: the same applies during the response. In every revision, a stream of server messages ends with its client.
 #[tokio::test]
-async fn within_the_response() {
+async fn during_the_response() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
@@ -73,15 +74,15 @@ async fn within_the_response() {
         drop(stream.connection);
         timeout(Duration::from_secs(5), stream.events.closed()).await.unwrap();
     }
-    sleep(NOTICE).await;
+    sleep(DETECTION_TIME).await;
     assert!(!continued.events.is_closed(), "the legacy request has ended");
-    // The upstream completes its response, and nothing is left.
+    // The upstream completes its response.
     continued.events.send("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n".into()).unwrap();
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
 }
 
-/// L4: a legacy request that continues ends before the request that resumes its stream is forwarded, since a stream has one
-/// reader; and with DELETE of its session.
+/// L4: a continued legacy request ends before a request that resumes its stream is forwarded, because a stream has one
+/// reader. It also ends with the DELETE of its session.
 #[tokio::test]
 async fn until_the_stream_is_resumed() {
     let streams = EventStreams::default();
@@ -89,12 +90,12 @@ async fn until_the_stream_is_resumed() {
     let token = deployment.good_token();
     let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
     let mut continued = streams.open(&deployment, legacy(&token, &session)).await;
-    continued.pass("id: 7\ndata: {}\n\n").await;
+    continued.assert_forwarded("id: 7\ndata: {}\n\n").await;
     let of_other = streams.open(&deployment, legacy(&token, &other)).await;
     drop((continued.connection, of_other.connection));
-    sleep(NOTICE).await;
+    sleep(DETECTION_TIME).await;
     let plain = streams.open(&deployment, get(&token, &session)).await;
-    assert!(!continued.events.is_closed(), "another stream resumes nothing");
+    assert!(!continued.events.is_closed(), "a GET without `Last-Event-ID` resumes no stream");
     let _resumed = streams.open(&deployment, get(&token, &session).header("Last-Event-ID", "7")).await;
     timeout(Duration::from_secs(1), continued.events.closed()).await.unwrap();
     assert!(!of_other.events.is_closed() && !plain.events.is_closed());

@@ -14,7 +14,7 @@ async fn demo() -> (Portcullis, String) {
 }
 
 #[tokio::test]
-async fn our_own_chain_has_no_problem() {
+async fn the_demo_has_no_problem() {
     let (_demo, url) = demo().await;
     let finished = Portcullis::run(&["doctor", &url]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -29,9 +29,9 @@ async fn our_own_chain_has_no_problem() {
     assert_eq!(report["requests"][0]["url"], report["resource"]);
 }
 
-/// The whole chain: from the sign-in to a tool call. The token is revoked at the end, and not stored.
+/// `doctor --login` signs in and calls a tool. It revokes the token and does not store it.
 #[tokio::test]
-async fn the_chain_up_to_a_tool_call() {
+async fn from_the_sign_in_to_a_tool_call() {
     let listen = ["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&listen).await;
     let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
@@ -52,7 +52,7 @@ async fn the_chain_up_to_a_tool_call() {
     assert_eq!(without.code, Some(2), "{without:?}");
 }
 
-/// A server that speaks http on a port whose URL is https.
+/// For an https URL with the port of an http server, the report names the cause.
 #[tokio::test]
 async fn tls_to_an_http_port_is_recognized() {
     let peer = Peer::start(|_| None).await;
@@ -76,7 +76,7 @@ async fn problems_are_reported_with_the_fix() {
 }
 
 #[tokio::test]
-async fn other_failures_have_another_exit_code() {
+async fn invalid_arguments_have_another_exit_code() {
     for arguments in [
         &["doctor", "mcp.example.com"][..],
         &["doctor", "ftp://x/"],
@@ -110,5 +110,5 @@ async fn a_token_is_explained() {
     }
     let empty = Portcullis::run_with_input(&["explain-token", &url], " \n").await;
     assert_eq!((empty.code, empty.stderr.lines().count()), (Some(2), 1), "{empty:?}");
-    assert!(!demo.log().contains("opaque-secret"), "a token goes nowhere");
+    assert!(!demo.log().contains("opaque-secret"), "the server logs no token");
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 const RESOURCE: &str = "https://mcp.corp.test";
 const ISSUER: &str = "https://auth.corp.test";
 
-/// A resource, its authorization server at another host, and the proxy by which alone both can be reached.
+/// A resource and its authorization server at another host. Both can be reached only through the proxy.
 struct Network {
     resource: Peer,
     issuer: Peer,
@@ -15,11 +15,11 @@ struct Network {
 }
 
 impl Network {
-    /// A resource that names this authorization server.
-    async fn start(issuer_named: &'static str) -> Self {
+    /// Starts a resource whose metadata names this authorization server.
+    async fn start(named_issuer: &'static str) -> Self {
         let resource = Peer::start_as(RESOURCE, move |request| {
             request.is_for_resource_metadata("/mcp").then(|| {
-                request.json(json!({ "resource": format!("{RESOURCE}/mcp"), "authorization_servers": [issuer_named] }))
+                request.json(json!({ "resource": format!("{RESOURCE}/mcp"), "authorization_servers": [named_issuer] }))
             })
         })
         .await;
@@ -38,7 +38,8 @@ impl Network {
     }
 }
 
-/// G6: with a proxy, resource and authorization server are reached through it alone, and their names are resolved there.
+/// G6: with a proxy, the client reaches the resource and the authorization server only through it, and does not resolve
+/// their names.
 #[tokio::test]
 async fn a_sign_in_through_a_proxy_without_dns() {
     let network = Network::start(ISSUER).await;
@@ -48,10 +49,10 @@ async fn a_sign_in_through_a_proxy_without_dns() {
     assert_eq!(network.issuer.requests("/token").len(), 1);
 }
 
-/// G6: the CA file applies to every fetch from the origin that the user typed, and to no other; the error names the
-/// variable that helps.
+/// G6: the CA file applies to every fetch from the origin of the start URL, and to no other. For another origin, the error
+/// names the variable to set.
 #[tokio::test]
-async fn the_ca_file_is_for_the_origin_that_was_typed() {
+async fn the_ca_file_is_for_the_origin_of_the_start_url() {
     let network = Network::start(RESOURCE).await;
     let ca_file = ["--ca-file", network.proxy.authority()];
     let login = network.login(&ca_file, &[]).await;
@@ -67,11 +68,11 @@ async fn the_ca_file_is_for_the_origin_that_was_typed() {
     }
 }
 
-/// G6: a server that the proxy would resolve inside the network is not asked for, however it is written; the error names
-/// the flag that helps.
+/// G6: the client does not send the proxy a target that may be in the internal network, in any notation. The error names
+/// the flag to set.
 #[tokio::test]
 async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
-    for inside in [
+    for internal in [
         "https://10.0.0.1",
         "https://167772161",
         "https://0x0a000001",
@@ -83,13 +84,13 @@ async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
         "https://auth.internal",
         "https://printer.local",
     ] {
-        let network = Network::start(inside).await;
+        let network = Network::start(internal).await;
         let login = network.login(&["--ca-file", network.proxy.authority()], &[]).await;
-        assert_eq!((login.code, login.stderr.lines().count()), (Some(1), 1), "{inside} {login:?}");
-        assert!(login.stderr.contains("--allow-private"), "{inside} {login:?}");
-        assert_eq!(network.proxy.targets(), ["mcp.corp.test:443"], "{inside}");
+        assert_eq!((login.code, login.stderr.lines().count()), (Some(1), 1), "{internal} {login:?}");
+        assert!(login.stderr.contains("--allow-private"), "{internal} {login:?}");
+        assert_eq!(network.proxy.targets(), ["mcp.corp.test:443"], "{internal}");
     }
-    // With the flag it is the user's decision, except for the addresses of clouds.
+    // The flag permits internal targets except the metadata services of clouds.
     let network = Network::start("https://auth.internal").await;
     network.login(&["--allow-private", "--ca-file", network.proxy.authority()], &[]).await;
     assert_eq!(network.proxy.targets(), ["auth.internal:443", "mcp.corp.test:443"]);
@@ -100,7 +101,7 @@ async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
     }
 }
 
-/// G6: hosts of `NO_PROXY` and loopback are reached directly; a proxy that refuses, or is none, is named in the error.
+/// G6: hosts of `NO_PROXY` and loopback are reached directly. The error for a failing or invalid proxy names its variable.
 #[tokio::test]
 async fn exceptions_and_failures_of_the_proxy() {
     let network = Network::start(ISSUER).await;

@@ -8,27 +8,27 @@ use serde_json::json;
 async fn a_session() {
     let deployment = Deployment::start().await;
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let answer = http2.send(Http2::post(Deployment::ENDPOINT), INITIALIZE).await.unwrap();
-    assert_eq!(answer.assert_unauthorized(), None);
+    let response = http2.send(Http2::post(Deployment::ENDPOINT), INITIALIZE).await.unwrap();
+    assert_eq!(response.assert_unauthorized(), None);
 
     let bearer = format!("Bearer {}", deployment.good_token());
-    let answer =
+    let response =
         http2.send(Http2::post(Deployment::ENDPOINT).header("authorization", &bearer), INITIALIZE).await.unwrap();
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let session = answer.header("mcp-session-id").unwrap().to_owned();
+    assert_eq!(response.status, 200, "{response:?}");
+    let session = response.header("mcp-session-id").unwrap().to_owned();
     let in_session = |method: &str| {
         Http2::request(method, Deployment::ENDPOINT)
             .header("authorization", &bearer)
             .header("content-type", "application/json")
             .header("mcp-session-id", &session)
     };
-    let answer = http2.send(in_session("POST"), call(2, "echo", &json!({ "x": 1 }))).await.unwrap();
-    assert_eq!(answer.json()["result"], json!({ "x": 1 }), "{answer:?}");
-    let answer = http2.send(in_session("GET"), "").await.unwrap();
-    assert_eq!((answer.status, answer.text().as_str()), (200, ": open\n\n"), "{answer:?}");
+    let response = http2.send(in_session("POST"), call(2, "echo", &json!({ "x": 1 }))).await.unwrap();
+    assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
+    let response = http2.send(in_session("GET"), "").await.unwrap();
+    assert_eq!((response.status, response.text().as_str()), (200, ": open\n\n"), "{response:?}");
     assert_eq!(http2.send(in_session("DELETE"), "").await.unwrap().status, 200);
     http2.send(in_session("POST"), call(3, "echo", &json!({}))).await.unwrap().assert_no_session();
-    assert!(deployment.upstream.recorded().iter().all(|seen| seen.header("via") == Some("2.0 portcullis")));
+    assert!(deployment.upstream.recorded().iter().all(|request| request.header("via") == Some("2.0 portcullis")));
 }
 
 /// F3: `Host` and `:authority` must agree, and both are checked.
@@ -54,8 +54,8 @@ async fn host_and_authority() {
             .header("authorization", &bearer);
         let request = host.iter().fold(request, |request, host| request.header("host", *host));
         let before = deployment.upstream.count();
-        let answer = http2.send(request, INITIALIZE).await.unwrap();
-        assert_eq!(answer.status, status, "{authority}, {host:?}: {answer:?}");
+        let response = http2.send(request, INITIALIZE).await.unwrap();
+        assert_eq!(response.status, status, "{authority}, {host:?}: {response:?}");
         assert_eq!(deployment.upstream.count() - before, usize::from(status == 200), "{authority}, {host:?}");
     }
 }
@@ -65,10 +65,10 @@ async fn host_and_authority() {
 async fn metadata() {
     let deployment = Deployment::start().await;
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let answer = http2.send(Http2::request("GET", Deployment::METADATA_PATH), "").await.unwrap();
-    assert_eq!(answer.json()["resource"], Deployment::RESOURCE, "{answer:?}");
-    let answer = http2.send(Http2::request("HEAD", Deployment::METADATA_PATH), "").await.unwrap();
-    assert_eq!((answer.status, answer.body.len()), (200, 0), "{answer:?}");
-    let answer = http2.send(Http2::request("GET", "/MCP"), "").await.unwrap();
-    assert_eq!(answer.status, 404, "{answer:?}");
+    let response = http2.send(Http2::request("GET", Deployment::METADATA_PATH), "").await.unwrap();
+    assert_eq!(response.json()["resource"], Deployment::RESOURCE, "{response:?}");
+    let response = http2.send(Http2::request("HEAD", Deployment::METADATA_PATH), "").await.unwrap();
+    assert_eq!((response.status, response.body.len()), (200, 0), "{response:?}");
+    let response = http2.send(Http2::request("GET", "/MCP"), "").await.unwrap();
+    assert_eq!(response.status, 404, "{response:?}");
 }

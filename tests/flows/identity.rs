@@ -24,8 +24,8 @@ async fn headers_at_the_upstream() {
         .header("X-Request-Id", "mallory")
         .header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         .header("X-Custom", "kept");
-    let answer = deployment.send(request).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = deployment.send(request).await;
+    assert_eq!(response.status, 200, "{response:?}");
     let seen = deployment.upstream.last();
     let all = format!("{seen:?}");
     for canary in [token.as_str(), token.rsplit('.').next().unwrap(), "canary", "mallory", "Bearer"] {
@@ -42,7 +42,7 @@ async fn headers_at_the_upstream() {
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
     assert_eq!(seen.header("x-forwarded-host"), Some("127.0.0.1:3000"));
     assert_eq!(seen.header("x-forwarded-proto"), Some("http"));
-    assert_eq!(seen.header("x-request-id"), answer.header("x-request-id"));
+    assert_eq!(seen.header("x-request-id"), response.header("x-request-id"));
     assert_eq!(seen.header("traceparent"), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
     assert_eq!(seen.header("x-custom"), Some("kept"));
     assert_eq!(seen.header("content-type"), Some("application/json"));
@@ -65,8 +65,8 @@ async fn configured_headers() {
             .header("X-Portcullis-Subject", "root")
             .header("Cookie", "a=1")
     };
-    let answer = deployment.send(request(&deployment.token().claim("tenant", "ours").claim("level", 3).sign())).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = deployment.send(request(&deployment.token().claim("tenant", "ours").claim("level", 3).sign())).await;
+    assert_eq!(response.status, 200, "{response:?}");
     let seen = deployment.upstream.last();
     assert_eq!(seen.header("remote-user"), Some("alice"));
     assert_eq!(seen.header("x-tenant"), Some("ours"));
@@ -78,7 +78,7 @@ async fn configured_headers() {
     assert_eq!(
         deployment.upstream.last().header("x-tenant"),
         None,
-        "a claim that is absent sends nothing, and no copy either"
+        "an absent claim causes no header, and the client's copy is removed"
     );
 }
 

@@ -1,9 +1,9 @@
-//! `portcullis idp`: the development authorization server as it is started by hand.
+//! `portcullis idp`: the development authorization server as a program.
 
 use std::process::Stdio;
 
 use portcullis_metadata::{PkceVerifier, authorization_server_urls};
-use portcullis_scenarios::{Answer, Portcullis, Process, Request, Scratch, command, program};
+use portcullis_scenarios::{HttpResponse, Portcullis, Process, Request, Scratch, command, program};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::ChildStdout,
@@ -29,21 +29,21 @@ impl Idp {
         Self { _process: process, issuer }
     }
 
-    async fn send(&self, request: Request) -> Answer {
+    async fn send(&self, request: Request) -> HttpResponse {
         let authority = self.issuer.strip_prefix("http://").unwrap();
         request.send(authority.parse().unwrap()).await
     }
 
-    async fn post(&self, path: &str, form: String) -> Answer {
+    async fn post(&self, path: &str, form: String) -> HttpResponse {
         let request = Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
         self.send(request.body(form)).await
     }
 }
 
-/// K2: what the published authorization server scenarios ask for: the metadata with its issuer, and a code grant of a public
-/// client that names neither scope nor resource.
+/// K2: what the published conformance scenarios for authorization servers need: the metadata with the issuer, and a code
+/// grant of a public client that requests neither scope nor resource.
 #[tokio::test]
-async fn the_published_scenarios_find_what_they_ask_for() {
+async fn metadata_and_code_grant_for_the_conformance_scenarios() {
     let clients =
         Scratch::file("clients.toml", "[[client]]\nid = \"c\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
     let arguments =
@@ -51,20 +51,20 @@ async fn the_published_scenarios_find_what_they_ask_for() {
     let idp = Idp::start(&arguments).await;
     let issuer = portcullis_metadata::Issuer::parse(&idp.issuer).unwrap();
     for url in authorization_server_urls(&issuer) {
-        let answer = idp.send(Request::new("GET", url.path())).await;
-        let metadata = answer.json();
-        assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+        let response = idp.send(Request::new("GET", url.path())).await;
+        let metadata = response.json();
+        assert_eq!((response.status, response.header("content-type")), (200, Some("application/json")));
         assert_eq!(metadata["issuer"], *idp.issuer);
         assert_eq!(metadata["client_id_metadata_document_supported"], true);
         assert_eq!(metadata["response_types_supported"][0], "code");
         assert_eq!(metadata["code_challenge_methods_supported"][0], "S256");
     }
     let verifier = PkceVerifier::generate().unwrap();
-    let asked = format!(
+    let target = format!(
         "/authorize?response_type=code&client_id=c&state=s&redirect_uri={REDIRECT}&code_challenge={}&code_challenge_method=S256",
         verifier.challenge().as_str()
     );
-    let granted = idp.send(Request::new("GET", &asked)).await;
+    let granted = idp.send(Request::new("GET", &target)).await;
     let location = granted.header("location").unwrap();
     let returned = |name: &str| {
         let mut pairs = location.split(['?', '&']).filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
@@ -80,15 +80,15 @@ async fn the_published_scenarios_find_what_they_ask_for() {
         returned("code"),
         verifier.secret()
     );
-    let answer = idp.post("/token", form).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    assert_eq!(answer.json()["token_type"], "Bearer");
-    assert!(answer.json()["access_token"].is_string());
+    let response = idp.post("/token", form).await;
+    assert_eq!((response.status, response.header("content-type")), (200, Some("application/json")));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    assert_eq!(response.json()["token_type"], "Bearer");
+    assert!(response.json()["access_token"].is_string());
 }
 
-/// K1, J6: a resource of the clients' file introspects with the secret of a file, a machine gets a token, and whoever lacks
-/// the initial access token registers nobody.
+/// K1, J6: a configured resource server introspects with a secret from a file, a confidential client gets a token, and
+/// registration needs the initial access token.
 #[tokio::test]
 async fn clients_and_tokens_come_from_files() {
     let (secret, initial) = (Scratch::file("secret", "hush\n"), Scratch::file("initial", "first\n"));
@@ -120,10 +120,10 @@ async fn clients_and_tokens_come_from_files() {
     assert_eq!(introspect().await, false, "its key is withdrawn");
 }
 
-/// K1: a file that cannot be used is told in one line, with the fix, and never with what it holds.
+/// K1: an invalid file causes an error of one line with the fix and without the file's secrets.
 #[tokio::test]
-async fn a_bad_file_is_told_in_one_line() {
-    for (text, says) in [
+async fn an_invalid_file_causes_one_line() {
+    for (text, parts) in [
         ("[[client]]\nid = \"a\"\nsecret = \"hunter2\"\n", &["line 3", "{ env = \"NAME\" }"][..]),
         ("[[client]]\nid = \"a\"\nsecert = 1\n", &["line 3", "secert", "expected one of"]),
         ("[[client]\n", &["line 1"]),
@@ -136,7 +136,7 @@ async fn a_bad_file_is_told_in_one_line() {
         let file = Scratch::file("clients.toml", text);
         let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", file.as_str()]).await;
         assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
-        assert!(says.iter().all(|says| finished.stderr.contains(says)), "{finished:?}");
+        assert!(parts.iter().all(|part| finished.stderr.contains(part)), "{finished:?}");
         assert!(!finished.stderr.contains("hunter2"));
     }
     let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", "/nowhere/clients.toml"]).await;

@@ -1,53 +1,53 @@
-//! `portcullis idp` as another server: providers, the device flow, forgotten clients, claims and client authentication.
+//! `portcullis idp` with `--like` and `--client-auth`, the device flow, forgotten clients and configured claims.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::PkceVerifier;
-use portcullis_scenarios::{Answer, Portcullis, Request, Scratch};
+use portcullis_scenarios::{HttpResponse, Portcullis, Request, Scratch};
 use serde_json::{Value, json};
 
 use crate::idp::Idp;
 
 const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
 
-/// The path of an endpoint below the issuer.
+/// Returns the path of an endpoint below the issuer.
 fn path(idp: &Idp, name: &str) -> String {
     let (_, rest) = idp.issuer.split_once("://").unwrap();
     let issuer_path = rest.find('/').map_or("", |start| &rest[start..]);
     format!("{}/{name}", issuer_path.trim_end_matches('/'))
 }
 
-async fn send(idp: &Idp, request: Request) -> Answer {
+async fn send(idp: &Idp, request: Request) -> HttpResponse {
     let (_, rest) = idp.issuer.split_once("://").unwrap();
     let authority = rest.split('/').next().unwrap();
     request.send(authority.parse().unwrap()).await
 }
 
-async fn post(idp: &Idp, name: &str, form: String) -> Answer {
+async fn post(idp: &Idp, name: &str, form: String) -> HttpResponse {
     let request = Request::new("POST", &path(idp, name)).header("Content-Type", "application/x-www-form-urlencoded");
     send(idp, request.body(form)).await
 }
 
-/// A parameter of the redirect of an authorization request.
-fn returned(answer: &Answer, name: &str) -> Option<String> {
-    let location = answer.header("location")?;
+/// Returns a parameter of the redirect of an authorization response.
+fn redirect_parameter(response: &HttpResponse, name: &str) -> Option<String> {
+    let location = response.header("location")?;
     let mut pairs = location.split(['?', '&']).filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     pairs.next().map(str::to_owned)
 }
 
-async fn authorize(idp: &Idp, verifier: &PkceVerifier, parameters: &str) -> Answer {
-    let asked = format!(
+async fn authorize(idp: &Idp, verifier: &PkceVerifier, parameters: &str) -> HttpResponse {
+    let target = format!(
         "{}?response_type=code&state=s&redirect_uri={REDIRECT}&code_challenge={}&code_challenge_method=S256&{parameters}",
         path(idp, "authorize"),
         verifier.challenge().as_str()
     );
-    send(idp, Request::new("GET", &asked)).await
+    send(idp, Request::new("GET", &target)).await
 }
 
 fn claims(token: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap()
 }
 
-/// The clients' file and the file of its secret.
+/// Returns a file of clients, and the file of the client's secret.
 fn clients() -> (Scratch, Scratch) {
     let secret = Scratch::file("secret", "hush\n");
     let text = format!(
@@ -61,7 +61,7 @@ fn clients() -> (Scratch, Scratch) {
 /// K1: `--like entra` rejects `resource`, takes prefixed scopes, and issues tokens with the claims of Entra ID and of
 /// `--claim`.
 #[tokio::test]
-async fn entra_is_imitated() {
+async fn like_entra() {
     let (clients, _secret) = clients();
     let arguments = [
         "--like",
@@ -81,9 +81,9 @@ async fn entra_is_imitated() {
     let verifier = PkceVerifier::generate().unwrap();
     let scope = "scope=api%3A%2F%2F00001111-aaaa-2222-bbbb-3333cccc4444%2Fmcp%3Atools&client_id=web";
     let rejected = authorize(&idp, &verifier, &format!("{scope}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp")).await;
-    assert_eq!(returned(&rejected, "error").as_deref(), Some("invalid_target"));
-    assert!(returned(&rejected, "error_description").unwrap().starts_with("AADSTS9010010"));
-    let code = returned(&authorize(&idp, &verifier, scope).await, "code").unwrap();
+    assert_eq!(redirect_parameter(&rejected, "error").as_deref(), Some("invalid_target"));
+    assert!(redirect_parameter(&rejected, "error_description").unwrap().starts_with("AADSTS9010010"));
+    let code = redirect_parameter(&authorize(&idp, &verifier, scope).await, "code").unwrap();
     let form = format!(
         "grant_type=authorization_code&client_id=web&client_secret=hush&code={code}&code_verifier={}&redirect_uri={REDIRECT}",
         verifier.secret()
@@ -97,7 +97,7 @@ async fn entra_is_imitated() {
     assert_eq!((&payload["groups"], &payload["team"]), (&json!(["a"]), &json!("core")));
 }
 
-/// K1: every provider of the help can be started.
+/// K1: `--like` accepts every provider that the help names.
 #[tokio::test]
 async fn every_provider_starts() {
     let help = Portcullis::run(&["idp", "--help"]).await;
@@ -119,16 +119,16 @@ async fn every_provider_starts() {
     assert!(unknown.code == Some(2) && unknown.stderr.contains("entra"), "{unknown:?}");
 }
 
-/// K1: the device flow, approved by a program.
+/// K1: the admin API approves the device flow.
 #[tokio::test]
-async fn a_device_is_approved_by_a_program() {
+async fn a_device_is_approved_by_the_admin_api() {
     let idp = Idp::start(&["--admin"]).await;
     let device = "urn:ietf:params:oauth:grant-type:device_code";
     let body = json!({ "token_endpoint_auth_method": "none", "grant_types": [device] }).to_string();
     let client = send(&idp, Request::post(&path(&idp, "register"), body)).await.json();
     let id = client["client_id"].as_str().unwrap();
-    let asked = format!("client_id={id}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp");
-    let started = post(&idp, "device_authorization", asked).await.json();
+    let target = format!("client_id={id}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp");
+    let started = post(&idp, "device_authorization", target).await.json();
     let poll = format!(
         "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&client_id={id}&device_code={}",
         started["device_code"].as_str().unwrap()
@@ -155,7 +155,7 @@ async fn a_forgotten_client_gets_an_error_page() {
     assert_eq!(send(&idp, Request::new("GET", uri).bearer(token)).await.json(), client);
     let verifier = PkceVerifier::generate().unwrap();
     let parameters = format!("client_id={id}");
-    assert!(returned(&authorize(&idp, &verifier, &parameters).await, "code").is_some());
+    assert!(redirect_parameter(&authorize(&idp, &verifier, &parameters).await, "code").is_some());
 
     assert_eq!(send(&idp, Request::post("/admin/forget", json!({ "client_id": id }).to_string())).await.status, 204);
     let page = authorize(&idp, &verifier, &parameters).await;
@@ -165,7 +165,7 @@ async fn a_forgotten_client_gets_an_error_page() {
 
 /// K1: `--client-auth python-sdk` lists and registers `client_secret_post`.
 #[tokio::test]
-async fn the_python_sdk_is_imitated() {
+async fn client_authentication_like_the_python_sdk() {
     let idp = Idp::start(&["--client-auth", "python-sdk"]).await;
     let metadata = send(&idp, Request::new("GET", "/.well-known/oauth-authorization-server")).await.json();
     assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_post", "client_secret_basic"]));
@@ -174,9 +174,9 @@ async fn the_python_sdk_is_imitated() {
     assert_eq!(client["token_endpoint_auth_method"], "client_secret_post");
 }
 
-/// K1: an unusable claim is told in one line, with the fix.
+/// K1: an invalid claim causes an error of one line with the fix.
 #[tokio::test]
-async fn a_bad_claim_is_told_in_one_line() {
+async fn an_invalid_claim_causes_one_line() {
     for (claim, message) in [("groups", "NAME=VALUE"), ("iss=x", "\"iss\" cannot be set")] {
         let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--claim", claim]).await;
         assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");

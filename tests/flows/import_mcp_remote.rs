@@ -1,4 +1,4 @@
-//! `portcullis import-mcp-remote`: from mcp-remote to this program, with the sign-in.
+//! `portcullis import-mcp-remote`: replaces mcp-remote in the configurations of clients and takes over its tokens.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::connect::demo;
 
-/// A user with configurations of all clients on Linux.
-struct User(Scratch);
+/// A home folder with the configurations of clients on Linux.
+struct Home(Scratch);
 
-impl User {
+impl Home {
     fn new() -> Self {
         Self(Scratch::folder("home"))
     }
@@ -56,18 +56,19 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// J2: the configurations of all clients are shown first, then written with a private backup, and a second run changes nothing.
+/// J2: without `--write`, the changes of all clients are only printed. With it, each file gets a private backup. A second run
+/// changes nothing.
 #[tokio::test]
 async fn all_clients_are_rewritten_once() {
-    let user = User::new();
+    let home = Home::new();
     let text = |list: &str| {
         format!(
             "{{\n  // mine\n  \"{list}\": {{\n    \"a\": {{\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"mcp-remote\", \
              \"https://a.example/mcp\", \"--header\", \"X-Key: hush\"],\n    }},\n  }},\n}}\n"
         )
     };
-    CLIENTS.iter().for_each(|(path, list)| user.write(path, &text(list)));
-    let preview = user.run(&["import-mcp-remote"]).await;
+    CLIENTS.iter().for_each(|(path, list)| home.write(path, &text(list)));
+    let preview = home.run(&["import-mcp-remote"]).await;
     assert_eq!(preview.code, Some(0), "{preview:?}");
     assert_eq!(
         preview.stdout.matches("+      \"args\": [\"connect\", \"https://a.example/mcp\", ").count(),
@@ -75,46 +76,47 @@ async fn all_clients_are_rewritten_once() {
         "{preview:?}"
     );
     assert!(!preview.stdout.contains("hush") && preview.stderr.contains("--write"), "{preview:?}");
-    CLIENTS.iter().for_each(|(path, list)| assert_eq!(user.read(path), text(list)));
+    CLIENTS.iter().for_each(|(path, list)| assert_eq!(home.read(path), text(list)));
 
-    let written = user.run(&["import-mcp-remote", "--write", "--command", "portcullis"]).await;
+    let written = home.run(&["import-mcp-remote", "--write", "--command", "portcullis"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     for (path, list) in CLIENTS {
-        let result = user.read(path);
+        let result = home.read(path);
         assert!(result.contains("// mine") && result.contains("\"command\": \"portcullis\""), "{result}");
         assert!(
             result.contains("[\"connect\", \"https://a.example/mcp\", \"--header\", \"X-Key: hush\", \"--store\""),
             "{result}"
         );
         let backup = format!("{path}.backup-1");
-        assert_eq!((user.read(&backup), mode(user.0.path().join(&backup).as_path())), (text(list), 0o600));
+        assert_eq!((home.read(&backup), mode(home.0.path().join(&backup).as_path())), (text(list), 0o600));
     }
-    let again = user.run(&["import-mcp-remote", "--write"]).await;
+    let again = home.run(&["import-mcp-remote", "--write"]).await;
     assert!(again.code == Some(0) && again.stderr.contains("nothing to change"), "{again:?}");
-    assert!(!user.0.path().join(".cursor/mcp.json.backup-2").exists());
+    assert!(!home.0.path().join(".cursor/mcp.json.backup-2").exists());
 }
 
-/// I9, H3: a sign-in of mcp-remote moves with its client, is refreshed at its own issuer, and is gone from mcp-remote.
+/// I9, H3: the tokens of mcp-remote move with their client registration and are refreshed at their issuer. The files of
+/// mcp-remote are deleted.
 #[tokio::test]
-async fn a_sign_in_moves() {
-    let ((_demo, url), user) = (demo().await, User::new());
+async fn tokens_move_with_their_registration() {
+    let ((_demo, url), home) = (demo().await, Home::new());
     let scopes = ["--scope", "mcp:tools offline_access"];
     let signed_in =
-        user.run(&[&["login", &url, "--auto-consent", "--store", &user.path("first")][..], &scopes].concat()).await;
+        home.run(&[&["login", &url, "--auto-consent", "--store", &home.path("first")][..], &scopes].concat()).await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
     let entry = |prefix: &str| -> Value {
-        let entries = fs::read_dir(user.path("first")).unwrap().map(|entry| entry.unwrap().path());
+        let entries = fs::read_dir(home.path("first")).unwrap().map(|entry| entry.unwrap().path());
         let mut entries = entries.filter(|path| path.extension().is_some_and(|it| it == "json"));
         let path = entries.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(prefix)).unwrap();
         serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
     };
     let (token, client) = (entry("token-"), entry("client-"));
     assert!(token["refresh_token"].is_string());
-    fs::remove_dir_all(user.path("first")).unwrap();
+    fs::remove_dir_all(home.path("first")).unwrap();
 
     let configuration = json!({ "mcpServers": { "a": { "command": "npx", "args": ["mcp-remote", url] } } }).to_string();
-    user.write(".cursor/mcp.json", &configuration);
-    let id = user.session_id(&url);
+    home.write(".cursor/mcp.json", &configuration);
+    let id = home.session_id(&url);
     let tokens = json!({
         "access_token": token["access_token"], "token_type": "Bearer", "refresh_token": token["refresh_token"],
         "expires_in": 60, "expires_at": 1_000, "scope": "mcp:tools offline_access", "issuer": token["issuer"],
@@ -124,21 +126,21 @@ async fn a_sign_in_moves() {
     registration["redirect_uris"] = json!(["http://localhost:4444/oauth/callback"]);
     let (tokens_file, client_file) =
         (format!(".mcp-auth/mcp-remote-v1/{id}_tokens.json"), format!(".mcp-auth/mcp-remote-v1/{id}_client_info.json"));
-    user.write(&tokens_file, &tokens.to_string());
-    user.write(&client_file, &registration.to_string());
+    home.write(&tokens_file, &tokens.to_string());
+    home.write(&client_file, &registration.to_string());
 
-    let preview = user.run(&["import-mcp-remote"]).await;
+    let preview = home.run(&["import-mcp-remote"]).await;
     assert!(
         preview.stdout.contains(&format!("the sign-in at {} moves", token["issuer"].as_str().unwrap())),
         "{preview:?}"
     );
-    assert!(user.0.path().join(&tokens_file).exists());
-    let written = user.run(&["import-mcp-remote", "--write"]).await;
+    assert!(home.0.path().join(&tokens_file).exists());
+    let written = home.run(&["import-mcp-remote", "--write"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     let secret = token["refresh_token"].as_str().unwrap();
     assert!(!format!("{preview:?}{written:?}").contains(secret));
-    assert!(!user.0.path().join(&tokens_file).exists() && !user.0.path().join(&client_file).exists());
-    let renewed = user.run(&["token", &url]).await;
+    assert!(!home.0.path().join(&tokens_file).exists() && !home.0.path().join(&client_file).exists());
+    let renewed = home.run(&["token", &url]).await;
     assert_eq!(renewed.code, Some(0), "{renewed:?}");
     assert_ne!(renewed.stdout.trim(), token["access_token"].as_str().unwrap(), "the expired token was refreshed");
 }

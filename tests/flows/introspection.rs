@@ -1,4 +1,4 @@
-//! Introspected tokens.
+//! Token introspection (RFC 7662).
 
 use std::{
     collections::HashMap,
@@ -6,7 +6,9 @@ use std::{
 };
 
 use http::Response;
-use portcullis_scenarios::{Deployment, DeploymentBuilder, Portcullis, Recorded, Reply, Request, Scratch, Upstream};
+use portcullis_scenarios::{
+    Deployment, DeploymentBuilder, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
+};
 use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -24,15 +26,15 @@ impl IntrospectionEndpoint {
     async fn start() -> Self {
         let response = Arc::new(Mutex::new((200, active())));
         let script = Arc::clone(&response);
-        let server = Upstream::scripted(move |request| Some(answer(request, &script.lock().unwrap()))).await;
+        let server = Upstream::scripted(move |request| Some(issuer_response(request, &script.lock().unwrap()))).await;
         Self { server, response, secret: Scratch::file("secret", &format!("{SECRET}\n")) }
     }
 
-    fn set_response(&self, status: u16, answer: Value) {
-        *self.response.lock().unwrap() = (status, answer);
+    fn set_response(&self, status: u16, response: Value) {
+        *self.response.lock().unwrap() = (status, response);
     }
 
-    /// Returns the forms of the requests for tokens of clients.
+    /// Returns the forms of the introspection requests, without probes.
     fn calls(&self) -> Vec<HashMap<String, String>> {
         let calls = self.server.recorded().into_iter().filter(|request| request.target == "/introspect");
         calls.map(|request| form(&request.body)).filter(|form| !is_probe(form)).collect()
@@ -54,18 +56,18 @@ impl IntrospectionEndpoint {
     }
 }
 
-fn answer(request: &Recorded, (status, response): &(u16, Value)) -> Response<Reply> {
+fn issuer_response(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
         "/introspect" => {
             let elsewhere = format!("{origin}/elsewhere");
-            Upstream::answer(*status, &[JSON, ("location", &elsewhere)], response.to_string())
+            Upstream::response(*status, &[JSON, ("location", &elsewhere)], response.to_string())
         }
         "/.well-known/oauth-authorization-server" => {
             let metadata = json!({ "issuer": origin, "introspection_endpoint": format!("{origin}/introspect") });
-            Upstream::answer(200, &[JSON], metadata.to_string())
+            Upstream::response(200, &[JSON], metadata.to_string())
         }
-        _ => Upstream::answer(404, &[], ""),
+        _ => Upstream::response(404, &[], ""),
     }
 }
 
@@ -86,9 +88,9 @@ fn active() -> Value {
 }
 
 fn with(member: &str, value: Value) -> Value {
-    let mut answer = active();
-    answer[member] = value;
-    answer
+    let mut response = active();
+    response[member] = value;
+    response
 }
 
 fn form(body: &[u8]) -> HashMap<String, String> {
@@ -112,7 +114,7 @@ fn form(body: &[u8]) -> HashMap<String, String> {
 }
 
 /// Asserts that the log contains neither the tokens nor the secret, in any of the encodings in which they were sent.
-fn assert_silent(portcullis: &Portcullis) {
+fn assert_not_logged(portcullis: &Portcullis) {
     let log = portcullis.log();
     for canary in [TOKEN, SECRET, "100%25", "YSBzZWNyZXQ", "a+secret", "hush"] {
         assert!(!log.contains(canary), "{canary} is in the log:\n{log}");
@@ -137,7 +139,7 @@ async fn an_active_token() {
     assert_eq!(call.method, "POST");
     assert_eq!(call.header("content-type"), Some("application/x-www-form-urlencoded"));
     assert_eq!(call.header("authorization"), None);
-    assert_silent(&deployment.portcullis);
+    assert_not_logged(&deployment.portcullis);
 }
 
 /// D1: with `client_secret_basic` the secret is form-encoded in the header, and not in the form.
@@ -149,7 +151,7 @@ async fn basic_authentication() {
     assert_eq!(json!(endpoint.calls()), json!([{ "token": TOKEN, "client_id": "portcullis" }]));
     let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "portcullis:a+secret%3A+100%25+hush");
     assert_eq!(endpoint.server.last().header("authorization"), Some(format!("Basic {pair}").as_str()));
-    assert_silent(&deployment.portcullis);
+    assert_not_logged(&deployment.portcullis);
     assert!(!deployment.portcullis.log().contains(&pair));
 }
 
@@ -160,7 +162,7 @@ async fn rejected_tokens() {
     let deployment = endpoint.deployment("").start().await;
     let cases = [
         ("inactive", json!({ "active": false }), "token.inactive"),
-        ("inactive and talkative", with("active", json!(false)), "token.inactive"),
+        ("inactive with further members", with("active", json!(false)), "token.inactive"),
         ("no audience", with("aud", Value::Null), "token.audience_missing"),
         ("another audience", with("aud", json!(["api", "http://127.0.0.1:3000/"])), "token.audience_mismatch"),
         ("expired", with("exp", json!(1_700_000_000)), "token.expired"),
@@ -169,12 +171,12 @@ async fn rejected_tokens() {
         ("a refresh token", with("token_type", json!("Refresh")), "token.not_an_access_token"),
         ("bound to its sender", with("cnf", json!({ "jkt": "x" })), "token.sender_constrained"),
     ];
-    for (number, (case, answer, code)) in cases.into_iter().enumerate() {
-        endpoint.set_response(200, answer);
-        deployment.assert_refused([(case, format!("{TOKEN}-{number}"), code)]).await;
+    for (number, (case, response, code)) in cases.into_iter().enumerate() {
+        endpoint.set_response(200, response);
+        deployment.assert_rejected([(case, format!("{TOKEN}-{number}"), code)]).await;
     }
     assert_eq!(endpoint.calls().len(), 9);
-    assert_silent(&deployment.portcullis);
+    assert_not_logged(&deployment.portcullis);
 }
 
 /// D3, B2, D5: after an invalid response of the issuer, the client gets 401 without `error` and with `Retry-After`.
@@ -198,17 +200,17 @@ async fn invalid_responses_of_the_issuer() {
     ];
     for (status, response) in cases {
         endpoint.set_response(status, response);
-        let answer = deployment.try_token(TOKEN).await;
-        assert_eq!(answer.assert_unauthorized(), None, "{status}: {answer:?}");
-        assert_eq!(answer.header("retry-after"), Some("5"), "{status}: {answer:?}");
-        deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+        let response = deployment.try_token(TOKEN).await;
+        assert_eq!(response.assert_unauthorized(), None, "{status}: {response:?}");
+        assert_eq!(response.header("retry-after"), Some("5"), "{status}: {response:?}");
+        deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
     }
     for code in ["introspection.status", "introspection.document", "fetch.too_large"] {
         deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
     }
     assert!(endpoint.server.recorded().iter().all(|request| request.target != "/elsewhere"), "a redirect was followed");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
-    assert_silent(&deployment.portcullis);
+    assert_not_logged(&deployment.portcullis);
 
     endpoint.set_response(200, active());
     deployment.assert_accepted("the same token", TOKEN).await;
@@ -220,13 +222,13 @@ async fn invalid_responses_of_the_issuer() {
 async fn an_endpoint_that_is_not_found() {
     let bare = Upstream::scripted(|request| {
         let origin = format!("http://{}", request.header("host").unwrap());
-        Some(Upstream::answer(200, &[JSON], json!({ "issuer": origin }).to_string()))
+        Some(Upstream::response(200, &[JSON], json!({ "issuer": origin }).to_string()))
     })
     .await;
     let wrong = Upstream::scripted(|request| {
         let origin = format!("http://{}", request.header("host").unwrap());
         let metadata = json!({ "issuer": origin, "introspection_endpoint": "http://as.example/introspect" });
-        Some(Upstream::answer(200, &[JSON], metadata.to_string()))
+        Some(Upstream::response(200, &[JSON], metadata.to_string()))
     })
     .await;
     for (issuer, reason) in [(&bare, "issuer.no_introspection_endpoint"), (&wrong, "discovery.insecure_endpoint")] {
@@ -234,15 +236,15 @@ async fn an_endpoint_that_is_not_found() {
         let table =
             format!("[[issuer]]\nissuer = \"{name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"");
         let deployment = Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await;
-        let answer = deployment.try_token(TOKEN).await;
-        assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
-        assert!(answer.header("retry-after").is_some(), "{answer:?}");
-        deployment.portcullis.assert_denied(&answer, "issuer.unavailable").await;
+        let response = deployment.try_token(TOKEN).await;
+        assert_eq!(response.assert_unauthorized(), None, "{response:?}");
+        assert!(response.header("retry-after").is_some(), "{response:?}");
+        deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
         let ready = deployment.send(Request::new("GET", "/readyz")).await;
         assert_eq!(ready.status, 503, "{ready:?}");
         assert_eq!(ready.json()["resources"][0]["issuers"][0]["reason"], reason, "{ready:?}");
         deployment.portcullis.logged(reason, |line| line["issuer.failure"] == reason).await;
-        assert!(issuer.recorded().iter().all(|request| request.method == "GET"), "something was sent there");
+        assert!(issuer.recorded().iter().all(|request| request.method == "GET"), "a token was sent to the issuer");
     }
 }
 
@@ -256,8 +258,8 @@ async fn a_cached_token() {
     }
     assert_eq!(endpoint.calls().len(), 1);
     endpoint.set_response(200, json!({ "active": false }));
-    deployment.assert_accepted("remembered", TOKEN).await;
-    deployment.assert_refused([("another one", format!("{TOKEN}-2"), "token.inactive")]).await;
+    deployment.assert_accepted("cached", TOKEN).await;
+    deployment.assert_rejected([("another one", format!("{TOKEN}-2"), "token.inactive")]).await;
     assert_eq!(endpoint.calls().len(), 2);
 }
 
@@ -275,7 +277,7 @@ async fn signature_and_introspection() {
         .start()
         .await;
     deployment
-        .assert_refused([
+        .assert_rejected([
             ("a bad signature", portcullis_testkit::flip_signature(&deployment.good_token()), "token.signature"),
             ("expired", deployment.token().expires_in(-60).sign(), "token.expired"),
             ("opaque", TOKEN.to_owned(), "token.malformed"),
@@ -285,15 +287,15 @@ async fn signature_and_introspection() {
 
     let token = deployment.good_token();
     deployment.assert_accepted("active", &token).await;
-    deployment.assert_accepted("active still", &token).await;
+    deployment.assert_accepted("still active", &token).await;
     assert_eq!(endpoint.calls().len(), 2);
     endpoint.set_response(200, json!({ "active": false }));
-    deployment.assert_refused([("revoked", token.clone(), "token.inactive")]).await;
+    deployment.assert_rejected([("revoked", token.clone(), "token.inactive")]).await;
     endpoint.set_response(503, json!({}));
-    let answer = deployment.try_token(&token).await;
-    assert_eq!(answer.assert_unauthorized(), None, "{answer:?}");
+    let response = deployment.try_token(&token).await;
+    assert_eq!(response.assert_unauthorized(), None, "{response:?}");
     assert!(!deployment.portcullis.log().contains(&token));
-    assert_silent(&deployment.portcullis);
+    assert_not_logged(&deployment.portcullis);
 }
 
 /// D2, J6: invalid settings are rejected at startup, in one line that names them without a secret.

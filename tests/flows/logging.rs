@@ -19,9 +19,9 @@ async fn access_lines() {
         (Request::new("GET", "/mcp").header("Origin", "http://attacker.example"), "/mcp", 403, None),
     ] {
         let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.status, status, "{answer:?}");
-        let line = deployment.portcullis.access_line(&answer).await;
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, status, "{response:?}");
+        let line = deployment.portcullis.access_line(&response).await;
         assert_eq!(line["level"], "INFO", "{line}");
         assert_eq!(line["http.method"], method.as_str(), "{line}");
         assert_eq!(line["http.path"], path, "{line}");
@@ -29,7 +29,7 @@ async fn access_lines() {
         assert_eq!(line["principal.subject"].as_str(), subject, "{line}");
         assert_eq!(line["deny.code"].is_string(), status >= 400, "{line}");
         assert!(line["latency.us"].is_u64() && line["timestamp"].is_string(), "{line}");
-        let id = answer.header("x-request-id").unwrap();
+        let id = response.header("x-request-id").unwrap();
         let log = deployment.portcullis.log();
         let lines = log.lines().filter(|line| line.contains(id) && line.contains("\"message\":\"request\"")).count();
         assert_eq!(lines, 1, "one access line a request");
@@ -44,8 +44,8 @@ async fn session_lines_have_the_request_id() {
     let opened = deployment.try_token(&token).await;
     let session = opened.header("mcp-session-id").unwrap();
     let deleted = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(session)).await;
-    for (message, answer) in [("session opened", &opened), ("session ended", &deleted)] {
+    for (message, response) in [("session opened", &opened), ("session ended", &deleted)] {
         let line = deployment.portcullis.logged(message, |line| line["message"] == message).await;
-        assert_eq!(line["span"]["request.id"].as_str(), answer.header("x-request-id"), "{line}");
+        assert_eq!(line["span"]["request.id"].as_str(), response.header("x-request-id"), "{line}");
     }
 }

@@ -1,15 +1,15 @@
-//! `portcullis login`, `token`, `call` and `logout`: one store of tokens for all of them.
+//! `portcullis login`, `token`, `call` and `logout`, which share one credential store.
 
 use portcullis_scenarios::{Finished, Portcullis, Scratch};
 
-/// A demonstration that grants by itself, and a store of its own.
-struct Machine {
+/// A demo that consents automatically, and a credential store.
+struct Fixture {
     demo: Portcullis,
     url: String,
     store: Scratch,
 }
 
-impl Machine {
+impl Fixture {
     async fn start() -> Self {
         let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
         let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
@@ -23,43 +23,43 @@ impl Machine {
     }
 }
 
-/// I7, I9: the token of a login serves scripts and calls until the logout, which has it revoked; its file is the owner's.
+/// I7, I9: `token` and `call` use the token of a login until the logout, which revokes it.
 #[tokio::test]
-async fn one_login_serves_all() {
-    let machine = Machine::start().await;
-    let before = machine.run("token", &[]).await;
+async fn one_login_for_all_commands() {
+    let fixture = Fixture::start().await;
+    let before = fixture.run("token", &[]).await;
     assert_eq!(before.code, Some(1), "{before:?}");
-    assert!(before.stderr.contains(&format!("run `portcullis login {}`", machine.url)), "{before:?}");
+    assert!(before.stderr.contains(&format!("run `portcullis login {}`", fixture.url)), "{before:?}");
 
-    let login = machine.run("login", &["--auto-consent"]).await;
+    let login = fixture.run("login", &["--auto-consent"]).await;
     assert_eq!((login.code, login.stdout.as_str()), (Some(0), ""), "{login:?}");
     assert!(login.stderr.contains("scopes      mcp:tools"), "{login:?}");
-    let token = machine.run("token", &[]).await;
+    let token = fixture.run("token", &[]).await;
     let text = token.stdout.trim().to_owned();
     assert_eq!((token.code, text.split('.').count()), (Some(0), 3), "{token:?}");
-    assert!(!login.stderr.contains(&text), "the token is shown to those alone who ask for it");
+    assert!(!login.stderr.contains(&text), "only `token` prints the token");
 
-    let call = machine.run("call", &["tools/call", r#"{"name":"whoami"}"#]).await;
+    let call = fixture.run("call", &["tools/call", r#"{"name":"whoami"}"#]).await;
     assert!(call.stdout.contains("alice"), "{call:?}");
-    let explained = Portcullis::run_with_input(&["explain-token", &machine.url], &text).await;
+    let explained = Portcullis::run_with_input(&["explain-token", &fixture.url], &text).await;
     assert_eq!(explained.code, Some(0), "{explained:?}");
-    assert!(explained.stdout.contains("it lets the request through"), "{explained:?}");
+    assert!(explained.stdout.contains("it accepts the request"), "{explained:?}");
 
-    let logout = machine.run("logout", &[]).await;
+    let logout = fixture.run("logout", &[]).await;
     assert!(logout.stderr.contains("revoked"), "{logout:?}");
-    assert_eq!(machine.run("token", &[]).await.code, Some(1));
-    assert!(machine.run("logout", &[]).await.stderr.contains("there was no token"));
-    assert!(!machine.demo.log().contains(&text));
+    assert_eq!(fixture.run("token", &[]).await.code, Some(1));
+    assert!(fixture.run("logout", &[]).await.stderr.contains("there was no token"));
+    assert!(!fixture.demo.log().contains(&text));
 }
 
-/// I10: a token in the environment takes the place of a flow.
+/// I10: a token in the environment replaces the sign-in.
 #[tokio::test]
-async fn a_token_of_the_environment() {
-    let machine = Machine::start().await;
-    machine.run("login", &["--auto-consent"]).await;
-    let token = machine.run("token", &[]).await.stdout.trim().to_owned();
+async fn a_token_in_the_environment() {
+    let fixture = Fixture::start().await;
+    fixture.run("login", &["--auto-consent"]).await;
+    let token = fixture.run("token", &[]).await.stdout.trim().to_owned();
     let with = |command: &'static str, token: &str| {
-        let arguments = [command, &machine.url, "tools/list"].map(str::to_owned);
+        let arguments = [command, &fixture.url, "tools/list"].map(str::to_owned);
         let token = token.to_owned();
         async move {
             let arguments: Vec<_> =
@@ -75,26 +75,27 @@ async fn a_token_of_the_environment() {
     assert!(with("token", "").await.stderr.contains("PORTCULLIS_TOKEN is empty"));
 }
 
-/// H3: an authorization server that the resource does not list is not used; each wrong setting is told in one line.
+/// H3: an authorization server that the resource does not list is not used. Each invalid setting causes an error of one
+/// line.
 #[tokio::test]
-async fn wrong_settings_are_told_in_one_line() {
-    let machine = Machine::start().await;
+async fn invalid_settings_cause_one_line() {
+    let fixture = Fixture::start().await;
     let cases: [&[&str]; 5] = [
-        &["--auto-consent", "--client-id", "nobody"],
+        &["--auto-consent", "--client-id", "unknown"],
         &["--auto-consent", "--client-id", "x", "--client-secret-file", "/nowhere"],
         &["--auto-consent", "--authorization-server", "https://other.example"],
         &["--auto-consent", "--scope", "a\"b"],
         &["--auto-consent", "--client-metadata-url", "http://example.com/"],
     ];
     for more in cases {
-        let login = machine.run("login", more).await;
+        let login = fixture.run("login", more).await;
         assert_eq!((login.code, login.stderr.lines().count()), (Some(1), 1), "{more:?} {login:?}");
     }
 }
 
-/// H1: the document that makes the program known by its address is one that servers take, and its address an https one.
+/// H1: `client-document` prints a valid client ID metadata document. Its URL must be an https URL with a path.
 #[tokio::test]
-async fn the_clients_document_is_printed() {
+async fn the_client_id_metadata_document() {
     let url = "https://client.example/portcullis.json";
     let printed = Portcullis::run(&["client-document", url]).await;
     assert_eq!(printed.code, Some(0), "{printed:?}");

@@ -1,11 +1,11 @@
-//! `portcullis mcp-remote`: the arguments of mcp-remote, in place of mcp-remote.
+//! `portcullis mcp-remote`, which accepts the arguments of mcp-remote.
 
 use portcullis_scenarios::{Portcullis, Scratch};
 use serde_json::json;
 
 use crate::connect::{Bridge, demo};
 
-/// I10: a client's configuration for mcp-remote works unchanged: options are honoured or answered with one line.
+/// I10: a client's configuration for mcp-remote works unchanged. Each option without effect is logged once.
 #[tokio::test]
 async fn a_configuration_for_mcp_remote_works() {
     let ((demo, url), store) = (demo().await, Scratch::path_for("store"));
@@ -19,12 +19,12 @@ async fn a_configuration_for_mcp_remote_works() {
         &["--allow-http", "--keep-alive", "--headers-timeout", "30", "--host", "127.0.0.1", "--frobnicate"],
     ]
     .concat();
-    let mut bridge = Bridge::run("mcp-remote", &arguments, &[("AUTH_HEADER", &authorization)]);
+    let mut bridge = Bridge::start_command("mcp-remote", &arguments, &[("AUTH_HEADER", &authorization)]);
     assert_eq!(bridge.initialize().await["result"]["protocolVersion"], "2025-11-25");
-    let call = bridge.ask(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
+    let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
     assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
     bridge.close();
-    let (code, rest, log) = bridge.ended().await;
+    let (code, rest, log) = bridge.wait().await;
     assert_eq!((code, rest), (Some(0), vec![]));
     for option in ["--allow-http is ignored: ", "--keep-alive is ignored: ", "--frobnicate is ignored: "] {
         assert_eq!(log.matches(option).count(), 1, "{log}");

@@ -8,16 +8,16 @@ const ROOT: &str = "/.well-known/oauth-protected-resource";
 /// A1, A2, A3: the document is served without authentication at the path form and at the root form, with any `Host`.
 #[tokio::test]
 async fn the_document() {
-    let named = "scopes_supported = [\"mcp:tools\"]\nresource_name = \"Tools\"\nresource_documentation = \"https://docs.example/\"";
-    let deployment = Deployment::builder().resource(named).start().await;
+    let settings = "scopes_supported = [\"mcp:tools\"]\nresource_name = \"Tools\"\nresource_documentation = \"https://docs.example/\"";
+    let deployment = Deployment::builder().resource(settings).start().await;
     for path in [Deployment::METADATA_PATH, ROOT] {
         for host in ["127.0.0.1", "localhost:1234"] {
-            let answer = deployment.send(Request::without_host("GET", path).header("Host", host)).await;
-            assert_eq!(answer.status, 200, "{answer:?}");
-            assert_eq!(answer.header("content-type"), Some("application/json"), "{answer:?}");
-            assert_eq!(answer.header("cache-control"), Some("public, max-age=300"), "{answer:?}");
+            let response = deployment.send(Request::without_host("GET", path).header("Host", host)).await;
+            assert_eq!(response.status, 200, "{response:?}");
+            assert_eq!(response.header("content-type"), Some("application/json"), "{response:?}");
+            assert_eq!(response.header("cache-control"), Some("public, max-age=300"), "{response:?}");
             assert_eq!(
-                answer.json(),
+                response.json(),
                 json!({
                     "resource": Deployment::RESOURCE,
                     "authorization_servers": ["https://issuer.example"],
@@ -30,13 +30,13 @@ async fn the_document() {
         }
     }
     let plain = Deployment::builder().resource("").start().await;
-    let answer = plain.send(Request::new("GET", ROOT)).await;
+    let response = plain.send(Request::new("GET", ROOT)).await;
     let expected = json!({
         "resource": Deployment::RESOURCE,
         "authorization_servers": ["https://issuer.example"],
         "bearer_methods_supported": ["header"],
     });
-    assert_eq!(answer.json(), expected, "nothing that is not set");
+    assert_eq!(response.json(), expected, "without unset members");
 }
 
 /// A4: GET and HEAD; a known document is 304 without a body; other methods are 405 with `Allow`.
@@ -53,38 +53,38 @@ async fn methods_and_caching() {
         }
         for known in [etag.clone(), format!("W/{etag}"), format!("\"other\", {etag}"), "*".to_owned()] {
             for method in ["GET", "HEAD"] {
-                let answer = deployment.send(Request::new(method, path).header("If-None-Match", &known)).await;
-                assert_eq!((answer.status, answer.body.len()), (304, 0), "{known}: {answer:?}");
-                assert_eq!(answer.header("etag"), Some(etag.as_str()), "{answer:?}");
+                let response = deployment.send(Request::new(method, path).header("If-None-Match", &known)).await;
+                assert_eq!((response.status, response.body.len()), (304, 0), "{known}: {response:?}");
+                assert_eq!(response.header("etag"), Some(etag.as_str()), "{response:?}");
             }
         }
-        let answer = deployment.send(Request::new("GET", path).header("If-None-Match", "\"other\"")).await;
-        assert_eq!(answer.status, 200);
+        let response = deployment.send(Request::new("GET", path).header("If-None-Match", "\"other\"")).await;
+        assert_eq!(response.status, 200);
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
-            let answer = deployment.send(Request::new(method, path)).await;
-            assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")), "{method}: {answer:?}");
-            assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
+            let response = deployment.send(Request::new(method, path)).await;
+            assert_eq!((response.status, response.header("allow")), (405, Some("GET, HEAD")), "{method}: {response:?}");
+            assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
         }
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// A4, F2: pages can read the document, and preflights are answered.
+/// A4, F2: web pages can read the document, and preflights are answered.
 #[tokio::test]
-async fn pages_can_read_it() {
+async fn web_pages_can_read_it() {
     let deployment = Deployment::start().await;
     let origin = "http://localhost:6274";
-    let answer = deployment.send(Request::new("GET", ROOT).header("Origin", origin)).await;
-    assert_eq!(answer.header("access-control-allow-origin"), Some(origin), "{answer:?}");
+    let response = deployment.send(Request::new("GET", ROOT).header("Origin", origin)).await;
+    assert_eq!(response.header("access-control-allow-origin"), Some(origin), "{response:?}");
     let preflight = Request::new("OPTIONS", ROOT)
         .header("Origin", origin)
         .header("Access-Control-Request-Method", "GET")
         .header("Access-Control-Request-Headers", "mcp-protocol-version");
-    let answer = deployment.send(preflight).await;
-    assert_eq!(answer.status, 204, "{answer:?}");
-    assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
-    assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD"));
-    assert_eq!(answer.header("access-control-allow-headers"), Some("mcp-protocol-version"));
+    let response = deployment.send(preflight).await;
+    assert_eq!(response.status, 204, "{response:?}");
+    assert_eq!(response.header("access-control-allow-origin"), Some(origin));
+    assert_eq!(response.header("access-control-allow-methods"), Some("GET, HEAD"));
+    assert_eq!(response.header("access-control-allow-headers"), Some("mcp-protocol-version"));
 }
 
 fn two_resources(second: &str) -> DeploymentBuilder {
@@ -98,22 +98,22 @@ fn two_resources(second: &str) -> DeploymentBuilder {
 async fn several_resources() {
     let deployment = two_resources("").start().await;
     let resource = async |path: &str| {
-        let answer = deployment.send(Request::new("GET", path)).await;
-        (answer.status == 200).then(|| answer.json()["resource"].as_str().unwrap().to_owned())
+        let response = deployment.send(Request::new("GET", path)).await;
+        (response.status == 200).then(|| response.json()["resource"].as_str().unwrap().to_owned())
     };
     assert_eq!(resource(Deployment::METADATA_PATH).await.as_deref(), Some(Deployment::RESOURCE));
     assert_eq!(resource(&format!("{ROOT}/other")).await.as_deref(), Some("http://127.0.0.1:3000/other"));
     assert_eq!(resource(ROOT).await, None);
 
     let deployment = two_resources("default = true").start().await;
-    let answer = deployment.send(Request::new("GET", ROOT)).await;
-    assert_eq!(answer.json()["resource"], "http://127.0.0.1:3000/other");
+    let response = deployment.send(Request::new("GET", ROOT)).await;
+    assert_eq!(response.json()["resource"], "http://127.0.0.1:3000/other");
     // A token for one of them is rejected by the other.
-    let answer = deployment.send(Request::post("/other", "{}").bearer(&deployment.good_token())).await;
-    assert_eq!(answer.status, 401, "{answer:?}");
-    assert_eq!(answer.challenge("error"), Some("invalid_token"));
+    let response = deployment.send(Request::post("/other", "{}").bearer(&deployment.good_token())).await;
+    assert_eq!(response.status, 401, "{response:?}");
+    assert_eq!(response.challenge("error"), Some("invalid_token"));
     assert_eq!(
-        answer.challenge("resource_metadata"),
+        response.challenge("resource_metadata"),
         Some("http://127.0.0.1:3000/.well-known/oauth-protected-resource/other")
     );
 }
@@ -127,14 +127,14 @@ async fn the_challenge_points_to_it() {
         .start()
         .await;
     for (endpoint, path) in [("/", ROOT), (Deployment::ENDPOINT, Deployment::METADATA_PATH)] {
-        let answer = deployment.send(Request::post(endpoint, "{}")).await;
-        let pointed = answer.challenge("resource_metadata").unwrap().to_owned();
-        assert_eq!(pointed, format!("http://127.0.0.1:3000{path}"));
-        let answer = deployment.send(Request::new("GET", pointed.strip_prefix("http://127.0.0.1:3000").unwrap())).await;
-        assert_eq!(answer.status, 200);
+        let response = deployment.send(Request::post(endpoint, "{}")).await;
+        let url = response.challenge("resource_metadata").unwrap().to_owned();
+        assert_eq!(url, format!("http://127.0.0.1:3000{path}"));
+        let response = deployment.send(Request::new("GET", url.strip_prefix("http://127.0.0.1:3000").unwrap())).await;
+        assert_eq!(response.status, 200);
         let expected = format!("http://127.0.0.1:3000{endpoint}");
-        assert_eq!(answer.json()["resource"].as_str().unwrap().trim_end_matches('/'), expected.trim_end_matches('/'));
+        assert_eq!(response.json()["resource"].as_str().unwrap().trim_end_matches('/'), expected.trim_end_matches('/'));
     }
-    let answer = deployment.send(Request::new("GET", &format!("{ROOT}/"))).await;
-    assert_eq!(answer.status, 404, "{answer:?}");
+    let response = deployment.send(Request::new("GET", &format!("{ROOT}/"))).await;
+    assert_eq!(response.status, 404, "{response:?}");
 }

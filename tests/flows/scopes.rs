@@ -38,8 +38,8 @@ async fn too_few_scopes() {
         ("file_delete", "mcp:delete mcp:tools other"),
         ("admin_delete", "mcp:tools mcp:delete mcp:admin"),
     ] {
-        let answer = deployment.send(tool(name, scopes)).await;
-        assert_eq!(answer.status, 200, "{name}, {scopes}: {answer:?}");
+        let response = deployment.send(tool(name, scopes)).await;
+        assert_eq!(response.status, 200, "{name}, {scopes}: {response:?}");
     }
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
@@ -52,14 +52,14 @@ async fn too_few_scopes() {
         ("admin_delete", "mcp:tools", "mcp:admin mcp:delete mcp:tools"),
         ("admin_delete", "mcp:tools mcp:admin other", "mcp:admin mcp:delete mcp:tools"),
     ] {
-        let answer = deployment.send(tool(name, scopes)).await;
-        assert_eq!(answer.status, 403, "{name}, {scopes}: {answer:?}");
-        assert_eq!(answer.challenge("error"), Some("insufficient_scope"), "{answer:?}");
-        assert_eq!(answer.challenge("resource_metadata"), Some(Deployment::METADATA_URL), "{answer:?}");
-        let mut named: Vec<&str> = answer.challenge("scope").unwrap().split(' ').collect();
+        let response = deployment.send(tool(name, scopes)).await;
+        assert_eq!(response.status, 403, "{name}, {scopes}: {response:?}");
+        assert_eq!(response.challenge("error"), Some("insufficient_scope"), "{response:?}");
+        assert_eq!(response.challenge("resource_metadata"), Some(Deployment::METADATA_URL), "{response:?}");
+        let mut named: Vec<&str> = response.challenge("scope").unwrap().split(' ').collect();
         named.sort_unstable();
-        assert_eq!(named.join(" "), needed, "{name}, {scopes}: {answer:?}");
-        denied.push((answer, "scope.insufficient"));
+        assert_eq!(named.join(" "), needed, "{name}, {scopes}: {response:?}");
+        denied.push((response, "scope.insufficient"));
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
@@ -85,9 +85,9 @@ async fn by_route() {
     let token = |scopes: &str| deployment.test_issuer.token().scope(scopes).sign();
     let session = deployment.open_session(&token("mcp:tools")).await;
     let delete = |scopes: &str| Request::new("DELETE", Deployment::ENDPOINT).bearer(&token(scopes)).session(&session);
-    let answer = deployment.send(delete("mcp:tools")).await;
-    assert_eq!(answer.status, 403, "{answer:?}");
-    assert!(answer.challenge("scope").unwrap().split(' ').any(|scope| scope == "mcp:end"), "{answer:?}");
+    let response = deployment.send(delete("mcp:tools")).await;
+    assert_eq!(response.status, 403, "{response:?}");
+    assert!(response.challenge("scope").unwrap().split(' ').any(|scope| scope == "mcp:end"), "{response:?}");
     assert_eq!(deployment.send(delete("mcp:tools mcp:end")).await.status, 200);
 }
 
@@ -96,8 +96,8 @@ async fn by_route() {
 async fn in_a_session() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let token = |scopes: &str| deployment.test_issuer.token().scope(scopes).sign();
-    let answer = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token("mcp:admin"))).await;
-    assert_eq!((answer.status, answer.count("mcp-session-id")), (403, 0), "{answer:?}");
+    let response = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token("mcp:admin"))).await;
+    assert_eq!((response.status, response.count("mcp-session-id")), (403, 0), "{response:?}");
     let session = deployment.open_session(&token("mcp:tools")).await;
     let post = |name: &str, scopes: &str| {
         let body = call(2, "tools/call", &json!({ "name": name }));
@@ -129,8 +129,8 @@ async fn scopes_of_other_claims() {
         ("another claim", token().claim("roles", json!(["mcp:tools"]))),
         ("another place", token().claim("permissions", json!({ "mcp:tools": true }))),
     ] {
-        let answer = deployment.try_token(&token.sign()).await;
-        assert_eq!(answer.status, 403, "{case}: {answer:?}");
-        deployment.portcullis.assert_denied(&answer, "scope.insufficient").await;
+        let response = deployment.try_token(&token.sign()).await;
+        assert_eq!(response.status, 403, "{case}: {response:?}");
+        deployment.portcullis.assert_denied(&response, "scope.insufficient").await;
     }
 }

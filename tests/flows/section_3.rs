@@ -36,10 +36,10 @@ async fn the_whole_flow() {
     let demo = demo().await;
     let resource = format!("http://{}/mcp", demo.address());
 
-    let answer = Request::post("/mcp", INITIALIZE).send(demo.address()).await;
-    assert_eq!((answer.status, answer.challenge("error")), (401, None), "{answer:?}");
-    let pointed = answer.challenge("resource_metadata").unwrap();
-    assert_eq!(pointed, format!("http://{}/.well-known/oauth-protected-resource/mcp", demo.address()));
+    let response = Request::post("/mcp", INITIALIZE).send(demo.address()).await;
+    assert_eq!((response.status, response.challenge("error")), (401, None), "{response:?}");
+    let metadata_url = response.challenge("resource_metadata").unwrap();
+    assert_eq!(metadata_url, format!("http://{}/.well-known/oauth-protected-resource/mcp", demo.address()));
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
         let document = Request::new("GET", path).send(demo.address()).await.json();
         assert_eq!(document["resource"], resource.as_str());
@@ -95,19 +95,19 @@ async fn after_delete() {
     let initialized = Request::post("/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     assert_eq!(initialized.bearer(&token).session(session).send(demo.address()).await.status, 202);
     let list = || Request::post("/mcp", call(2, "tools/list", &json!({}))).bearer(&token).session(session);
-    let answer = list().send(demo.address()).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let answer = Request::new("DELETE", "/mcp").bearer(&token).session(session).send(demo.address()).await;
-    assert!(matches!(answer.status, 200 | 202 | 204), "{answer:?}");
+    let response = list().send(demo.address()).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let response = Request::new("DELETE", "/mcp").bearer(&token).session(session).send(demo.address()).await;
+    assert!(matches!(response.status, 200 | 202 | 204), "{response:?}");
     list().send(demo.address()).await.assert_no_session();
     for method in ["GET", "DELETE"] {
         let request =
             Request::new(method, "/mcp").header("Accept", "text/event-stream").bearer(&token).session(session);
-        let answer = request.send(demo.address()).await;
+        let response = request.send(demo.address()).await;
         assert_eq!(
-            (answer.status, answer.text().as_str()),
+            (response.status, response.text().as_str()),
             (400, "Invalid or missing session ID"),
-            "{method}: {answer:?}"
+            "{method}: {response:?}"
         );
     }
 }
@@ -124,7 +124,7 @@ async fn the_modern_flow() {
 
 /// The demo prints its address and three commands to try.
 #[tokio::test]
-async fn the_welcome() {
+async fn the_printed_commands() {
     let demo = demo().await;
     let address = demo.address();
     let finished = demo.stop().await;

@@ -1,6 +1,6 @@
 //! Every documented rejection, with its exact status, headers and body.
 
-use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Request, call};
+use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Request, call};
 use serde_json::json;
 
 const CHALLENGE: &str = "Bearer realm=\"mcp\", resource_metadata=\"http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp\", scope=\"mcp:tools\"";
@@ -8,10 +8,10 @@ const INVALID_TOKEN: &str =
     "error=\"invalid_token\", error_description=\"The access token is expired, revoked or otherwise not accepted\"";
 
 /// Returns the names of a response's headers, without those that HTTP adds.
-fn header_names(answer: &Answer) -> Vec<&str> {
+fn header_names(response: &HttpResponse) -> Vec<&str> {
     let framing = ["date", "content-length", "connection"];
     let mut names: Vec<&str> =
-        answer.headers.iter().map(|(name, _)| name.as_str()).filter(|name| !framing.contains(name)).collect();
+        response.headers.iter().map(|(name, _)| name.as_str()).filter(|name| !framing.contains(name)).collect();
     names.sort_unstable();
     names
 }
@@ -20,29 +20,29 @@ fn header_names(answer: &Answer) -> Vec<&str> {
 #[tokio::test]
 async fn unauthorized() {
     let deployment = Deployment::start().await;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for method in ["POST", "GET", "DELETE"] {
-        let answer = deployment.send(Request::new(method, Deployment::ENDPOINT)).await;
-        assert_eq!(answer.assert_unauthorized(), None, "{method}");
-        assert_eq!(answer.header("www-authenticate"), Some(CHALLENGE), "{method}");
-        answers.push(answer);
+        let response = deployment.send(Request::new(method, Deployment::ENDPOINT)).await;
+        assert_eq!(response.assert_unauthorized(), None, "{method}");
+        assert_eq!(response.header("www-authenticate"), Some(CHALLENGE), "{method}");
+        responses.push(response);
     }
     let invalid = format!("{CHALLENGE}, {INVALID_TOKEN}");
     for (case, token) in [
-        ("no token at all", "abc".to_owned()),
+        ("not a JWT", "abc".to_owned()),
         ("expired", deployment.token().expires_in(-60).sign()),
         ("another audience", deployment.token().audience("https://elsewhere.example/").sign()),
         ("another issuer", deployment.token().issuer("https://elsewhere.example").sign()),
         ("a bad signature", portcullis_testkit::flip_signature(&deployment.good_token())),
     ] {
         for method in ["POST", "GET", "DELETE"] {
-            let answer = deployment.send(Request::new(method, Deployment::ENDPOINT).bearer(&token)).await;
-            assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{method}, {case}");
-            assert_eq!(answer.header("www-authenticate"), Some(invalid.as_str()), "{method}, {case}");
-            answers.push(answer);
+            let response = deployment.send(Request::new(method, Deployment::ENDPOINT).bearer(&token)).await;
+            assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "{method}, {case}");
+            assert_eq!(response.header("www-authenticate"), Some(invalid.as_str()), "{method}, {case}");
+            responses.push(response);
         }
     }
-    for answer in &answers {
+    for response in &responses {
         let expected = [
             "access-control-expose-headers",
             "cache-control",
@@ -51,8 +51,8 @@ async fn unauthorized() {
             "www-authenticate",
             "x-request-id",
         ];
-        assert_eq!(header_names(answer), expected, "{answer:?}");
-        assert_eq!(answer.header("content-length"), Some("86"), "{answer:?}");
+        assert_eq!(header_names(response), expected, "{response:?}");
+        assert_eq!(response.header("content-length"), Some("86"), "{response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
@@ -73,8 +73,8 @@ async fn no_session() {
         ("a notification", post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)),
         ("initialize as a notification", post(r#"{"jsonrpc":"2.0","method":"initialize"}"#)),
         ("a response", post(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)),
-        ("no JSON", post("{")),
-        ("nothing", post("")),
+        ("not JSON", post("{")),
+        ("an empty body", post("")),
         ("a batch", post(&format!("[{INITIALIZE}]"))),
         (
             "text",
@@ -85,20 +85,20 @@ async fn no_session() {
         ),
         ("no type", Request::new("POST", Deployment::ENDPOINT).bearer(&token).body("hello")),
     ] {
-        let answer = deployment.send(request).await;
-        answer.assert_no_session();
+        let response = deployment.send(request).await;
+        response.assert_no_session();
         assert_eq!(
-            answer.text(),
+            response.text(),
             r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
             "{case}"
         );
         let expected = ["access-control-expose-headers", "cache-control", "content-type", "vary", "x-request-id"];
-        assert_eq!(header_names(&answer), expected, "{case}: {answer:?}");
+        assert_eq!(header_names(&response), expected, "{case}: {response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// E6: GET and DELETE with a missing or unknown identifier get 400 with a plain text.
+/// E6: GET and DELETE with a missing or unknown identifier get 400 with a plain-text body.
 #[tokio::test]
 async fn no_stream() {
     let deployment = Deployment::start().await;
@@ -107,14 +107,14 @@ async fn no_stream() {
         let request = Request::new(method, Deployment::ENDPOINT).bearer(&token);
         let mut denied = Vec::new();
         for (identifier, code) in
-            [(None, "session.missing"), (Some("nobody's"), "session.unknown"), (Some(""), "session.unknown")]
+            [(None, "session.missing"), (Some("unknown"), "session.unknown"), (Some(""), "session.unknown")]
         {
             let request = identifier.iter().fold(request.clone(), |request, identifier| request.session(identifier));
-            let answer = deployment.send(request).await;
-            assert_eq!(answer.status, 400, "{method}: {answer:?}");
-            assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"), "{answer:?}");
-            assert_eq!(answer.text(), "Invalid or missing session ID");
-            denied.push((answer, code));
+            let response = deployment.send(request).await;
+            assert_eq!(response.status, 400, "{method}: {response:?}");
+            assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"), "{response:?}");
+            assert_eq!(response.text(), "Invalid or missing session ID");
+            denied.push((response, code));
         }
         deployment.portcullis.assert_all_denied(&denied).await;
     }
@@ -135,13 +135,13 @@ async fn correlation() {
         (Request::new("GET", "/nowhere"), "path.unknown"),
         (Request::new("POST", Deployment::METADATA_PATH), "metadata.method"),
     ] {
-        let answer = deployment.send(request.header("X-Request-Id", inbound)).await;
-        assert_ne!(answer.header("x-request-id"), Some(inbound), "{answer:?}");
-        assert_eq!(answer.count("x-request-id"), 1, "{answer:?}");
-        denied.push((answer, code));
+        let response = deployment.send(request.header("X-Request-Id", inbound)).await;
+        assert_ne!(response.header("x-request-id"), Some(inbound), "{response:?}");
+        assert_eq!(response.count("x-request-id"), 1, "{response:?}");
+        denied.push((response, code));
     }
     deployment.portcullis.assert_all_denied(&denied).await;
-    let mut ids: Vec<_> = denied.iter().map(|(answer, _)| answer.header("x-request-id").unwrap()).collect();
+    let mut ids: Vec<_> = denied.iter().map(|(response, _)| response.header("x-request-id").unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), denied.len());

@@ -1,4 +1,4 @@
-//! `portcullis login` at authorization servers that differ from the profile.
+//! Sign-ins at authorization servers that deviate from the MCP specification, and sign-ins without a browser.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Peer, PeerAnswer, PeerRequest, Portcullis, Process, Scratch, command, program};
+use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, Portcullis, Process, Scratch, command, program};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -21,7 +21,7 @@ use tokio::{
 use crate::connect::Bridge;
 
 /// An authorization server like that of the MCP Python SDK: it lists post and basic, and reads `client_id` from the body.
-fn body_only(request: &PeerRequest) -> Option<PeerAnswer> {
+fn body_only(request: &PeerRequest) -> Option<PeerResponse> {
     if request.is_for_server_metadata() {
         let mut metadata = request.server_metadata();
         metadata["token_endpoint_auth_methods_supported"] = json!(["client_secret_basic", "client_secret_post"]);
@@ -36,10 +36,10 @@ fn body_only(request: &PeerRequest) -> Option<PeerAnswer> {
             })))
         }
         "/token" if request.form().get("client_id").is_none_or(|client_id| client_id != "me") => {
-            let mut answer =
+            let mut response =
                 request.json(json!({ "error": "invalid_client", "error_description": "Missing client_id" }));
-            *answer.status_mut() = http::StatusCode::UNAUTHORIZED;
-            Some(answer)
+            *response.status_mut() = http::StatusCode::UNAUTHORIZED;
+            Some(response)
         }
         _ => None,
     }
@@ -82,9 +82,9 @@ async fn a_server_that_rejects_the_client_in_the_body() {
                 "token_endpoint_auth_method": "client_secret_basic",
             }))),
             "/token" if request.authorization.is_none() || request.form().contains_key("client_id") => {
-                let mut answer = request.json(json!({ "error": "invalid_client" }));
-                *answer.status_mut() = http::StatusCode::UNAUTHORIZED;
-                Some(answer)
+                let mut response = request.json(json!({ "error": "invalid_client" }));
+                *response.status_mut() = http::StatusCode::UNAUTHORIZED;
+                Some(response)
             }
             _ => None,
         }
@@ -102,10 +102,10 @@ async fn a_login_at_a_server_that_redirects() {
     for (target, works) in [("/mcp/", true), ("/other", false)] {
         let peer = Peer::start(move |request| {
             (request.path == "/mcp").then(|| {
-                let mut answer = request.json("");
-                *answer.status_mut() = http::StatusCode::TEMPORARY_REDIRECT;
-                answer.headers_mut().insert(http::header::LOCATION, http::HeaderValue::from_static(target));
-                answer
+                let mut response = request.json("");
+                *response.status_mut() = http::StatusCode::TEMPORARY_REDIRECT;
+                response.headers_mut().insert(http::header::LOCATION, http::HeaderValue::from_static(target));
+                response
             })
         })
         .await;
@@ -129,11 +129,11 @@ async fn a_scope_with_a_long_form_in_requests() {
             return Some(request.json(metadata));
         }
         (request.path == "/mcp" && request.authorization.is_none()).then(|| {
-            let mut answer = request.json("");
-            *answer.status_mut() = http::StatusCode::UNAUTHORIZED;
+            let mut response = request.json("");
+            *response.status_mut() = http::StatusCode::UNAUTHORIZED;
             let challenge = http::HeaderValue::from_static("Bearer scope=\"tools\"");
-            answer.headers_mut().insert(http::header::WWW_AUTHENTICATE, challenge);
-            answer
+            response.headers_mut().insert(http::header::WWW_AUTHENTICATE, challenge);
+            response
         })
     })
     .await;
@@ -143,26 +143,26 @@ async fn a_scope_with_a_long_form_in_requests() {
     assert_eq!(peer.requests("/authorize")[0].query["scope"], LONG);
 }
 
-/// An authorization server with the device flow, which grants to the first code.
-fn with_device_flow(request: &PeerRequest) -> Option<PeerAnswer> {
+/// An authorization server with the device flow. It approves its only device code.
+fn with_device_flow(request: &PeerRequest) -> Option<PeerResponse> {
     let base = &request.base;
     if request.is_for_server_metadata() {
         let mut metadata = request.server_metadata();
         metadata["device_authorization_endpoint"] = json!(format!("{base}/device_authorization"));
         return Some(request.json(metadata));
     }
-    let is_first = request.form().get("device_code").is_some_and(|code| code == "the-device");
+    let is_known = request.form().get("device_code").is_some_and(|code| code == "the-device");
     match request.path.as_str() {
         "/device_authorization" => Some(request.json(json!({
             "device_code": "the-device", "user_code": "BCDF-GHJK", "verification_uri": format!("{base}/device"),
             "expires_in": 60, "interval": 1,
         }))),
-        "/token" if !is_first => Some(request.json(json!({ "error": "invalid_request" }))),
+        "/token" if !is_known => Some(request.json(json!({ "error": "invalid_request" }))),
         _ => None,
     }
 }
 
-/// I8: the device flow works at a server that lets the person wait; a code without an answer is not granted.
+/// I8: the device flow of `login` prints the page and the user code. A server without the flow causes an error.
 #[tokio::test]
 async fn a_login_on_another_device() {
     let peer = Peer::start(with_device_flow).await;
@@ -187,10 +187,10 @@ async fn connect_on_another_device() {
     for (command, option) in [("connect", "--device"), ("mcp-remote", "--device-code")] {
         let (peer, state) = (Peer::start(with_device_flow).await, Scratch::path_for("state"));
         let url = peer.url("/mcp");
-        let mut bridge = Bridge::run(command, &[&url, option], &[("XDG_STATE_HOME", state.as_str())]);
+        let mut bridge = Bridge::start_command(command, &[&url, option], &[("XDG_STATE_HOME", state.as_str())]);
         assert!(bridge.initialize().await["result"].is_object());
         bridge.close();
-        let (code, _, log) = bridge.ended().await;
+        let (code, _, log) = bridge.wait().await;
         assert_eq!(code, Some(0), "{log}");
         assert!(
             log.contains(&peer.url("/device")) && log.contains("BCDF-GHJK") && !log.contains("the-device"),
@@ -200,7 +200,7 @@ async fn connect_on_another_device() {
     }
 }
 
-/// I8: the development server's own device flow, as `--auto-consent` answers it.
+/// I8: the device flow at the development server, which `--auto-consent` approves.
 #[tokio::test]
 async fn a_login_on_another_device_at_the_development_server() {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
@@ -213,11 +213,11 @@ async fn a_login_on_another_device_at_the_development_server() {
     assert!(call.stdout.contains("alice"), "{call:?}");
 }
 
-/// H3: a server that forgot the client gets a new registration before the browser opens; `--fresh` and `--forget-client`
-/// make one too; `logout --all` signs out of every URL.
+/// H3: if the server has forgotten the client, the client registers again before the browser opens. `--fresh` and
+/// `--forget-client` cause a new registration. `logout --all` signs out of every URL.
 #[tokio::test]
 async fn forgotten_registrations_are_replaced() {
-    // It knows only the client of this number.
+    // The server knows only the client with this number.
     let known = Arc::new(AtomicUsize::new(0));
     let number = Arc::clone(&known);
     let peer = Peer::start(move |request| {
@@ -230,9 +230,9 @@ async fn forgotten_registrations_are_replaced() {
             }
             "/authorize" if request.query["client_id"] != format!("c{current}") => {
                 let body = json!({ "error": "invalid_request", "error_description": "Client ID not found" });
-                let mut answer = request.json(body);
-                *answer.status_mut() = http::StatusCode::BAD_REQUEST;
-                Some(answer)
+                let mut response = request.json(body);
+                *response.status_mut() = http::StatusCode::BAD_REQUEST;
+                Some(response)
             }
             _ => None,
         }
@@ -266,8 +266,8 @@ async fn forgotten_registrations_are_replaced() {
     }
 }
 
-/// The answer to one request through `connect`.
-async fn connected(url: &str, arguments: &[&str]) -> Value {
+/// Sends `initialize` through `connect` and returns the response.
+async fn initialize_through_connect(url: &str, arguments: &[&str]) -> Value {
     let mut command = command(program());
     command.args(["connect", url]).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -282,31 +282,33 @@ async fn connected(url: &str, arguments: &[&str]) -> Value {
     serde_json::from_str(&line).unwrap()
 }
 
-/// I8, I10: `connect` signs in as the client itself, or with the token that a program prints; no browser is needed.
+/// I8, I10: `connect` uses the client credentials grant, or the token that a program prints. No browser is needed.
 #[tokio::test]
-async fn connect_without_a_person() {
+async fn connect_without_a_user() {
     let (peer, secret) = (Peer::start(|_| None).await, Scratch::file("secret", "the-secret"));
     let store = Scratch::path_for("store");
     let client = ["--client-credentials", "--client-id", "me", "--client-secret-file", secret.as_str()];
-    let answer = connected(&peer.url("/mcp"), &[&client[..], &["--store", store.as_str()]].concat()).await;
-    assert_eq!(answer["result"]["serverInfo"]["name"], "peer", "{answer}");
+    let response =
+        initialize_through_connect(&peer.url("/mcp"), &[&client[..], &["--store", store.as_str()]].concat()).await;
+    assert_eq!(response["result"]["serverInfo"]["name"], "peer", "{response}");
     let sent = peer.requests("/token")[0].form();
     assert_eq!((sent["grant_type"].as_str(), sent["client_id"].as_str()), ("client_credentials", "me"));
     assert!(peer.requests("/authorize").is_empty() && peer.requests("/register").is_empty());
 
     let peer = Peer::start(|_| None).await;
-    let answer = connected(&peer.url("/mcp"), &["--token-command", "printf 'the-printed$HOME'"]).await;
-    assert_eq!(answer["result"]["serverInfo"]["name"], "peer", "{answer}");
+    let response =
+        initialize_through_connect(&peer.url("/mcp"), &["--token-command", "printf 'the-printed$HOME'"]).await;
+    assert_eq!(response["result"]["serverInfo"]["name"], "peer", "{response}");
     let first = &peer.requests("/mcp")[0];
     assert_eq!(first.authorization.as_deref(), Some("Bearer the-printed$HOME"));
     assert!(peer.requests("/token").is_empty());
-    let answer = connected(&peer.url("/mcp"), &["--token-command", "false"]).await;
-    assert!(answer["error"].to_string().contains("--token-command"), "{answer}");
+    let response = initialize_through_connect(&peer.url("/mcp"), &["--token-command", "false"]).await;
+    assert!(response["error"].to_string().contains("--token-command"), "{response}");
 }
 
-/// I3: a pre-registered redirect with its host and path is asked for; a host beyond loopback is rejected.
+/// I3: a pre-registered redirect URI is requested with its host and path. A host other than loopback is rejected.
 #[tokio::test]
-async fn a_preregistered_redirect() {
+async fn a_preregistered_redirect_uri() {
     let peer = Peer::start(|_| None).await;
     let url = peer.url("/mcp");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
@@ -326,10 +328,10 @@ async fn a_preregistered_redirect() {
     };
     let query: HashMap<_, _> = page.query_pairs().into_owned().collect();
     assert_eq!(query["redirect_uri"], format!("http://localhost:{port}/oauth/callback"));
-    let mut arrived = url::Url::parse(&query["redirect_uri"]).unwrap();
-    arrived.query_pairs_mut().append_pair("code", "c").append_pair("state", &query["state"]);
-    arrived.query_pairs_mut().append_pair("iss", &peer.url(""));
-    let target = format!("{}?{}", arrived.path(), arrived.query().unwrap());
+    let mut redirected = url::Url::parse(&query["redirect_uri"]).unwrap();
+    redirected.query_pairs_mut().append_pair("code", "c").append_pair("state", &query["state"]);
+    redirected.query_pairs_mut().append_pair("iss", &peer.url(""));
+    let target = format!("{}?{}", redirected.path(), redirected.query().unwrap());
     let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port.parse::<u16>().unwrap())).await.unwrap();
     stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
     let status = timeout(Duration::from_secs(20), process.wait()).await.unwrap().unwrap();

@@ -1,27 +1,31 @@
 //! Streaming of response bodies.
 
-use portcullis_scenarios::{Connection, Deployment, Request, Trickle, Upstream, call};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream, call};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Returns an upstream script whose responses to `tools/call` and GET have a body that the test sends.
+/// Returns an upstream script whose response to `tools/call` or GET has a body that the test sends through the sender.
 fn script() -> (
     UnboundedSender<bytes::Bytes>,
-    impl Fn(&portcullis_scenarios::Recorded) -> Option<http::Response<portcullis_scenarios::Reply>> + Send + Sync + 'static,
+    impl Fn(&portcullis_scenarios::RecordedRequest) -> Option<http::Response<portcullis_scenarios::ResponseBody>>
+    + Send
+    + Sync
+    + 'static,
 ) {
-    let (sender, body) = Trickle::new();
+    let (sender, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
-    let script = move |request: &portcullis_scenarios::Recorded| {
+    let script = move |request: &portcullis_scenarios::RecordedRequest| {
         if request.method != http::Method::GET && request.message_method().as_deref() != Some("tools/call") {
             return None;
         }
         let body = body.lock().unwrap().take()?;
-        Some(Upstream::trickle(200, &[("content-type", "text/event-stream"), ("cache-control", "no-cache")], body))
+        Some(Upstream::streaming(200, &[("content-type", "text/event-stream"), ("cache-control", "no-cache")], body))
     };
     (sender, script)
 }
 
-async fn one_by_one(deployment: Deployment, request: Request, events: UnboundedSender<bytes::Bytes>) {
+/// Asserts that each event of a response arrives before the next one is sent.
+async fn assert_streamed(deployment: Deployment, request: Request, events: UnboundedSender<bytes::Bytes>) {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
     connection.write(&request.to_bytes()).await;
     let head = connection.head().await.unwrap();
@@ -35,7 +39,7 @@ async fn one_by_one(deployment: Deployment, request: Request, events: UnboundedS
         assert_eq!(connection.chunk().await.as_deref(), Some(event.as_bytes()));
     }
     drop(events);
-    assert_eq!(connection.chunk().await, None, "the end is passed on");
+    assert_eq!(connection.chunk().await, None, "the end is forwarded");
 }
 
 /// L1: the response to a POST over TCP is streamed.
@@ -48,7 +52,7 @@ async fn a_post_over_tcp() {
     let request = Request::post(Deployment::ENDPOINT, call(2, "tools/call", &json!({ "name": "slow" })))
         .bearer(&token)
         .session(&session);
-    one_by_one(deployment, request, events).await;
+    assert_streamed(deployment, request, events).await;
 }
 
 /// L1: the response to a GET over a Unix socket is streamed.
@@ -63,12 +67,12 @@ async fn a_get_over_a_unix_socket() {
         .header("Accept", "text/event-stream")
         .bearer(&token)
         .session(&session);
-    one_by_one(deployment, request, events).await;
+    assert_streamed(deployment, request, events).await;
 }
 
 /// L1: if an upstream fails within a body, the response ends as incomplete.
 #[tokio::test]
-async fn an_upstream_that_breaks_off() {
+async fn an_incomplete_response_of_the_upstream() {
     let raw = portcullis_scenarios::RawUpstream::start(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"half\":",
     )
@@ -87,7 +91,7 @@ async fn an_upstream_that_breaks_off() {
 
 /// E2, L1: an `initialize` with an incomplete response opens no session and is reported as a failure of the upstream.
 #[tokio::test]
-async fn an_initialize_that_breaks_off() {
+async fn an_incomplete_initialize_response() {
     let raw = portcullis_scenarios::RawUpstream::start(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: theirs\r\nContent-Length: 100\r\n\r\n{\"half\":",
     )
@@ -96,9 +100,9 @@ async fn an_initialize_that_breaks_off() {
     let deployment = Deployment::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
     let token = deployment.good_token();
     for _ in 0..2 {
-        let answer = deployment.try_token(&token).await;
-        answer.assert_rpc_error(502, -32603);
-        assert_eq!((&answer.json()["id"], answer.count("mcp-session-id")), (&json!(1), 0), "{answer:?}");
-        deployment.portcullis.assert_denied(&answer, "upstream.body_broken").await;
+        let response = deployment.try_token(&token).await;
+        response.assert_rpc_error(502, -32603);
+        assert_eq!((&response.json()["id"], response.count("mcp-session-id")), (&json!(1), 0), "{response:?}");
+        deployment.portcullis.assert_denied(&response, "upstream.body_broken").await;
     }
 }

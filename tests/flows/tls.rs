@@ -53,7 +53,7 @@ async fn healthz(stream: TlsStream<TcpStream>) -> u16 {
     let request = http::Request::get("https://localhost/healthz").header("host", "localhost");
     let request = request.body(Empty::<Bytes>::new()).unwrap();
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let answer = if is_http2 {
+    let response = if is_http2 {
         let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         sender.send_request(request).await.unwrap()
@@ -62,7 +62,7 @@ async fn healthz(stream: TlsStream<TcpStream>) -> u16 {
         tokio::spawn(connection);
         sender.send_request(request).await.unwrap()
     };
-    let (head, body) = answer.into_parts();
+    let (head, body) = response.into_parts();
     assert_eq!(body.collect().await.unwrap().to_bytes(), "ok\n");
     head.status.as_u16()
 }
@@ -122,9 +122,9 @@ async fn both_versions_and_both_protocols() {
     }
     let mut plain = TcpStream::connect(listener.address()).await.unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-    let mut answer = Vec::new();
-    let _ = plain.read_to_end(&mut answer).await;
-    assert!(!answer.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&answer));
+    let mut response = Vec::new();
+    let _ = plain.read_to_end(&mut response).await;
+    assert!(!response.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&response));
 }
 
 /// F8: a replaced certificate is used for new connections without a restart. Mismatched files are ignored.
@@ -179,8 +179,8 @@ impl TlsFront {
                     let state = stream.get_ref().1;
                     let entry = (state.server_name().map(str::to_owned), state.alpn_protocol().map(<[u8]>::to_vec));
                     handshakes.lock().unwrap().push(entry);
-                    let mut behind = TcpStream::connect(origin).await.unwrap();
-                    let _ = copy_bidirectional(&mut stream, &mut behind).await;
+                    let mut plain = TcpStream::connect(origin).await.unwrap();
+                    let _ = copy_bidirectional(&mut stream, &mut plain).await;
                 });
             }
         });
@@ -223,9 +223,9 @@ async fn an_upstream_with_a_wrong_certificate() {
     for (host, trusted) in [("localhost", &other), ("127.0.0.1", &certified)] {
         let ca = Scratch::file("ca.pem", &trusted.cert.pem());
         let deployment = deployment(&upstream, front.setting(host), &ca).await;
-        let answer = deployment.try_token(&deployment.good_token()).await;
-        answer.assert_rpc_error(502, -32603);
-        deployment.portcullis.assert_denied(&answer, "upstream.tls").await;
+        let response = deployment.try_token(&deployment.good_token()).await;
+        response.assert_rpc_error(502, -32603);
+        deployment.portcullis.assert_denied(&response, "upstream.tls").await;
         let line = deployment.portcullis.logged("certificate", |line| line["deny.code"] == "upstream.tls").await;
         assert_eq!(line["level"], "WARN", "{line}");
     }

@@ -6,7 +6,7 @@ use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, program
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-/// A server whose tokens end at once and whose refresh tokens work once.
+/// Starts a server whose tokens expire after a second and whose refresh tokens can be used once.
 async fn server() -> Peer {
     let issued = std::sync::atomic::AtomicU32::new(0);
     Peer::start(move |request| {
@@ -21,8 +21,8 @@ async fn server() -> Peer {
     .await
 }
 
-/// Runs the program where no file can have content: a full disk, as far as the program can tell.
-async fn without_space(arguments: &[&str], input: &str) -> Finished {
+/// Runs the program with a file size limit of zero, which has the same effect as a full disk.
+async fn run_on_full_disk(arguments: &[&str], input: &str) -> Finished {
     let mut shell = command("sh".as_ref());
     shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(program()).args(arguments);
     let mut shell = tokio::process::Command::from(shell);
@@ -35,16 +35,16 @@ async fn without_space(arguments: &[&str], input: &str) -> Finished {
     tokio::time::timeout(std::time::Duration::from_secs(20), ended).await.unwrap().unwrap().into()
 }
 
-/// I5: a full disk costs no sign-in: the refresh token is not spent, and works when there is space again.
+/// I5: on a full disk, the refresh token is not used. It works when there is space again.
 #[tokio::test]
-async fn a_full_disk_costs_no_sign_in() {
+async fn a_full_disk_does_not_use_the_refresh_token() {
     let (server, store) = (server().await, Scratch::path_for("store"));
     let url = server.url("/mcp");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
 
-    let full = without_space(&["token", &url, "--store", store.as_str()], "").await;
+    let full = run_on_full_disk(&["token", &url, "--store", store.as_str()], "").await;
     assert_eq!((full.code, full.stdout.as_str()), (Some(1), ""), "{full:?}");
     assert!(full.stderr.contains("cannot write the credential file") && full.stderr.contains("--store"), "{full:?}");
     assert_eq!((server.requests("/token").len(), server.requests("/authorize").len()), (1, 1));
@@ -54,17 +54,17 @@ async fn a_full_disk_costs_no_sign_in() {
     assert_eq!(server.requests("/authorize").len(), 1);
 }
 
-/// I5: a login that could not be stored does not start, and its message names the fix; the bridge signs in and keeps the tokens in memory,
-/// with one warning.
+/// I5: a login that cannot be stored fails before the sign-in, and the error names the fix. The bridge signs in and keeps the
+/// tokens in memory, with one warning.
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {
     let (server, store) = (server().await, Scratch::path_for("store"));
     let url = server.url("/mcp");
-    // Not even root makes a directory there.
+    // Even root cannot create a directory there.
     for (full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
         let arguments = ["login", &url, "--auto-consent", "--store", directory];
         let login = match full {
-            true => without_space(&arguments, "").await,
+            true => run_on_full_disk(&arguments, "").await,
             false => Portcullis::run(&arguments).await,
         };
         assert_eq!((login.code, server.requests("/authorize").len()), (Some(1), 0), "{login:?}");
@@ -72,7 +72,7 @@ async fn a_sign_in_without_a_writable_store() {
     }
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
     let arguments = ["connect", &url, "--auto-consent", "--store", store.as_str()];
-    let bridged = without_space(&arguments, &input).await;
+    let bridged = run_on_full_disk(&arguments, &input).await;
     assert_eq!(server.requests("/authorize").len(), 1, "{bridged:?}");
     assert!(bridged.stdout.contains("\"result\""), "{bridged:?}");
     let warnings = bridged.stderr.matches("kept in memory").count();

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use http::Method;
 use portcullis_scenarios::{
-    Administration, Answer, AuthorizationServer, Deployment, EventStreams, INITIALIZE, Portcullis, Request, Scratch,
+    Administration, HttpResponse, AuthorizationServer, Deployment, EventStreams, INITIALIZE, Portcullis, Request, Scratch,
     Signal, Upstream, audit_records, call, modern_request,
 };
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn get(token: &str, session: &str) -> Request {
     Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
 }
 
-async fn echo(deployment: &Deployment, token: &str, session: &str) -> Answer {
+async fn echo(deployment: &Deployment, token: &str, session: &str) -> HttpResponse {
     let body = call(2, "echo", &json!({}));
     deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)).await
 }
@@ -81,9 +81,9 @@ async fn a_subject_ends() {
     let (status, ended) = administration.send(end(&json!({ "subject": "alice" }))).await;
     let since = Instant::now();
     assert_eq!((status, ended), (200, json!({ "sessions_ended": 1, "streams_ended": 2 })));
-    listening.ended().await;
+    listening.assert_ended().await;
     modern.connection.chunk().await;
-    modern.ended().await;
+    modern.assert_ended().await;
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     of_bob.assert_open().await;
     echo(&deployment, &alice, &session).await.assert_no_session();

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::Method;
 use portcullis_scenarios::{
-    Answer, Connection, Deployment, INITIALIZE, Recorded, Request, Scratch, Trickle, Upstream, call,
+    ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request, Scratch, Upstream, call,
 };
 use serde_json::json;
 use tokio::{
@@ -29,29 +29,29 @@ fn limited(max_per_owner: usize) -> String {
     format!("[session]\nmax_per_owner = {max_per_owner}")
 }
 
-fn assert_full(answer: &Answer) {
-    answer.assert_rpc_error(503, -32603);
-    assert_eq!((answer.header("retry-after"), answer.count("mcp-session-id")), (Some("30"), 0), "{answer:?}");
+fn assert_full(response: &HttpResponse) {
+    response.assert_rpc_error(503, -32603);
+    assert_eq!((response.header("retry-after"), response.count("mcp-session-id")), (Some("30"), 0), "{response:?}");
 }
 
 /// Starts a deployment whose upstream keeps each GET stream open until its sender is dropped.
 async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Deployment) {
     let streams = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&streams);
-    let script = move |request: &Recorded| {
+    let script = move |request: &RecordedRequest| {
         if request.method != Method::GET {
             return None;
         }
-        let (sender, body) = Trickle::new();
+        let (sender, body) = ChannelBody::new();
         sender.send(": open\n\n".into()).unwrap();
         opened.lock().unwrap().push(sender);
-        Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+        Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
     };
     let upstream = Upstream::scripted(script).await;
     (streams, Deployment::builder().upstream(upstream).tables(limited(max_per_owner)).start().await)
 }
 
-/// Opens a stream of a session. It lasts as long as the connection.
+/// Opens a stream of a session, which lasts as long as the returned connection.
 async fn stream(deployment: &Deployment, token: &str, session: &str) -> Connection {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
     let get =
@@ -80,12 +80,12 @@ async fn a_session_for_each_task() {
         assert_eq!(deployment.send(post(&token, session)).await.status, 200);
     }
     for session in [&evicted[0], &evicted[evicted.len() - 1]] {
-        let answer = deployment.send(post(&token, session)).await;
-        answer.assert_no_session();
-        deployment.portcullis.assert_denied(&answer, "session.ended").await;
+        let response = deployment.send(post(&token, session)).await;
+        response.assert_no_session();
+        deployment.portcullis.assert_denied(&response, "session.ended").await;
     }
     // Each `initialize`, the five uses, and a DELETE for each evicted session.
-    deployment.upstream.reached(TASKS + MAX + evicted.len()).await;
+    deployment.upstream.wait_for_requests(TASKS + MAX + evicted.len()).await;
     let deleted = deployment.upstream.recorded().iter().filter(|seen| seen.method == Method::DELETE).count();
     assert_eq!(deleted, evicted.len());
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
@@ -109,10 +109,13 @@ async fn sessions_in_use() {
     deployment.portcullis.logged("session ended", |line| line["session.reason"] == "evicted").await;
 
     let before = deployment.upstream.count();
-    let answer = deployment.try_token(&alice).await;
-    assert_full(&answer);
-    deployment.portcullis.assert_denied(&answer, "session.owner_full").await;
-    assert!(deployment.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE), "it was asked");
+    let response = deployment.try_token(&alice).await;
+    assert_full(&response);
+    deployment.portcullis.assert_denied(&response, "session.owner_full").await;
+    assert!(
+        deployment.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE),
+        "the `initialize` reached the upstream"
+    );
     for session in &bobs {
         assert_eq!(deployment.send(post(&bob, session)).await.status, 200);
     }
@@ -122,15 +125,15 @@ async fn sessions_in_use() {
 
     // After the end of its stream, the session is the next one to be evicted.
     drop(streams.lock().unwrap().remove(0));
-    let mut answer = deployment.try_token(&alice).await;
+    let mut response = deployment.try_token(&alice).await;
     for _ in 0..200 {
-        if answer.status != 503 {
+        if response.status != 503 {
             break;
         }
         sleep(Duration::from_millis(20)).await;
-        answer = deployment.try_token(&alice).await;
+        response = deployment.try_token(&alice).await;
     }
-    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(response.status, 200, "{response:?}");
     deployment.send(post(&alice, &sessions[0])).await.assert_no_session();
     assert_eq!(deployment.send(post(&alice, &third)).await.status, 200);
     for session in &bobs {
@@ -141,9 +144,9 @@ async fn sessions_in_use() {
 /// E2, E9: an `initialize` request that fails for any reason ends no session.
 #[tokio::test]
 async fn a_failed_initialize() {
-    let script = |request: &Recorded| {
+    let script = |request: &RecordedRequest| {
         let body = String::from_utf8_lossy(&request.body).into_owned();
-        body.contains("\"failing\"").then(|| Upstream::answer(500, &[("mcp-session-id", "theirs")], ""))
+        body.contains("\"failing\"").then(|| Upstream::response(500, &[("mcp-session-id", "theirs")], ""))
     };
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).tables(limited(2)).start().await;
     let token = deployment.good_token();
@@ -168,10 +171,10 @@ async fn a_failed_initialize() {
 /// E2, E9: of concurrent `initialize` requests at the limit, each needs an unused session. If none is left when the
 /// upstream responds, the request gets 503 and the upstream's session is ended.
 #[tokio::test]
-async fn at_once() {
+async fn concurrent_initializes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
-    let (opening, mut openings) = mpsc::channel::<TcpStream>(8);
+    let (opened, mut initializes) = mpsc::channel::<TcpStream>(8);
     let (deleted, mut deletions) = mpsc::channel::<String>(8);
     // An upstream whose `initialize` responses the test sends, and whose streams stay open.
     tokio::spawn(async move {
@@ -179,11 +182,11 @@ async fn at_once() {
         while let Ok((mut stream, _)) = listener.accept().await {
             let head = head(&mut stream).await;
             if head.starts_with("post") {
-                opening.send(stream).await.unwrap();
+                opened.send(stream).await.unwrap();
             } else if head.starts_with("get") {
-                let answer =
+                let response =
                     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: open\n\n";
-                stream.write_all(answer.as_bytes()).await.unwrap();
+                stream.write_all(response.as_bytes()).await.unwrap();
                 streams.push(stream);
             } else {
                 let line = head.lines().find(|line| line.starts_with("mcp-session-id")).expect("a session").to_owned();
@@ -203,28 +206,28 @@ async fn at_once() {
     let mut sessions = Vec::new();
     for name in ["first", "second"] {
         let mut client = start().await;
-        open(next(&mut openings).await, name).await;
-        let answer = client.answer().await.unwrap();
-        sessions.push(answer.header("mcp-session-id").expect("a session").to_owned());
+        open(next(&mut initializes).await, name).await;
+        let response = client.response().await.unwrap();
+        sessions.push(response.header("mcp-session-id").expect("a session").to_owned());
     }
 
     let mut waiting = Vec::new();
     for _ in 0..2 {
         let client = start().await;
-        waiting.push((client, next(&mut openings).await));
+        waiting.push((client, next(&mut initializes).await));
     }
-    let answer = deployment.send(initialize.clone()).await;
-    assert_full(&answer);
+    let response = deployment.send(initialize.clone()).await;
+    assert_full(&response);
     assert!(deletions.try_recv().is_err(), "no session has ended yet");
 
     let _streams = [stream(&deployment, &token, &sessions[0]).await, stream(&deployment, &token, &sessions[1]).await];
-    for (number, (mut client, backend)) in waiting.into_iter().enumerate() {
+    for (number, (mut client, upstream)) in waiting.into_iter().enumerate() {
         let name = format!("late-{number}");
-        open(backend, &name).await;
-        let answer = client.answer().await.unwrap();
-        assert_full(&answer);
-        assert_eq!(answer.json()["id"], 1, "{answer:?}");
-        deployment.portcullis.assert_denied(&answer, "session.owner_full").await;
+        open(upstream, &name).await;
+        let response = client.response().await.unwrap();
+        assert_full(&response);
+        assert_eq!(response.json()["id"], 1, "{response:?}");
+        deployment.portcullis.assert_denied(&response, "session.owner_full").await;
         assert_eq!(next(&mut deletions).await, format!("mcp-session-id: {name}"));
     }
 }
@@ -236,11 +239,11 @@ async fn next<T>(events: &mut mpsc::Receiver<T>) -> T {
 
 /// Responds to an `initialize`.
 async fn open(mut stream: TcpStream, session: &str) {
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 200 OK\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
          connection: close\r\n\r\n{{}}"
     );
-    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.write_all(response.as_bytes()).await.unwrap();
     stream.shutdown().await.unwrap();
     // Unread bytes must not reset the connection before the response is read.
     tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await });

@@ -1,12 +1,12 @@
 //! Configured session keys, and the response to the owner of an ended session.
 
-use portcullis_scenarios::{Answer, Deployment, Portcullis, Request, Scratch, Signal, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Portcullis, Request, Scratch, Signal, call};
 use serde_json::json;
 
 const OLD: &str = "the-old-key-0123456789abcdef0123456789";
 const NEW: &str = "the-new-key-0123456789abcdef0123456789";
 
-async fn echo(deployment: &Deployment, session: &str) -> Answer {
+async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
     let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})))
         .bearer(&deployment.good_token())
         .session(session);
@@ -30,14 +30,14 @@ async fn a_restart_with_the_same_keys() {
         session
     };
     let deployment = with_keys(&keys).await;
-    let answer = echo(&deployment, &session).await;
-    answer.assert_rpc_error(404, -32000);
-    assert!(answer.json()["id"].is_null(), "{answer:?}");
-    deployment.portcullis.assert_denied(&answer, "session.ended").await;
+    let response = echo(&deployment, &session).await;
+    response.assert_rpc_error(404, -32000);
+    assert!(response.json()["id"].is_null(), "{response:?}");
+    deployment.portcullis.assert_denied(&response, "session.ended").await;
     for method in ["GET", "DELETE"] {
         let request = Request::new(method, Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&session);
-        let answer = deployment.send(request).await;
-        assert_eq!((answer.status, answer.text().as_str()), (404, "Session not found"), "{answer:?}");
+        let response = deployment.send(request).await;
+        assert_eq!((response.status, response.text().as_str()), (404, "Session not found"), "{response:?}");
     }
     let mallory = deployment.token().subject("mallory").sign();
     let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&mallory).session(&session);
@@ -70,18 +70,18 @@ async fn a_rotation() {
     rewrite(&format!("{NEW}\n{OLD}\n"), "the session keys were replaced").await;
     assert_eq!(echo(&deployment, &session).await.status, 200);
     echo(&deployment, &ended).await.assert_rpc_error(404, -32000);
-    let younger = deployment.open_session(&deployment.good_token()).await;
+    let newer = deployment.open_session(&deployment.good_token()).await;
 
     rewrite("too short\n", "the session keys are unchanged").await;
     assert!(!deployment.portcullis.log().contains("too short"), "a secret is in the log");
-    for session in [&session, &younger] {
+    for session in [&session, &newer] {
         assert_eq!(echo(&deployment, session).await.status, 200);
     }
     drop(deployment);
 
     std::fs::write(keys.path(), NEW).unwrap();
     let deployment = with_keys(&keys).await;
-    echo(&deployment, &younger).await.assert_rpc_error(404, -32000);
+    echo(&deployment, &newer).await.assert_rpc_error(404, -32000);
     echo(&deployment, &session).await.assert_no_session();
 }
 

@@ -12,23 +12,23 @@ use tokio::{
 /// E2, E9: a session that the upstream opens for a disconnected client is ended there. Its capacity is reserved until
 /// then.
 #[tokio::test]
-async fn before_the_answer_has_begun() {
+async fn before_the_response_begins() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
-    let (respond, mut permission) = mpsc::channel::<()>(1);
-    let (saw, mut seen) = mpsc::channel::<String>(8);
+    let (respond, mut permitted) = mpsc::channel::<()>(1);
+    let (record, mut recorded) = mpsc::channel::<String>(8);
     // An upstream that delays each `initialize` until the test permits the response.
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let head = head(&mut stream).await;
             let opens = head.starts_with("post");
-            saw.send(head).await.unwrap();
+            record.send(head).await.unwrap();
             if opens {
-                permission.recv().await.unwrap();
+                permitted.recv().await.unwrap();
             }
-            let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
+            let response = "HTTP/1.1 200 OK\r\nmcp-session-id: theirs\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
                           connection: close\r\n\r\n{}";
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.write_all(response.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
             // Unread bytes must not reset the connection before the response is read.
             let _ = stream.read_to_end(&mut Vec::new()).await;
@@ -38,15 +38,15 @@ async fn before_the_answer_has_begun() {
     let token = deployment.good_token();
     let mut leaving = Connection::open(deployment.portcullis.address()).await;
     leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
-    assert!(seen.recv().await.unwrap().starts_with("post /backend "));
+    assert!(recorded.recv().await.unwrap().starts_with("post /backend "));
     drop(leaving);
     deployment.portcullis.logged("a client disconnected before its session was opened", |_| true).await;
-    let answer = deployment.try_token(&token).await;
-    answer.assert_rpc_error(503, -32603);
-    deployment.portcullis.assert_denied(&answer, "session.store_full").await;
+    let response = deployment.try_token(&token).await;
+    response.assert_rpc_error(503, -32603);
+    deployment.portcullis.assert_denied(&response, "session.store_full").await;
 
     respond.send(()).await.unwrap();
-    let ended = seen.recv().await.unwrap();
+    let ended = recorded.recv().await.unwrap();
     assert!(ended.starts_with("delete /backend ") && ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
     respond.send(()).await.unwrap();
     deployment.open_session(&token).await;
@@ -57,10 +57,10 @@ async fn before_the_answer_has_begun() {
 async fn while_the_upstream_is_slow() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
-    let (saw, mut seen) = mpsc::channel::<String>(16);
+    let (record, mut recorded) = mpsc::channel::<String>(16);
     // An upstream that fails the client's DELETE and does not respond to the repeated one.
     tokio::spawn(async move {
-        let mut asked = HashSet::new();
+        let mut deleted = HashSet::new();
         let mut opened = 0;
         while let Ok((mut stream, _)) = listener.accept().await {
             let head = head(&mut stream).await;
@@ -69,19 +69,19 @@ async fn while_the_upstream_is_slow() {
                 format!("200 OK\r\nmcp-session-id: theirs-{opened}")
             } else {
                 let line = head.lines().find(|line| line.starts_with("mcp-session-id")).expect("a session").to_owned();
-                saw.send(line.clone()).await.unwrap();
-                if !asked.insert(line) {
-                    let saw = saw.clone();
+                record.send(line.clone()).await.unwrap();
+                if !deleted.insert(line) {
+                    let record = record.clone();
                     tokio::spawn(async move {
                         let _ = stream.read_to_end(&mut Vec::new()).await;
-                        saw.send("given up".to_owned()).await
+                        record.send("the gateway closed the connection".to_owned()).await
                     });
                     continue;
                 }
                 "500 Internal Server Error".to_owned()
             };
-            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            let response = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(response.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
@@ -93,7 +93,7 @@ async fn while_the_upstream_is_slow() {
         let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
         assert_eq!(deployment.send(delete).await.status, 204);
         for _ in 0..2 {
-            assert_eq!(seen.recv().await.unwrap(), format!("mcp-session-id: theirs-{number}"));
+            assert_eq!(recorded.recv().await.unwrap(), format!("mcp-session-id: theirs-{number}"));
         }
     }
 }

@@ -18,22 +18,22 @@ async fn opened_and_used() {
     assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
 
     let in_session = |request: Request| request.bearer(&token).session(session);
-    let answer =
+    let response =
         deployment.send(in_session(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({ "x": 1 }))))).await;
-    assert_eq!(answer.json()["result"], json!({ "x": 1 }), "{answer:?}");
+    assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
     let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
     assert!(backend.starts_with("backend-"), "{backend}");
 
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    let answer = deployment.send(in_session(Request::post(Deployment::ENDPOINT, notification))).await;
-    assert_eq!((answer.status, answer.body.len()), (202, 0), "{answer:?}");
-    let answer = deployment
+    let response = deployment.send(in_session(Request::post(Deployment::ENDPOINT, notification))).await;
+    assert_eq!((response.status, response.body.len()), (202, 0), "{response:?}");
+    let response = deployment
         .send(in_session(Request::post(Deployment::ENDPOINT, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
         .await;
-    assert_eq!(answer.status, 202, "a response to the server's own request: {answer:?}");
+    assert_eq!(response.status, 202, "a response to the server's own request: {response:?}");
     let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream");
-    let answer = deployment.send(in_session(get)).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")), "{answer:?}");
+    let response = deployment.send(in_session(get)).await;
+    assert_eq!((response.status, response.header("content-type")), (200, Some("text/event-stream")), "{response:?}");
     for seen in deployment.upstream.recorded().iter().skip(1) {
         assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "{seen:?}");
     }
@@ -79,10 +79,10 @@ async fn a_refreshed_token() {
 #[tokio::test]
 async fn tokens_without_a_subject() {
     let deployment = Deployment::start().await;
-    let answer = deployment.try_token(&deployment.token().without("sub").sign()).await;
-    assert_eq!((answer.status, answer.count("mcp-session-id")), (403, 0), "{answer:?}");
-    assert_eq!(answer.count("www-authenticate"), 0, "{answer:?}");
-    deployment.portcullis.assert_denied(&answer, "session.no_owner").await;
+    let response = deployment.try_token(&deployment.token().without("sub").sign()).await;
+    assert_eq!((response.status, response.count("mcp-session-id")), (403, 0), "{response:?}");
+    assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
+    deployment.portcullis.assert_denied(&response, "session.no_owner").await;
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 
     let deployment = Deployment::builder().issuer("subjectless = \"client\"").start().await;
@@ -109,13 +109,13 @@ async fn another_protocol() {
     // The upstream of this test uses `Mcp-Session-Id`, which is not translated here.
     let session = opened.header("acme-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
     let post = || Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token);
-    let answer = deployment.send(post().header("ACME-SESSION-ID", &session)).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = deployment.send(post().header("ACME-SESSION-ID", &session)).await;
+    assert_eq!(response.status, 200, "{response:?}");
     let before = deployment.upstream.count();
     deployment.send(post().session(&session)).await.assert_no_session();
     assert_eq!(deployment.upstream.count(), before);
     deployment.send(post().header("Acme-Session-Id", &session).session("stray")).await;
-    assert_eq!(deployment.upstream.last().header("mcp-session-id"), None, "a stray identifier went on");
+    assert_eq!(deployment.upstream.last().header("mcp-session-id"), None, "a stray identifier was forwarded");
 }
 
 /// E2: an `initialize` request needs an id and a valid envelope. Notifications open no session.
@@ -131,18 +131,18 @@ async fn what_opens_no_session() {
         INITIALIZE.replace("\"id\":1", "\"id\":null"),
         INITIALIZE.replace("\"id\":1", "\"id\":{}"),
     ] {
-        let answer = deployment.send(Request::post(Deployment::ENDPOINT, body.as_str()).bearer(&token)).await;
-        answer.assert_no_session();
+        let response = deployment.send(Request::post(Deployment::ENDPOINT, body.as_str()).bearer(&token)).await;
+        response.assert_no_session();
     }
     let untyped =
         Request::new("POST", Deployment::ENDPOINT).header("Content-Type", "text/plain").bearer(&token).body(INITIALIZE);
-    let answer = deployment.send(untyped).await;
-    assert_eq!((answer.status, answer.count("mcp-session-id")), (415, 0), "{answer:?}");
+    let response = deployment.send(untyped).await;
+    assert_eq!((response.status, response.count("mcp-session-id")), (415, 0), "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     // Escapes do not hide the method.
     let escaped = INITIALIZE.replace("initialize", "\\u0069nitialize");
-    let answer = deployment.send(Request::post(Deployment::ENDPOINT, escaped).bearer(&token)).await;
-    assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 1), "{answer:?}");
+    let response = deployment.send(Request::post(Deployment::ENDPOINT, escaped).bearer(&token)).await;
+    assert_eq!((response.status, response.count("mcp-session-id")), (200, 1), "{response:?}");
 }
 
 /// F4: in a session, invalid JSON gets -32700, invalid JSON-RPC -32600, and another content type 415.
@@ -180,11 +180,11 @@ async fn bodies_in_a_session() {
             .bearer(&token)
             .session(&session)
             .body(list.as_str());
-        let answer = deployment.send(request).await;
-        assert_eq!(answer.status, 415, "{value}: {answer:?}");
-        deployment.portcullis.assert_denied(&answer, "body.content_type").await;
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, 415, "{value}: {response:?}");
+        deployment.portcullis.assert_denied(&response, "body.content_type").await;
     }
-    let answer = deployment.send(post(&list).header("Content-Encoding", "gzip")).await;
-    assert_eq!(answer.status, 415, "{answer:?}");
+    let response = deployment.send(post(&list).header("Content-Encoding", "gzip")).await;
+    assert_eq!(response.status, 415, "{response:?}");
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }

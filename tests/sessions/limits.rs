@@ -1,14 +1,14 @@
 //! The limits of sessions.
 
-use portcullis_scenarios::{Answer, Deployment, INITIALIZE, Request, Upstream};
+use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Request, Upstream};
 
-fn assert_full(answer: &Answer) {
-    answer.assert_rpc_error(503, -32603);
+fn assert_full(response: &HttpResponse) {
+    response.assert_rpc_error(503, -32603);
     assert!(
-        answer.header("retry-after").is_some_and(|value| value.parse::<u32>().is_ok_and(|seconds| seconds > 0)),
-        "{answer:?}"
+        response.header("retry-after").is_some_and(|value| value.parse::<u32>().is_ok_and(|seconds| seconds > 0)),
+        "{response:?}"
     );
-    assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
 }
 
 /// E9: at the total limit, new sessions get 503 with `Retry-After` for every owner. No session is evicted, not even one
@@ -20,9 +20,9 @@ async fn in_total() {
         deployment.open_session(&deployment.token().subject(subject).sign()).await;
     }
     for subject in ["d", "a"] {
-        let answer = deployment.try_token(&deployment.token().subject(subject).sign()).await;
-        assert_full(&answer);
-        deployment.portcullis.assert_denied(&answer, "session.store_full").await;
+        let response = deployment.try_token(&deployment.token().subject(subject).sign()).await;
+        assert_full(&response);
+        deployment.portcullis.assert_denied(&response, "session.store_full").await;
     }
     assert!(!deployment.portcullis.log().contains("session ended"));
 }
@@ -33,7 +33,7 @@ async fn rejected_sessions_release_their_capacity() {
     let refusing = std::sync::atomic::AtomicUsize::new(0);
     let upstream = Upstream::scripted(move |_| {
         let number = refusing.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        (number < 5).then(|| Upstream::answer(500, &[], ""))
+        (number < 5).then(|| Upstream::response(500, &[], ""))
     })
     .await;
     let deployment = Deployment::builder().upstream(upstream).tables("[session]\nmax_total = 1").start().await;

@@ -1,4 +1,4 @@
-//! Event streams on which clients listen: what they receive while nothing happens, and how they end.
+//! Event streams on which clients listen: keep-alive comments, and how the streams end.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn listen(token: &str) -> Request {
     modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} })).bearer(token)
 }
 
-/// E9: DELETE ends the streams of its session within a second, at the upstream, too, and no others.
+/// E9: DELETE ends the streams of its session within a second, to the client and at the upstream. Other streams continue.
 #[tokio::test]
 async fn until_the_session_is_deleted() {
     let streams = EventStreams::default();
@@ -24,14 +24,14 @@ async fn until_the_session_is_deleted() {
     let mut listening = streams.open(&deployment, get(&token, &session)).await;
     let body = call(2, "tools/call", &json!({ "name": "slow" }));
     let slow = Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
-    let mut answering = streams.open(&deployment, slow).await;
+    let mut responding = streams.open(&deployment, slow).await;
     let mut of_other = streams.open(&deployment, get(&token, &other)).await;
     let mut modern = streams.open(&deployment, listen(&token)).await;
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     assert_eq!(deployment.send(delete).await.status, 200);
     let deleted = Instant::now();
-    listening.ended().await;
-    answering.ended().await;
+    listening.assert_ended().await;
+    responding.assert_ended().await;
     assert!(deleted.elapsed() < Duration::from_secs(1), "{:?}", deleted.elapsed());
     let line = deployment.portcullis.logged("stream.session_ended", |_| true).await;
     assert_eq!(line["session"].as_str().map(str::len), Some(16), "{line}");
@@ -51,23 +51,23 @@ async fn until_the_token_expires() {
     assert_eq!(data["result"]["resultType"], "complete", "{data}");
     assert_eq!(data["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], data["id"], "{data}");
     assert!(!data["id"].is_null(), "{data}");
-    listener.ended().await;
+    listener.assert_ended().await;
 }
 
 /// L3: a comment is sent after 15 s of silence, and never within an event.
 #[tokio::test]
-async fn through_a_silence() {
+async fn while_there_are_no_events() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let mut amid = streams.open(&deployment, get(&token, &session)).await;
-    amid.pass("data: {\"begun\"").await;
+    let mut incomplete = streams.open(&deployment, get(&token, &session)).await;
+    incomplete.assert_forwarded("data: {\"begun\"").await;
     let mut silent = streams.open(&deployment, get(&token, &session)).await;
     let since = Instant::now();
     assert_eq!(silent.connection.chunk().await.as_deref(), Some(&b":\n\n"[..]));
     let silence = since.elapsed();
     assert!(silence >= Duration::from_millis(14_900) && silence < Duration::from_secs(18), "{silence:?}");
     silent.assert_open().await;
-    amid.pass(":true}\n\n").await;
+    incomplete.assert_forwarded(":true}\n\n").await;
 }

@@ -13,6 +13,7 @@ mod off;
 mod reloading;
 mod reloading_often;
 mod renewing;
+mod replicas;
 mod restarting;
 mod revisions;
 mod sealed;

@@ -16,23 +16,23 @@ async fn sessions_without_owners() {
     }
     deployment.send(post()).await.assert_no_session();
     deployment.send(post().session("unknown")).await.assert_no_session();
-    let answer = deployment.send(Request::new("GET", Deployment::ENDPOINT)).await;
-    assert_eq!((answer.status, answer.text().as_str()), (400, "Invalid or missing session ID"), "{answer:?}");
+    let response = deployment.send(Request::new("GET", Deployment::ENDPOINT)).await;
+    assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{response:?}");
     let modern = modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     assert_eq!(deployment.send(modern).await.status, 200);
-    let answer = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).session(session)).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).session(session)).await;
+    assert_eq!(response.status, 200, "{response:?}");
     deployment.send(post().session(session)).await.assert_no_session();
     for path in [Deployment::METADATA_PATH, "/.well-known/oauth-protected-resource"] {
         assert_eq!(deployment.send(Request::new("GET", path)).await.status, 404, "{path}");
     }
-    let answer = deployment.send(Request::post("/mcp?access_token=x", INITIALIZE)).await;
-    assert_eq!(answer.status, 400, "a token in the query is never forwarded: {answer:?}");
+    let response = deployment.send(Request::post("/mcp?access_token=x", INITIALIZE)).await;
+    assert_eq!(response.status, 400, "a token in the query is never forwarded: {response:?}");
 }
 
 /// F7: a warning is logged at startup.
 #[tokio::test]
-async fn a_warning_is_logged() {
+async fn a_warning_at_startup() {
     let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
     let line = deployment.portcullis.logged("auth = \\\"none\\\"", |line| line["level"] == "WARN").await;
     assert!(line["message"].as_str().unwrap().contains("/mcp"), "{line}");

@@ -1,16 +1,17 @@
-//! A changed configuration: what it changes, what it keeps, and what it ends.
+//! Reloads of the configuration: which changes take effect, and which sessions and streams end.
 
 use std::sync::Mutex;
 
 use http::Method;
 use portcullis_scenarios::{
-    AuthorizationServer, Connection, Recorded, Reloading, Request, Scratch, Trickle, Upstream, audit_records,
+    AuthorizationServer, ChannelBody, Connection, RecordedRequest, ReloadableServer, Request, Scratch, Upstream,
+    audit_records,
 };
 
 const SCOPES: (&str, &str) = ("required_scopes = [\"mcp:tools\"]", "required_scopes = [\"mcp:admin\"]");
 
-/// The lines of the second resource.
-fn other(reloading: &Reloading) -> String {
+/// Returns the configuration of the second resource.
+fn other_resource(reloading: &ReloadableServer) -> String {
     let from = reloading.configuration.find("[[resource]]\nendpoint = \"/other\"").unwrap();
     let lines = &reloading.configuration[from..];
     let end = lines.find("}\n").unwrap() + 2;
@@ -29,8 +30,8 @@ fn deletes(upstream: &Upstream) -> usize {
 /// other resources remain.
 #[tokio::test]
 async fn a_valid_change_keeps_the_rest() {
-    let reloading = Reloading::start(Upstream::start().await, "").await;
-    let (mcp, other) = (reloading.token(Reloading::MCP), reloading.token(Reloading::OTHER));
+    let reloading = ReloadableServer::start(Upstream::start().await, "").await;
+    let (mcp, other) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
     let session = reloading.open_session("/mcp", &mcp).await;
     let elsewhere = reloading.open_session("/other", &other).await;
     let (fetches, initialized) = (reloading.issuer.key_requests(), initializes(&reloading.upstream));
@@ -49,11 +50,11 @@ async fn a_valid_change_keeps_the_rest() {
     assert_eq!(unchanged["message"], "the configuration has not changed", "{unchanged}");
 }
 
-/// J10: an invalid configuration is rejected as a whole, with every reason in the log, and the running one stays.
+/// J10: an invalid configuration is rejected as a whole, with every reason in the log, and the running one stays in use.
 #[tokio::test]
-async fn an_invalid_one_changes_nothing() {
-    let reloading = Reloading::start(Upstream::start().await, "").await;
-    let token = reloading.token(Reloading::MCP);
+async fn an_invalid_configuration_changes_nothing() {
+    let reloading = ReloadableServer::start(Upstream::start().await, "").await;
+    let token = reloading.token(ReloadableServer::MCP);
     let session = reloading.open_session("/mcp", &token).await;
     for (number, (edits, reasons)) in [
         (
@@ -86,11 +87,11 @@ async fn an_invalid_one_changes_nothing() {
     }
 }
 
-/// J10: what needs a restart is logged and does not change; everything else of the same configuration does.
+/// J10: changed settings that need a restart are logged and have no effect. Other changes of the same file take effect.
 #[tokio::test]
-async fn what_needs_a_restart() {
-    let reloading = Reloading::start(Upstream::start().await, "").await;
-    let token = reloading.token(Reloading::MCP);
+async fn settings_that_need_a_restart() {
+    let reloading = ReloadableServer::start(Upstream::start().await, "").await;
+    let token = reloading.token(ReloadableServer::MCP);
     let session = reloading.open_session("/mcp", &token).await;
     reloading.reload(&[SCOPES, ("127.0.0.1:0", "127.0.0.1:1"), ("workers = 2", "workers = 3")]).await;
     for key in ["listen", "workers"] {
@@ -100,16 +101,17 @@ async fn what_needs_a_restart() {
     assert_eq!(reloading.call("/mcp", &token, &session).await.status, 403);
 }
 
-/// J10, E9: sessions of a removed resource end, at the upstream and in the audit trail, and the resource answers 404.
+/// J10, E9: sessions of a removed resource end, at the upstream and in the audit trail, and requests for the resource
+/// get 404.
 #[tokio::test]
 async fn a_removed_resource() {
     let audit = Scratch::file("audit.jsonl", "");
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
-    let reloading = Reloading::start(Upstream::start().await, &tables).await;
-    let (mcp, token) = (reloading.token(Reloading::MCP), reloading.token(Reloading::OTHER));
+    let reloading = ReloadableServer::start(Upstream::start().await, &tables).await;
+    let (mcp, token) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
     let kept = reloading.open_session("/mcp", &mcp).await;
     let session = reloading.open_session("/other", &token).await;
-    let removed = other(&reloading);
+    let removed = other_resource(&reloading);
     let line = reloading.reload(&[(&removed, "")]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
     assert_eq!(reloading.call("/other", &token, &session).await.status, 404);
@@ -119,42 +121,43 @@ async fn a_removed_resource() {
     reloading.reload(&[]).await;
     reloading.call("/other", &token, &session).await.assert_no_session();
     // Two sessions were opened, one was used, and one was ended.
-    reloading.upstream.reached(4).await;
+    reloading.upstream.wait_for_requests(4).await;
     assert_eq!(deletes(&reloading.upstream), 1);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
 }
 
-/// J10, E9: sessions end with their upstream, and the former one is told.
+/// J10, E9: if the upstream of a resource changes, its sessions end, also at the former upstream.
 #[tokio::test]
-async fn another_upstream() {
-    let reloading = Reloading::start(Upstream::start().await, "").await;
-    let token = reloading.token(Reloading::OTHER);
+async fn a_changed_upstream() {
+    let reloading = ReloadableServer::start(Upstream::start().await, "").await;
+    let token = reloading.token(ReloadableServer::OTHER);
     let session = reloading.open_session("/other", &token).await;
     let new = Upstream::start().await;
-    let (from, setting) = (other(&reloading), new.setting());
+    let (from, setting) = (other_resource(&reloading), new.setting());
     let to = from.replace(&reloading.upstream.setting(), &setting);
     let line = reloading.reload(&[(&from, &to)]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
     reloading.call("/other", &token, &session).await.assert_no_session();
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
-    reloading.upstream.reached(2).await;
+    reloading.upstream.wait_for_requests(2).await;
     assert_eq!((initializes(&new), deletes(&new), deletes(&reloading.upstream)), (1, 0, 1));
 }
 
-/// B4, J10: tokens of a removed issuer are rejected at once, and their sessions end.
+/// B4, J10: tokens of a removed issuer are rejected immediately, and their sessions end.
 #[tokio::test]
 async fn a_removed_issuer() {
-    let second = AuthorizationServer::start(Reloading::MCP);
+    let second = AuthorizationServer::start(ReloadableServer::MCP);
     let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
-    let reloading = Reloading::start(Upstream::start().await, &table).await;
-    let (kept, removed) = (reloading.token(Reloading::MCP), second.test_issuer().token().scope("mcp:tools").sign());
+    let reloading = ReloadableServer::start(Upstream::start().await, &table).await;
+    let (kept, removed) =
+        (reloading.token(ReloadableServer::MCP), second.test_issuer().token().scope("mcp:tools").sign());
     let session = reloading.open_session("/mcp", &removed).await;
     let other = reloading.open_session("/mcp", &kept).await;
     let line = reloading.reload(&[(&table, "")]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
-    let answer = reloading.call("/mcp", &removed, &session).await;
-    assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{answer:?}");
+    let response = reloading.call("/mcp", &removed, &session).await;
+    assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "{response:?}");
     assert_eq!(reloading.call("/mcp", &kept, &other).await.status, 200);
     reloading.reload(&[]).await;
     reloading.call("/mcp", &removed, &session).await.assert_no_session();
@@ -165,17 +168,17 @@ async fn a_removed_issuer() {
 async fn streams_that_do_not_satisfy_new_rules() {
     let senders = std::sync::Arc::new(Mutex::new(Vec::new()));
     let opened = std::sync::Arc::clone(&senders);
-    let upstream = Upstream::scripted(move |request: &Recorded| {
+    let upstream = Upstream::scripted(move |request: &RecordedRequest| {
         (request.method == Method::GET).then(|| {
-            let (sender, body) = Trickle::new();
+            let (sender, body) = ChannelBody::new();
             opened.lock().unwrap().push(sender);
-            Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
         })
     })
     .await;
-    let reloading = Reloading::start(upstream, "").await;
+    let reloading = ReloadableServer::start(upstream, "").await;
     let mut streams = Vec::new();
-    for (endpoint, resource) in [("/mcp", Reloading::MCP), ("/other", Reloading::OTHER)] {
+    for (endpoint, resource) in [("/mcp", ReloadableServer::MCP), ("/other", ReloadableServer::OTHER)] {
         let token = reloading.token(resource);
         let session = reloading.open_session(endpoint, &token).await;
         let get = Request::new("GET", endpoint).header("Accept", "text/event-stream").bearer(&token).session(&session);
@@ -188,26 +191,26 @@ async fn streams_that_do_not_satisfy_new_rules() {
     reloading.reload(&[("\"/other\"", "\"/other\"\nrealm = \"r\"")]).await;
     for (number, stream) in streams.iter_mut().enumerate() {
         send(number).unwrap();
-        assert_eq!(Reloading::event(stream).await.as_deref(), Some(&b"data: open\n\n"[..]));
+        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(&b"data: open\n\n"[..]));
     }
     let line = reloading.reload(&[SCOPES]).await;
     assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
-    assert_eq!(Reloading::event(&mut streams[0]).await, None);
+    assert_eq!(ReloadableServer::next_event(&mut streams[0]).await, None);
     send(1).unwrap();
-    assert_eq!(Reloading::event(&mut streams[1]).await.as_deref(), Some(&b"data: open\n\n"[..]));
+    assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(&b"data: open\n\n"[..]));
     reloading.portcullis.logged("stream.configuration_changed", |_| true).await;
 }
 
-/// J10: with `reload = "watch"`, a changed file is noticed without a signal.
+/// J10: with `reload = "watch"`, a changed file is reloaded without a signal.
 #[tokio::test]
 async fn a_watched_file() {
-    let reloading = Reloading::start(Upstream::start().await, "").await;
-    let token = reloading.token(Reloading::MCP);
+    let reloading = ReloadableServer::start(Upstream::start().await, "").await;
+    let token = reloading.token(ReloadableServer::MCP);
     let session = reloading.open_session("/mcp", &token).await;
     let watch = ("reload = \"signal\"", "reload = \"watch\"");
     reloading.reload(&[watch]).await;
     reloading.write(&[watch, SCOPES]);
-    let line = reloading.reloaded().await;
+    let line = reloading.wait_for_reload().await;
     assert_eq!(line["config.changes"], 1, "{line}");
     assert_eq!(reloading.call("/mcp", &token, &session).await.status, 403);
 }

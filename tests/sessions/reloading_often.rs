@@ -1,4 +1,4 @@
-//! Many changes of the configuration while clients use the server.
+//! Many reloads of the configuration while clients use the server.
 
 use std::sync::{
     Arc, Mutex,
@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use http::Method;
-use portcullis_scenarios::{Connection, Recorded, Reloading, Request, Trickle, Upstream, call};
+use portcullis_scenarios::{ChannelBody, Connection, RecordedRequest, ReloadableServer, Request, Upstream, call};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -14,24 +14,24 @@ const RELOADS: usize = 50;
 const CLIENTS: usize = 8;
 const STREAMS: usize = 20;
 
-/// J10: no request fails and no stream ends through 50 reloads, valid and invalid ones in turn.
+/// J10: during 50 alternately valid and invalid reloads, no request fails and no stream ends.
 #[tokio::test]
-async fn fifty_times() {
+async fn fifty_reloads() {
     let senders = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&senders);
-    let upstream = Upstream::scripted(move |request: &Recorded| {
+    let upstream = Upstream::scripted(move |request: &RecordedRequest| {
         (request.method == Method::GET).then(|| {
-            let (sender, body) = Trickle::new();
+            let (sender, body) = ChannelBody::new();
             opened.lock().unwrap().push(sender);
-            Upstream::trickle(200, &[("content-type", "text/event-stream")], body)
+            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
         })
     })
     .await;
-    let reloading = Arc::new(Reloading::start(upstream, "").await);
+    let reloading = Arc::new(ReloadableServer::start(upstream, "").await);
     let address = reloading.portcullis.address();
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
-        let token = reloading.token(Reloading::MCP);
+        let token = reloading.token(ReloadableServer::MCP);
         let session = reloading.open_session("/mcp", &token).await;
         let get = Request::new("GET", "/mcp").header("Accept", "text/event-stream").bearer(&token).session(&session);
         let mut connection = Connection::open(address).await;
@@ -43,7 +43,7 @@ async fn fifty_times() {
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let (endpoint, resource) =
-            if number % 2 == 0 { ("/mcp", Reloading::MCP) } else { ("/other", Reloading::OTHER) };
+            if number % 2 == 0 { ("/mcp", ReloadableServer::MCP) } else { ("/other", ReloadableServer::OTHER) };
         let token = reloading.token(resource);
         let session = reloading.open_session(endpoint, &token).await;
         let (finished, answered) = (Arc::clone(&finished), Arc::clone(&answered));
@@ -51,8 +51,8 @@ async fn fifty_times() {
             let mut connection = Connection::open(address).await;
             while !finished.load(Ordering::Relaxed) || answered.load(Ordering::Relaxed) < 2_000 {
                 let body = call(2, "echo", &json!({}));
-                let answer = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
-                assert_eq!(answer.status, 200, "{answer:?}");
+                let response = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
+                assert_eq!(response.status, 200, "{response:?}");
                 answered.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -80,7 +80,11 @@ async fn fifty_times() {
     assert!(answered.load(Ordering::Relaxed) >= 2_000);
     for (number, stream) in streams.iter_mut().enumerate() {
         senders.lock().unwrap()[number].send("data: open\n\n".into()).unwrap();
-        assert_eq!(Reloading::event(stream).await.as_deref(), Some(&b"data: open\n\n"[..]), "stream {number}");
+        assert_eq!(
+            ReloadableServer::next_event(stream).await.as_deref(),
+            Some(&b"data: open\n\n"[..]),
+            "stream {number}"
+        );
     }
     assert_eq!(reloading.issuer.key_requests(), 1);
 }

@@ -1,9 +1,9 @@
 //! New session identifiers when the owner's scopes change.
 
-use portcullis_scenarios::{Answer, Deployment, Request, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, call};
 use serde_json::json;
 
-async fn echo(deployment: &Deployment, token: &str, session: &str) -> Answer {
+async fn echo(deployment: &Deployment, token: &str, session: &str) -> HttpResponse {
     deployment
         .send(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session))
         .await
@@ -16,24 +16,25 @@ async fn for_other_scopes() {
     let deployment = Deployment::start().await;
     let [narrow, wide] = ["mcp:tools", "mcp:tools mcp:admin"].map(|scope| deployment.token().scope(scope).sign());
     let first = deployment.open_session(&narrow).await;
-    let backend = |deployment: &Deployment| deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
-    let answer = echo(&deployment, &narrow, &first).await;
-    assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 0), "{answer:?}");
-    let theirs = backend(&deployment);
+    let upstream_session =
+        |deployment: &Deployment| deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
+    let response = echo(&deployment, &narrow, &first).await;
+    assert_eq!((response.status, response.count("mcp-session-id")), (200, 0), "{response:?}");
+    let theirs = upstream_session(&deployment);
 
-    let answer = echo(&deployment, &wide, &first).await;
-    assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 1), "{answer:?}");
-    let second = answer.header("mcp-session-id").unwrap().to_owned();
+    let response = echo(&deployment, &wide, &first).await;
+    assert_eq!((response.status, response.count("mcp-session-id")), (200, 1), "{response:?}");
+    let second = response.header("mcp-session-id").unwrap().to_owned();
     assert!(second != first && second != theirs && second.len() <= 512, "{second}");
-    let answers = futures_of(&deployment, &wide, &first).await;
-    assert!(answers.iter().all(|answer| answer.header("mcp-session-id") == Some(&second)), "{answers:?}");
+    let responses = concurrent_echoes(&deployment, &wide, &first).await;
+    assert!(responses.iter().all(|response| response.header("mcp-session-id") == Some(&second)), "{responses:?}");
     for session in [&first, &second] {
         assert_eq!(echo(&deployment, &wide, session).await.status, 200);
-        assert_eq!(backend(&deployment), theirs);
+        assert_eq!(upstream_session(&deployment), theirs);
     }
     let get =
         Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&wide).session(&first);
-    assert_eq!(deployment.send(get).await.header("mcp-session-id"), Some(&*second), "a stream's head carries it, too");
+    assert_eq!(deployment.send(get).await.header("mcp-session-id"), Some(&*second), "the head of a stream has it, too");
 
     let log = deployment.portcullis.log();
     assert!(!log.contains(&first) && !log.contains(&second), "an identifier is in the log");
@@ -44,8 +45,8 @@ async fn for_other_scopes() {
     }
 }
 
-/// Sends several requests concurrently.
-async fn futures_of(deployment: &Deployment, token: &str, session: &str) -> [Answer; 3] {
+/// Sends three requests concurrently.
+async fn concurrent_echoes(deployment: &Deployment, token: &str, session: &str) -> [HttpResponse; 3] {
     tokio::join!(echo(deployment, token, session), echo(deployment, token, session), echo(deployment, token, session))
         .into()
 }
@@ -59,10 +60,10 @@ async fn for_the_owner_only() {
     let second = echo(&deployment, &wide, &first).await.header("mcp-session-id").unwrap().to_owned();
     for stranger in [deployment.token().subject("mallory"), deployment.token().client_id("other")] {
         for session in [&first, &second] {
-            let answer = echo(&deployment, &stranger.clone().scope("mcp:tools mcp:admin").sign(), session).await;
-            answer.assert_no_session();
-            assert_eq!(answer.count("mcp-session-id"), 0, "{answer:?}");
-            deployment.portcullis.assert_denied(&answer, "session.unknown").await;
+            let response = echo(&deployment, &stranger.clone().scope("mcp:tools mcp:admin").sign(), session).await;
+            response.assert_no_session();
+            assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
+            deployment.portcullis.assert_denied(&response, "session.unknown").await;
         }
     }
     assert_eq!(echo(&deployment, &wide, &first).await.header("mcp-session-id"), Some(&*second));

@@ -2,16 +2,16 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use portcullis_scenarios::{Answer, Deployment, Request, Scratch, Signal, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Signal, call};
 use serde_json::json;
 
-async fn echo(deployment: &Deployment, session: &str) -> Answer {
+async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
     let token = deployment.good_token();
     let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token).session(session);
     deployment.send(post).await
 }
 
-async fn delete(deployment: &Deployment, session: &str) -> Answer {
+async fn delete(deployment: &Deployment, session: &str) -> HttpResponse {
     let token = deployment.good_token();
     deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(session)).await
 }
@@ -24,8 +24,8 @@ fn with_state(directory: &Scratch) -> String {
     format!("state_dir = \"{}\"", directory.as_str())
 }
 
-/// E12: after a crash and after a shutdown, clients continue their sessions without a word to the upstream, and a deleted
-/// session stays deleted.
+/// E12: clients continue their sessions after a crash and after a shutdown, without a new `initialize` at the upstream. A
+/// deleted session stays deleted.
 #[tokio::test]
 async fn sessions_continue() {
     let state = Scratch::path_for("state");
@@ -54,7 +54,7 @@ async fn sessions_continue() {
     echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
 }
 
-/// E12: without a state directory, or with one that cannot be used, the server starts, says so, and its sessions end with it.
+/// E12: without a usable state directory, the server starts and keeps sessions in memory. They end with the process.
 #[tokio::test]
 async fn without_a_directory() {
     let state = Scratch::folder("state");
@@ -75,7 +75,7 @@ async fn without_a_directory() {
         assert_eq!(
             deployment.upstream.recorded()[ended].method,
             http::Method::DELETE,
-            "{setting}: the upstream is told"
+            "{setting}: the session is ended at the upstream"
         );
         echo(&deployment, &session).await.assert_no_session();
     }

@@ -1,7 +1,7 @@
 //! The revisions of sessions, and the response to `initialize` when the upstream negotiates a revision that is not
 //! served.
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Trickle, Upstream, call, modern_request};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, INITIALIZE, Request, Upstream, call, modern_request};
 use serde_json::{Value, json};
 
 /// Starts an upstream that negotiates this revision for every request.
@@ -12,7 +12,7 @@ async fn negotiating(revision: &'static str, content_type: &'static str) -> Upst
                 json!({ "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": revision, "capabilities": {} } });
             let body =
                 if content_type == "text/event-stream" { format!("data: {result}\n\n") } else { result.to_string() };
-            Upstream::answer(200, &[("content-type", content_type), ("mcp-session-id", "theirs")], body)
+            Upstream::response(200, &[("content-type", content_type), ("mcp-session-id", "theirs")], body)
         })
     })
     .await
@@ -24,11 +24,11 @@ async fn negotiating(revision: &'static str, content_type: &'static str) -> Upst
 async fn the_first_one_with_streamable_http() {
     let deployment = Deployment::builder().upstream(negotiating("2025-03-26", "application/json").await).start().await;
     let token = deployment.good_token();
-    let answer = deployment
+    let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE.replace("2025-11-25", "2025-03-26")).bearer(&token))
         .await;
-    assert_eq!((answer.status, &answer.json()["result"]["protocolVersion"]), (200, &json!("2025-03-26")));
-    let session = answer.header("mcp-session-id").unwrap().to_owned();
+    assert_eq!((response.status, &response.json()["result"]["protocolVersion"]), (200, &json!("2025-03-26")));
+    let session = response.header("mcp-session-id").unwrap().to_owned();
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     let list = call(2, "tools/list", &json!({}));
     for request in [post(list.clone()), post(list.clone()).header("MCP-Protocol-Version", "2025-03-26")] {
@@ -57,15 +57,15 @@ async fn one_that_is_not_served() {
             .await;
         let token = deployment.good_token();
         for attempt in 1..=2 {
-            let answer = deployment.try_token(&token).await;
-            answer.assert_rpc_error(400, -32022);
-            let body = answer.json();
-            assert_eq!((&body["id"], answer.count("mcp-session-id")), (&json!(1), 0), "{answer:?}");
+            let response = deployment.try_token(&token).await;
+            response.assert_rpc_error(400, -32022);
+            let body = response.json();
+            assert_eq!((&body["id"], response.count("mcp-session-id")), (&json!(1), 0), "{response:?}");
             assert_eq!(body["error"]["data"], json!({ "supported": served, "requested": "2025-11-25" }));
             let message = body["error"]["message"].as_str().unwrap();
             assert!(message.contains(revision) && message.contains("2025-11-25"), "{message}");
-            deployment.portcullis.assert_denied(&answer, "era.version_negotiated").await;
-            deployment.upstream.reached(2 * attempt).await;
+            deployment.portcullis.assert_denied(&response, "era.version_negotiated").await;
+            deployment.upstream.wait_for_requests(2 * attempt).await;
             let deleted = deployment.upstream.recorded().into_iter().filter(|request| request.method == "DELETE");
             assert!(
                 deleted.clone().count() == attempt
@@ -75,40 +75,40 @@ async fn one_that_is_not_served() {
     }
 }
 
-/// E2, E11: a client that disconnects before the response is released leaves no session, here or at the upstream.
+/// E2, E11: if the client disconnects before the negotiated revision is known, the session is ended at the upstream.
 #[tokio::test]
 async fn before_it_is_known() {
     let upstream = Upstream::scripted(|request| {
         (request.message_method().as_deref() == Some("initialize")).then(|| {
-            let (sender, body) = Trickle::new();
+            let (sender, body) = ChannelBody::new();
             sender.send(": wait\n\n".into()).unwrap();
             // The body never ends.
             std::mem::forget(sender);
-            Upstream::trickle(200, &[("content-type", "text/event-stream"), ("mcp-session-id", "theirs")], body)
+            Upstream::streaming(200, &[("content-type", "text/event-stream"), ("mcp-session-id", "theirs")], body)
         })
     })
     .await;
     let deployment = Deployment::builder().upstream(upstream).start().await;
     let mut leaving = Connection::open(deployment.portcullis.address()).await;
     leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
-    deployment.upstream.reached(1).await;
+    deployment.upstream.wait_for_requests(1).await;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     drop(leaving);
-    deployment.upstream.reached(2).await;
+    deployment.upstream.wait_for_requests(2).await;
     let last = deployment.upstream.last();
     assert_eq!((last.method.as_str(), last.header("mcp-session-id")), ("DELETE", Some("theirs")));
 }
 
-/// E11, L3: events after the version are forwarded as they arrive.
+/// E11, L3: events after the negotiated revision are forwarded as they arrive.
 #[tokio::test]
-async fn with_more_to_come() {
-    let (sender, body) = Trickle::new();
+async fn with_further_events() {
+    let (sender, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
     let upstream = Upstream::scripted(move |request| {
         let opens = request.message_method().as_deref() == Some("initialize");
         opens.then(|| {
             let body = body.lock().unwrap().take().unwrap();
-            Upstream::trickle(200, &[("content-type", "text/event-stream"), ("mcp-session-id", "theirs")], body)
+            Upstream::streaming(200, &[("content-type", "text/event-stream"), ("mcp-session-id", "theirs")], body)
         })
     })
     .await;
@@ -116,11 +116,11 @@ async fn with_more_to_come() {
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).to_bytes()).await;
     sender.send("id: 1\ndata:\n\n".into()).unwrap();
-    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
-    sender.send(format!("data: {answer}\n\n").into()).unwrap();
+    let response = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    sender.send(format!("data: {response}\n\n").into()).unwrap();
     let head = client.head().await.unwrap();
     assert_eq!((head.status, head.count("mcp-session-id")), (200, 1), "{head:?}");
-    assert_eq!(client.chunk().await.unwrap(), format!("id: 1\ndata:\n\ndata: {answer}\n\n").into_bytes());
+    assert_eq!(client.chunk().await.unwrap(), format!("id: 1\ndata:\n\ndata: {response}\n\n").into_bytes());
     sender.send("data: later\n\n".into()).unwrap();
     assert_eq!(client.chunk().await.unwrap(), b"data: later\n\n");
 }
@@ -131,17 +131,17 @@ async fn with_more_to_come() {
 async fn without_sessions() {
     let upstream = Upstream::scripted(|request| {
         let message: Value = serde_json::from_slice(&request.body).ok()?;
-        let answer = |status, result: Value| {
+        let response = |status, result: Value| {
             let mut body = json!({ "jsonrpc": "2.0", "id": message["id"] });
             body.as_object_mut().unwrap().extend(result.as_object().unwrap().clone());
-            Upstream::answer(status, &[("content-type", "application/json")], body.to_string())
+            Upstream::response(status, &[("content-type", "application/json")], body.to_string())
         };
         match message["method"].as_str()? {
             "resources/subscribe" | "resources/unsubscribe" => {
-                Some(answer(404, json!({ "error": { "code": -32601, "message": "Method not found" } })))
+                Some(response(404, json!({ "error": { "code": -32601, "message": "Method not found" } })))
             }
             "server/discover" => {
-                Some(answer(200, json!({ "result": { "supportedVersions": ["2026-07-28"], "capabilities": {} } })))
+                Some(response(200, json!({ "result": { "supportedVersions": ["2026-07-28"], "capabilities": {} } })))
             }
             _ => None,
         }
@@ -150,9 +150,9 @@ async fn without_sessions() {
     let deployment = Deployment::builder().upstream(upstream).start().await;
     let token = deployment.good_token();
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        let answer = deployment.send(modern_request(Deployment::ENDPOINT, method, &json!({})).bearer(&token)).await;
-        answer.assert_rpc_error(404, -32601);
-        assert_eq!(answer.json()["id"], 1, "{answer:?}");
+        let response = deployment.send(modern_request(Deployment::ENDPOINT, method, &json!({})).bearer(&token)).await;
+        response.assert_rpc_error(404, -32601);
+        assert_eq!(response.json()["id"], 1, "{response:?}");
     }
     assert_eq!(
         deployment
@@ -171,9 +171,9 @@ async fn without_sessions() {
     for _ in 0..4 {
         let request = Request::post(Deployment::ENDPOINT, message.to_string()).bearer(&token);
         let request = request.header("MCP-Protocol-Version", "v999.0.0").header("Mcp-Method", "server/discover");
-        let answer = deployment.send(request).await;
-        answer.assert_rpc_error(400, -32022);
-        assert_eq!(answer.json()["error"]["data"], json!({ "supported": ["2026-07-28"], "requested": "v999.0.0" }));
+        let response = deployment.send(request).await;
+        response.assert_rpc_error(400, -32022);
+        assert_eq!(response.json()["error"]["data"], json!({ "supported": ["2026-07-28"], "requested": "v999.0.0" }));
     }
     assert_eq!(deployment.upstream.count(), before, "a request of an unknown revision reached the upstream");
 }

@@ -1,24 +1,28 @@
-//! Sessions that continue in a process that has not opened them.
+//! Sessions that continue in a process that did not open them.
 
-use portcullis_scenarios::{Answer, Deployment, Recorded, Request, Scratch, Upstream, call};
+use portcullis_scenarios::{Deployment, HttpResponse, RecordedRequest, Request, Scratch, Upstream, call};
 use serde_json::json;
 
 const KEY: &str = "a-key-of-the-deployment-0123456789abcdef";
 const OTHER_KEY: &str = "the-key-of-another-one-0123456789abcdef0";
 
-/// Processes with one upstream and one list of keys.
+/// Replicas that share an upstream and session keys.
 struct Replicas {
     keys: Scratch,
-    session: String,
+    session_settings: String,
 }
 
 impl Replicas {
-    fn new(session: &str) -> Self {
-        Self { keys: Scratch::file("session-keys", KEY), session: session.to_owned() }
+    fn new(session_settings: &str) -> Self {
+        Self { keys: Scratch::file("session-keys", KEY), session_settings: session_settings.to_owned() }
     }
 
     fn tables(&self) -> String {
-        format!("[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{}", self.keys.as_str(), self.session)
+        format!(
+            "[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{}",
+            self.keys.as_str(),
+            self.session_settings
+        )
     }
 
     async fn first(&self, upstream: Upstream) -> Deployment {
@@ -30,17 +34,17 @@ impl Replicas {
     }
 }
 
-async fn echo(deployment: &Deployment, token: &str, session: &str) -> Answer {
+async fn echo(deployment: &Deployment, token: &str, session: &str) -> HttpResponse {
     let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session);
     deployment.send(post).await
 }
 
-fn backend(deployment: &Deployment) -> String {
+fn upstream_session(deployment: &Deployment) -> String {
     deployment.upstream.last().header("mcp-session-id").unwrap().to_owned()
 }
 
-/// E12: a process with the keys continues a session that it has never seen, at the same upstream session, with the revision
-/// that was negotiated, for its owner alone; a DELETE there ends it.
+/// E12: a replica with the same keys continues a session that another one opened: with the same upstream session and
+/// revision, and only for its owner. A DELETE ends the session.
 #[tokio::test]
 async fn at_another_replica() {
     let replicas = Replicas::new("");
@@ -49,7 +53,7 @@ async fn at_another_replica() {
     let session = first.open_session(&first.good_token()).await;
     assert!(session.len() <= 512, "{session}");
     assert_eq!(echo(&first, &first.good_token(), &session).await.status, 200);
-    let theirs = backend(&first);
+    let theirs = upstream_session(&first);
 
     let before = first.upstream.count();
     for stranger in [second.token().subject("mallory").sign(), second.token().client_id("other").sign()] {
@@ -58,7 +62,7 @@ async fn at_another_replica() {
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
     let token = second.good_token();
     assert_eq!(echo(&second, &token, &session).await.status, 200);
-    assert_eq!(backend(&first), theirs);
+    assert_eq!(upstream_session(&first), theirs);
     second.portcullis.logged("session continued", |_| true).await;
     let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&token);
     assert_eq!(second.send(get.session(&session)).await.status, 200);
@@ -66,7 +70,7 @@ async fn at_another_replica() {
 
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     assert_eq!(second.send(delete).await.status, 200);
-    assert_eq!(backend(&first), theirs);
+    assert_eq!(upstream_session(&first), theirs);
     echo(&second, &token, &session).await.assert_rpc_error(404, -32000);
     let log = second.portcullis.log();
     assert!(!log.contains(&session) && !log.contains(&theirs), "an identifier is in the log");
@@ -86,16 +90,16 @@ async fn after_a_restart() {
         let deployment = start().await;
         let session = deployment.open_session(&deployment.good_token()).await;
         assert_eq!(deployment.portcullis.stop().await.code, Some(0));
-        let deleted = |seen: &Recorded| seen.method == http::Method::DELETE;
+        let deleted = |seen: &RecordedRequest| seen.method == http::Method::DELETE;
         assert_eq!(upstream.recorded().iter().any(deleted), !is_shared);
 
         let deployment = start().await;
-        let answer = echo(&deployment, &deployment.good_token(), &session).await;
+        let response = echo(&deployment, &deployment.good_token(), &session).await;
         if is_shared {
-            assert_eq!(answer.status, 200, "{answer:?}");
+            assert_eq!(response.status, 200, "{response:?}");
             assert!(upstream.last().header("mcp-session-id").is_some_and(|theirs| theirs.starts_with("backend-")));
         } else {
-            answer.assert_no_session();
+            response.assert_no_session();
         }
     }
 }
@@ -109,9 +113,9 @@ async fn with_one_successor() {
     let session = first.open_session(&first.good_token()).await;
     let wide = |deployment: &Deployment| deployment.token().scope("mcp:tools mcp:admin").sign();
     let next = async |deployment: &Deployment| {
-        let answer = echo(deployment, &wide(deployment), &session).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.header("mcp-session-id").unwrap().to_owned()
+        let response = echo(deployment, &wide(deployment), &session).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.header("mcp-session-id").unwrap().to_owned()
     };
     let successor = next(&second).await;
     assert_eq!(next(&first).await, successor);
@@ -122,8 +126,8 @@ async fn with_one_successor() {
     }
 }
 
-/// E9, E12: a session that continues takes capacity as a new one does: at the owner's limit the owner's longest-unused
-/// session ends, and stays ended; at the total limit the answer is 503, and the session is not lost.
+/// E9, E12: a session that continues takes capacity like a new one. At the owner's limit, the owner's least recently used
+/// session ends. At the total limit, the request gets 503, and the session can continue later.
 #[tokio::test]
 async fn within_the_limits() {
     let replicas = Replicas::new("max_per_owner = 2\nmax_total = 3");
@@ -135,9 +139,9 @@ async fn within_the_limits() {
     for session in &sessions {
         assert_eq!(echo(&second, &alice, session).await.status, 200);
     }
-    let younger = second.open_session(&alice).await;
+    let newer = second.open_session(&alice).await;
     echo(&second, &alice, &sessions[0]).await.assert_rpc_error(404, -32000);
-    for session in [&sessions[1], &younger] {
+    for session in [&sessions[1], &newer] {
         assert_eq!(echo(&second, &alice, session).await.status, 200);
     }
 
@@ -147,13 +151,13 @@ async fn within_the_limits() {
     for _ in 0..2 {
         third.open_session(&carol).await;
     }
-    let answer = echo(&third, &alice, &younger).await;
-    answer.assert_rpc_error(503, -32603);
-    assert_eq!(answer.header("retry-after"), Some("30"), "{answer:?}");
-    third.portcullis.assert_denied(&answer, "session.store_full").await;
+    let response = echo(&third, &alice, &newer).await;
+    response.assert_rpc_error(503, -32603);
+    assert_eq!(response.header("retry-after"), Some("30"), "{response:?}");
+    third.portcullis.assert_denied(&response, "session.store_full").await;
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&bob_of(&third)).session(&bobs);
     assert_eq!(third.send(delete).await.status, 200);
-    assert_eq!(echo(&third, &alice, &younger).await.status, 200);
+    assert_eq!(echo(&third, &alice, &newer).await.status, 200);
     assert_eq!(second.try_token(&bob).await.status, 200);
 }
 
@@ -161,17 +165,18 @@ fn bob_of(deployment: &Deployment) -> String {
     deployment.token().subject("bob").sign()
 }
 
-/// E12: a session whose upstream identifier does not fit in an identifier works, and ends with its process; it is never
-/// forwarded without its identifier. The log warns once.
+/// E12: if the upstream's identifier is too long to be sealed, the session works, but ends with its process. One warning is
+/// logged.
 #[tokio::test]
 async fn not_with_a_long_upstream_identifier() {
     let long = "x".repeat(292);
     let script = {
         let long = long.clone();
-        move |request: &Recorded| {
+        move |request: &RecordedRequest| {
             let headers = [("content-type", "application/json"), ("mcp-session-id", long.as_str())];
             let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
-            (request.message_method().as_deref() == Some("initialize")).then(|| Upstream::answer(200, &headers, result))
+            (request.message_method().as_deref() == Some("initialize"))
+                .then(|| Upstream::response(200, &headers, result))
         }
     };
     let replicas = Replicas::new("");
@@ -180,7 +185,7 @@ async fn not_with_a_long_upstream_identifier() {
     let sessions = [first.open_session(&token).await, first.open_session(&token).await];
     for session in &sessions {
         assert_eq!(echo(&first, &token, session).await.status, 200);
-        assert_eq!(backend(&first), long);
+        assert_eq!(upstream_session(&first), long);
     }
     first.portcullis.logged("its sessions end with this process", |line| line["level"] == "WARN").await;
     assert_eq!(first.portcullis.log().matches("its sessions end with this process").count(), 1);
@@ -193,10 +198,10 @@ async fn not_with_a_long_upstream_identifier() {
 
 /// E9, E12: the upstream's 404 ends a session at a replica that has not opened it.
 #[tokio::test]
-async fn until_the_upstream_forgets_it() {
-    let script = |request: &Recorded| {
+async fn until_the_upstream_has_forgotten_it() {
+    let script = |request: &RecordedRequest| {
         let is_forgotten = request.message_method().as_deref() == Some("forgotten");
-        is_forgotten.then(|| Upstream::answer(404, &[("content-type", "application/json")], "{}"))
+        is_forgotten.then(|| Upstream::response(404, &[("content-type", "application/json")], "{}"))
     };
     let replicas = Replicas::new("");
     let first = replicas.first(Upstream::scripted(script).await).await;
@@ -208,7 +213,7 @@ async fn until_the_upstream_forgets_it() {
     echo(&second, &token, &session).await.assert_rpc_error(404, -32000);
 }
 
-/// E12: another key, and another upstream, do not continue a session.
+/// E12: a session does not continue with another key or another upstream.
 #[tokio::test]
 async fn not_with_another_key_or_upstream() {
     let replicas = Replicas::new("");

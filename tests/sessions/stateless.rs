@@ -1,6 +1,6 @@
 //! Resources of upstreams without sessions: `sessions = "off"`.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Recorded, Request, Upstream, call, modern_request};
+use portcullis_scenarios::{Deployment, INITIALIZE, RecordedRequest, Request, Upstream, call, modern_request};
 use serde_json::json;
 
 const OFF: &str = "required_scopes = [\"mcp:tools\"]\nsessions = \"off\"";
@@ -8,10 +8,10 @@ const OFF: &str = "required_scopes = [\"mcp:tools\"]\nsessions = \"off\"";
 /// E14: no request needs an identifier, none is issued, and the session header is removed in both directions.
 #[tokio::test]
 async fn no_identifier_is_needed_or_issued() {
-    let script = |request: &Recorded| {
+    let script = |request: &RecordedRequest| {
         let headers = [("content-type", "application/json"), ("mcp-session-id", "theirs")];
         let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
-        (request.message_method().as_deref() != Some("echo")).then(|| Upstream::answer(200, &headers, result))
+        (request.message_method().as_deref() != Some("echo")).then(|| Upstream::response(200, &headers, result))
     };
     let upstream = Upstream::scripted(script).await;
     let deployment = Deployment::builder().upstream(upstream).resource(OFF).start().await;
@@ -20,8 +20,8 @@ async fn no_identifier_is_needed_or_issued() {
     for message in &messages {
         for session in [None, Some("made-up")] {
             let post = Request::post(Deployment::ENDPOINT, message.clone()).bearer(&token);
-            let answer = deployment.send(session.into_iter().fold(post, Request::session)).await;
-            assert_eq!((answer.status, answer.count("mcp-session-id")), (200, 0), "{answer:?}");
+            let response = deployment.send(session.into_iter().fold(post, Request::session)).await;
+            assert_eq!((response.status, response.count("mcp-session-id")), (200, 0), "{response:?}");
             assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
         }
     }
@@ -32,8 +32,8 @@ async fn no_identifier_is_needed_or_issued() {
     let before = deployment.upstream.count();
     for method in ["GET", "DELETE"] {
         let request = Request::new(method, Deployment::ENDPOINT).bearer(&token).session("made-up");
-        let answer = deployment.send(request).await;
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{answer:?}");
+        let response = deployment.send(request).await;
+        assert_eq!((response.status, response.header("allow")), (405, Some("POST")), "{response:?}");
     }
     for (request, status) in [
         (Request::post(Deployment::ENDPOINT, call(4, "echo", &json!({}))), 401),
@@ -49,12 +49,12 @@ async fn no_identifier_is_needed_or_issued() {
 async fn the_negotiated_revision_is_checked() {
     let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;
     let headers = [("content-type", "application/json")];
-    let upstream = Upstream::scripted(move |_| Some(Upstream::answer(200, &headers, result))).await;
+    let upstream = Upstream::scripted(move |_| Some(Upstream::response(200, &headers, result))).await;
     let deployment = Deployment::builder().upstream(upstream).resource(OFF).start().await;
     let post = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token());
-    let answer = deployment.send(post).await;
-    assert_ne!(answer.status, 200, "{answer:?}");
-    assert!(answer.text().contains("2025-11-25"), "{answer:?}");
+    let response = deployment.send(post).await;
+    assert_ne!(response.status, 200, "{response:?}");
+    assert!(response.text().contains("2025-11-25"), "{response:?}");
 }
 
 /// E14: a token without a subject can call a resource without sessions: there is nothing to own.

@@ -1,4 +1,4 @@
-//! Event streams end with the authorization that they were opened with.
+//! Event streams that end when the authorization of their request does.
 
 use std::{
     sync::{Arc, Mutex},
@@ -28,8 +28,8 @@ async fn ended_as(deployment: &Deployment, code: &str) -> Value {
     deployment.portcullis.logged(code, |line| line["stream.code"] == code).await
 }
 
-/// L3: a stream ends when its token expires, behind the event that it is in; its client is then asked for a new token. Log and
-/// audit trail say why.
+/// L3: a stream ends when its token expires, after the current event. The client's next request gets 401. Log and audit
+/// trail have the reason.
 #[tokio::test]
 async fn with_an_expiring_token() {
     let (streams, trail) = (EventStreams::default(), Scratch::path_for("audit.jsonl"));
@@ -43,15 +43,15 @@ async fn with_an_expiring_token() {
     let session = deployment.open_session(&token).await;
     let mut idle = streams.open(&deployment, get(&token, &session)).await;
     let mut busy = streams.open(&deployment, get(&token, &session)).await;
-    busy.pass("id: 7\r\ndata: {\"begun\"").await;
-    idle.ended().await;
+    busy.assert_forwarded("id: 7\r\ndata: {\"begun\"").await;
+    idle.assert_ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
     assert!(line["request.id"].is_string() && line["session"].as_str().unwrap().len() == 16, "{line}");
 
-    busy.pass(":true}\r\n").await;
+    busy.assert_forwarded(":true}\r\n").await;
     busy.events.send("\r\ndata: {\"next\":1}\r\n\r\n".into()).unwrap();
-    assert_eq!(busy.connection.chunk().await.as_deref(), Some(&b"\r\n"[..]), "the end of the event, and no more");
-    busy.ended().await;
+    assert_eq!(busy.connection.chunk().await.as_deref(), Some(&b"\r\n"[..]), "only the end of the event");
+    busy.assert_ended().await;
 
     let again = deployment.send(get(&token, &session).header("Last-Event-ID", "7")).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
@@ -63,8 +63,8 @@ async fn with_an_expiring_token() {
     assert!(!deployment.portcullis.log().contains(&session) && !deployment.portcullis.log().contains(&token));
 }
 
-/// L3: streams go on while their owner uses the session with a newer token that has at least the same scopes; neither a token
-/// with fewer scopes nor anybody else's keeps them open.
+/// L3: streams continue while their owner uses the session with a newer token that has at least the same scopes. A token
+/// with fewer scopes, or of another owner, does not keep them open.
 #[tokio::test]
 async fn with_newer_tokens() {
     let streams = EventStreams::default();
@@ -80,14 +80,14 @@ async fn with_newer_tokens() {
     assert_eq!(echo(&deployment, &deployment.token().expires_in(60).sign(), &session).await, 200);
     let mallory = deployment.token().subject("mallory").expires_in(60).sign();
     assert_eq!(echo(&deployment, &mallory, &theirs).await, 400);
-    too_wide.ended().await;
-    not_used.ended().await;
+    too_wide.assert_ended().await;
+    not_used.assert_ended().await;
     // Longer than two sweeps.
     sleep(Duration::from_millis(1200)).await;
     kept.assert_open().await;
 }
 
-/// L3: the answer to a modern request ends with its own token. Other tokens of the same owner do not extend it.
+/// L3: the response stream of a modern request ends when its own token expires. Other tokens of the same owner do not extend it.
 #[tokio::test]
 async fn without_a_session() {
     let streams = EventStreams::default();
@@ -96,32 +96,32 @@ async fn without_a_session() {
         || modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": "slow" })).header("Mcp-Name", "slow");
     let mut short = streams.open(&deployment, request().bearer(&deployment.token().expires_in(5).sign())).await;
     let mut long = streams.open(&deployment, request().bearer(&deployment.token().expires_in(60).sign())).await;
-    short.ended().await;
+    short.assert_ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
     assert_eq!(line.get("session"), None, "{line}");
     long.assert_open().await;
 }
 
-/// An authorization server that says of every token what a scenario has it say.
-struct Asked {
+/// An introspection endpoint with the same response for every token.
+struct IntrospectionEndpoint {
     server: Upstream,
-    says: Arc<Mutex<(u16, Value)>>,
+    response: Arc<Mutex<(u16, Value)>>,
 }
 
-impl Asked {
+impl IntrospectionEndpoint {
     async fn start() -> Self {
-        let says = Arc::new(Mutex::new((200, active())));
-        let script = Arc::clone(&says);
+        let response = Arc::new(Mutex::new((200, active())));
+        let script = Arc::clone(&response);
         let server = Upstream::scripted(move |_| {
-            let (status, answer) = &*script.lock().unwrap();
-            Some(Upstream::answer(*status, &[("content-type", "application/json")], answer.to_string()))
+            let (status, response) = &*script.lock().unwrap();
+            Some(Upstream::response(*status, &[("content-type", "application/json")], response.to_string()))
         })
         .await;
-        Self { server, says }
+        Self { server, response }
     }
 
-    fn says(&self, status: u16, answer: Value) {
-        *self.says.lock().unwrap() = (status, answer);
+    fn set_response(&self, status: u16, response: Value) {
+        *self.response.lock().unwrap() = (status, response);
     }
 
     fn settings(&self, validate: &str, interval: u64) -> String {
@@ -132,7 +132,7 @@ impl Asked {
         )
     }
 
-    /// A deployment whose signed tokens it is asked about as well.
+    /// Returns a deployment with `jwt+introspection` at this endpoint.
     fn deployment(&self, interval: u64) -> DeploymentBuilder {
         Deployment::builder().issuer(self.settings("jwt+introspection", interval))
     }
@@ -142,42 +142,43 @@ fn active() -> Value {
     json!({ "active": true, "aud": Deployment::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" })
 }
 
-/// L3: an introspected token that its issuer takes back ends its streams within the interval; it is checked once for all of
-/// them, and the next request with it is refused.
+/// L3: when an introspected token is revoked, its streams end within the interval, and the next request with it is
+/// rejected. Each check of the token serves all its streams.
 #[tokio::test]
 async fn with_a_revoked_token() {
-    let (asked, streams) = (Asked::start().await, EventStreams::default());
-    let deployment = asked.deployment(1).upstream(streams.upstream().await).start().await;
+    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let deployment = endpoint.deployment(1).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut open = Vec::new();
     for _ in 0..4 {
         open.push(streams.open(&deployment, get(&token, &session)).await);
     }
-    let (before, started) = (asked.server.count(), Instant::now());
+    let (before, started) = (endpoint.server.count(), Instant::now());
     sleep(Duration::from_secs(4)).await;
     for open in &mut open {
         open.assert_open().await;
     }
-    let (calls, seconds) = (asked.server.count() - before, started.elapsed().as_secs());
+    let (calls, seconds) = (endpoint.server.count() - before, started.elapsed().as_secs());
     assert!(calls >= 2 && calls as u64 <= seconds * 5 / 4 + 1, "{calls} calls in {seconds} s");
 
-    asked.says(200, json!({ "active": false }));
+    endpoint.set_response(200, json!({ "active": false }));
     let revoked = Instant::now();
     for open in &mut open {
-        open.ended().await;
+        open.assert_ended().await;
     }
     assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
     ended_as(&deployment, "stream.token_inactive").await;
     let again = deployment.send(get(&token, &session)).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
-    let calls = asked.server.count();
+    let calls = endpoint.server.count();
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(asked.server.count(), calls, "a token that nothing depends on is not checked");
+    assert_eq!(endpoint.server.count(), calls, "a token without streams is not checked");
     assert!(!deployment.portcullis.log().contains(&token), "the token is in the log");
 }
 
-/// L3: the same for an opaque token without an expiry, which lives as long as its issuer says; and for one that lost a scope.
+/// L3: the streams of an opaque token without `exp` end when the token becomes inactive, gets another audience, or loses a
+/// scope.
 #[tokio::test]
 async fn with_an_opaque_token() {
     const TOKEN: &str = "opaque-canary";
@@ -189,64 +190,65 @@ async fn with_an_opaque_token() {
             "stream.scopes_reduced",
         ),
     ] {
-        let (asked, streams) = (Asked::start().await, EventStreams::default());
+        let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
         let mut wide = active();
         wide["scope"] = json!("mcp:tools mcp:admin");
-        asked.says(200, wide);
+        endpoint.set_response(200, wide);
         let table =
-            format!("[[issuer]]\nissuer = \"{}\"\n{}", asked.server.origin(), asked.settings("introspection", 1));
+            format!("[[issuer]]\nissuer = \"{}\"\n{}", endpoint.server.origin(), endpoint.settings("introspection", 1));
         let deployment = Deployment::builder().tables(table).upstream(streams.upstream().await).start().await;
         let session = deployment.open_session(TOKEN).await;
         let mut open = streams.open(&deployment, get(TOKEN, &session)).await;
         sleep(Duration::from_millis(2500)).await;
         open.assert_open().await;
-        asked.says(200, change);
-        open.ended().await;
+        endpoint.set_response(200, change);
+        open.assert_ended().await;
         ended_as(&deployment, code).await;
         assert!(!deployment.portcullis.log().contains("canary"), "the token is in the log");
     }
 }
 
-/// L3: an introspection endpoint that fails ends streams after two intervals, and not after one.
+/// L3: if the introspection endpoint fails, streams end after two intervals, but not after one.
 #[tokio::test]
 async fn with_an_issuer_that_fails() {
-    let (asked, streams) = (Asked::start().await, EventStreams::default());
-    let deployment = asked.deployment(3).upstream(streams.upstream().await).start().await;
+    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let deployment = endpoint.deployment(3).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let opened = Instant::now();
     let session = deployment.open_session(&token).await;
     let mut open = streams.open(&deployment, get(&token, &session)).await;
-    asked.says(503, json!({}));
+    endpoint.set_response(503, json!({}));
     deployment
         .portcullis
         .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
         .await;
     sleep(Duration::from_secs(1)).await;
     open.assert_open().await;
-    open.ended().await;
+    open.assert_ended().await;
     let after = opened.elapsed();
     assert!(after >= Duration::from_secs(6) && after < Duration::from_secs(15), "{after:?}");
     ended_as(&deployment, "stream.introspection_failed").await;
 }
 
-/// L3: a failure that passes ends nothing, and the expiry of a signed token counts although its issuer calls it active.
+/// L3: a single failure ends no stream. A signed token's `exp` applies even if the introspection endpoint reports the token
+/// as active.
 #[tokio::test]
 async fn with_an_issuer_that_fails_once() {
-    let (asked, streams) = (Asked::start().await, EventStreams::default());
-    let settings = format!("{}\n{EXACT}", asked.settings("jwt+introspection", 2));
+    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let settings = format!("{}\n{EXACT}", endpoint.settings("jwt+introspection", 2));
     let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
     let (short, long) = (deployment.token().expires_in(8).sign(), deployment.token().expires_in(60).sign());
     let session = deployment.open_session(&short).await;
     let mut expiring = streams.open(&deployment, get(&short, &session)).await;
     let other = deployment.open_session(&long).await;
     let mut open = streams.open(&deployment, get(&long, &other)).await;
-    asked.says(503, json!({}));
+    endpoint.set_response(503, json!({}));
     deployment
         .portcullis
         .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
         .await;
-    asked.says(200, active());
-    expiring.ended().await;
+    endpoint.set_response(200, active());
+    expiring.assert_ended().await;
     ended_as(&deployment, "stream.token_expired").await;
     open.assert_open().await;
 }

@@ -58,7 +58,7 @@ impl AuthorizationServer {
             while let Ok((stream, _)) = listener.accept().await {
                 let (test_issuer, hits) = (Arc::clone(&test_issuer), Arc::clone(&hits));
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let response = answer(&test_issuer, &hits, request.uri().path());
+                    let response = response(&test_issuer, &hits, request.uri().path());
                     async move { Ok::<_, Infallible>(response) }
                 });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -77,7 +77,7 @@ impl AuthorizationServer {
     }
 }
 
-fn answer(test_issuer: &TestIssuer, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
+fn response(test_issuer: &TestIssuer, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
     let body = if path == test_issuer.metadata_url().path() {
         test_issuer.metadata_json()
     } else if path == test_issuer.endpoint("jwks").path() {

@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::PrivateAuthority;
 
-/// A proxy for `CONNECT` requests. It has no DNS: it connects to the hosts that it was given, and answers 502 for all others.
+/// A proxy for `CONNECT` requests. It connects only to the configured hosts, without DNS, and responds to others with 502.
 /// It presents a certificate of a private authority for each host and forwards the decrypted bytes to a loopback address.
 pub struct ConnectProxy {
     address: SocketAddr,
@@ -35,10 +35,10 @@ impl ConnectProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (hosts, targets) = (Arc::new(hosts), Arc::<Mutex<Vec<String>>>::default());
-        let asked = Arc::clone(&targets);
+        let recorded = Arc::clone(&targets);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&hosts), Arc::clone(&asked)));
+                tokio::spawn(serve(stream, Arc::clone(&hosts), Arc::clone(&recorded)));
             }
         });
         Self { address, targets, authority }

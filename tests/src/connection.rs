@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Answer, Request, TIMEOUT};
+use crate::{HttpResponse, Request, TIMEOUT};
 
 /// An HTTP/1.1 connection that sends arbitrary bytes and reads one response at a time.
 ///
@@ -41,13 +41,13 @@ impl Connection {
     ///
     /// # Panics
     /// Panics if the connection ends without a response.
-    pub async fn exchange(&mut self, bytes: &[u8]) -> Answer {
+    pub async fn exchange(&mut self, bytes: &[u8]) -> HttpResponse {
         self.write(bytes).await;
-        self.answer().await.expect("a response")
+        self.response().await.expect("a response")
     }
 
     /// Sends a request and reads its response.
-    pub async fn send(&mut self, request: &Request) -> Answer {
+    pub async fn send(&mut self, request: &Request) -> HttpResponse {
         self.exchange(&request.to_bytes()).await
     }
 
@@ -55,41 +55,45 @@ impl Connection {
     ///
     /// # Panics
     /// Panics if the connection ends within a response.
-    pub async fn answer(&mut self) -> Option<Answer> {
-        let mut answer = self.head().await?;
-        if self.head_only || matches!(answer.status, 204 | 304) {
-            return Some(answer);
+    pub async fn response(&mut self) -> Option<HttpResponse> {
+        let mut response = self.head().await?;
+        if self.head_only || matches!(response.status, 204 | 304) {
+            return Some(response);
         }
-        if let Some(length) = answer.header("content-length") {
+        if let Some(length) = response.header("content-length") {
             let length = length.parse().expect("a length");
             while self.received.len() < length {
-                assert!(self.more().await, "the connection ended in a body: {answer:?}");
+                assert!(self.more().await, "the connection ended in a body: {response:?}");
             }
-            answer.body = self.received.drain(..length).collect();
-        } else if answer.header("transfer-encoding").is_some() {
+            response.body = self.received.drain(..length).collect();
+        } else if response.header("transfer-encoding").is_some() {
             while let Some(chunk) = self.chunk().await {
-                answer.body.extend_from_slice(&chunk);
+                response.body.extend_from_slice(&chunk);
             }
         } else {
             while self.more().await {}
-            answer.body = std::mem::take(&mut self.received);
+            response.body = std::mem::take(&mut self.received);
         }
-        Some(answer)
+        Some(response)
     }
 
     /// Reads the head of the next response. Returns `None` if the connection ends before it.
     ///
     /// # Panics
     /// Panics if the connection ends within the head.
-    pub async fn head(&mut self) -> Option<Answer> {
+    pub async fn head(&mut self) -> Option<HttpResponse> {
         loop {
-            if let Some((answer, length)) = parse_head(&self.received) {
+            if let Some((response, length)) = parse_head(&self.received) {
                 self.received.drain(..length);
-                if !(100..200).contains(&answer.status) {
-                    return Some(answer);
+                if !(100..200).contains(&response.status) {
+                    return Some(response);
                 }
             } else if !self.more().await {
-                assert!(self.received.is_empty(), "the connection ended in an answer's head: {:?}", self.received);
+                assert!(
+                    self.received.is_empty(),
+                    "the connection ended in the head of a response: {:?}",
+                    self.received
+                );
                 return None;
             }
         }
@@ -131,17 +135,17 @@ impl Connection {
     }
 }
 
-fn parse_head(bytes: &[u8]) -> Option<(Answer, usize)> {
+fn parse_head(bytes: &[u8]) -> Option<(HttpResponse, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut response = httparse::Response::new(&mut fields);
-    let httparse::Status::Complete(length) = response.parse(bytes).expect("an HTTP answer") else { return None };
+    let httparse::Status::Complete(length) = response.parse(bytes).expect("an HTTP response") else { return None };
     let status = response.code.expect("a status");
     let headers = response
         .headers
         .iter()
         .map(|field| (field.name.to_ascii_lowercase(), String::from_utf8_lossy(field.value).into_owned()))
         .collect();
-    Some((Answer { status, headers, body: Vec::new() }, length))
+    Some((HttpResponse { status, headers, body: Vec::new() }, length))
 }
 
 /// A complete chunk and its length on the wire; the last chunk is empty.

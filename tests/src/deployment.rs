@@ -3,9 +3,9 @@
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 
-use crate::{Answer, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream};
+use crate::{HttpResponse, INITIALIZE, Portcullis, Request, Scratch, Signal, Upstream};
 
-/// The endpoint's URL as clients know it. The program listens on another port, which no behaviour depends on.
+/// The endpoint's URL as clients know it. The program listens on another port, which has no effect on clients.
 const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
 
@@ -87,7 +87,7 @@ impl DeploymentBuilder {
     /// Sets the program's limit of open files as arguments of `ulimit`, such as `-Sn 256`. Default: that of this
     /// process.
     #[must_use]
-    pub fn files(mut self, limit: &'static str) -> Self {
+    pub fn file_limit(mut self, limit: &'static str) -> Self {
         self.files = Some(limit);
         self
     }
@@ -164,9 +164,17 @@ impl Deployment {
     /// Panics if it does not end or start.
     pub async fn restart(mut self, signal: Signal) -> Self {
         self.portcullis.signal(signal);
-        self.portcullis.ended().await;
+        self.portcullis.wait().await;
         self.portcullis = Portcullis::serve(&self.configuration).await;
         self
+    }
+
+    /// Starts another program with the same configuration, issuer and upstream: a replica.
+    ///
+    /// # Panics
+    /// Panics if it does not start.
+    pub async fn replica(&self) -> Portcullis {
+        Portcullis::serve(&self.configuration).await
     }
 
     /// Returns a builder whose token is valid without changes.
@@ -180,12 +188,12 @@ impl Deployment {
     }
 
     /// Sends a request.
-    pub async fn send(&self, request: Request) -> Answer {
+    pub async fn send(&self, request: Request) -> HttpResponse {
         request.send(self.portcullis.address()).await
     }
 
     /// Sends an `initialize` request with a token, to test whether the token is accepted.
-    pub async fn try_token(&self, token: &str) -> Answer {
+    pub async fn try_token(&self, token: &str) -> HttpResponse {
         self.send(Request::post(Self::ENDPOINT, INITIALIZE).bearer(token)).await
     }
 
@@ -194,9 +202,9 @@ impl Deployment {
     /// # Panics
     /// Panics if the request is rejected.
     pub async fn open_session(&self, token: &str) -> String {
-        let answer = self.try_token(token).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.header("mcp-session-id").expect("a session identifier").to_owned()
+        let response = self.try_token(token).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.header("mcp-session-id").expect("a session identifier").to_owned()
     }
 
     /// Asserts that a token is accepted and its request reaches the upstream.
@@ -205,33 +213,33 @@ impl Deployment {
     /// Panics otherwise.
     pub async fn assert_accepted(&self, case: &str, token: &str) {
         let before = self.upstream.count();
-        let answer = self.try_token(token).await;
-        assert_eq!(answer.status, 200, "{case}: {answer:?}");
+        let response = self.try_token(token).await;
+        assert_eq!(response.status, 200, "{case}: {response:?}");
         assert_eq!(self.upstream.count(), before + 1, "{case}");
     }
 
     /// Asserts that each token is rejected with 401 and `error="invalid_token"`, that the log has the reason code and
-    /// the answer does not, and that nothing reached the upstream. Each case has a name, the token and the code.
+    /// the response does not, and that no request reached the upstream. A case is a name, a token and a code.
     ///
     /// # Panics
     /// Panics otherwise.
-    pub async fn assert_refused<N: AsRef<str>>(&self, cases: impl IntoIterator<Item = (N, String, &str)>) {
+    pub async fn assert_rejected<N: AsRef<str>>(&self, cases: impl IntoIterator<Item = (N, String, &str)>) {
         let before = self.upstream.count();
-        let mut refused = Vec::new();
+        let mut rejected = Vec::new();
         for (case, token, code) in cases {
             let case = case.as_ref().to_owned();
-            let answer = self.try_token(&token).await;
-            assert_eq!(answer.status, 401, "{case}: {answer:?}");
-            assert_eq!(answer.assert_unauthorized(), Some("invalid_token"), "{case}: {answer:?}");
-            assert!(!answer.text().contains(&token), "{case}: {answer:?}");
-            refused.push((case, answer, code));
+            let response = self.try_token(&token).await;
+            assert_eq!(response.status, 401, "{case}: {response:?}");
+            assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "{case}: {response:?}");
+            assert!(!response.text().contains(&token), "{case}: {response:?}");
+            rejected.push((case, response, code));
         }
         assert_eq!(self.upstream.count(), before, "a request reached the upstream");
-        assert!(!refused.is_empty(), "no case at all");
-        for (case, answer, code) in refused {
-            let line = self.portcullis.access_line(&answer).await;
+        assert!(!rejected.is_empty(), "there is no case");
+        for (case, response, code) in rejected {
+            let line = self.portcullis.access_line(&response).await;
             assert_eq!(line["deny.code"], code, "{case}");
-            assert!(!format!("{answer:?}").contains(code), "{case}: the answer contains the reason: {answer:?}");
+            assert!(!format!("{response:?}").contains(code), "{case}: the response contains the reason: {response:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Method;
 use tokio::{sync::mpsc::UnboundedSender, time::timeout};
 
-use crate::{Connection, Deployment, Recorded, Request, TIMEOUT, Trickle, Upstream};
+use crate::{ChannelBody, Connection, Deployment, RecordedRequest, Request, TIMEOUT, Upstream};
 
 /// The streams that an upstream has opened, in the order of their requests. Clones share them.
 #[derive(Clone, Default)]
@@ -17,9 +17,9 @@ pub struct EventStreams(Arc<Mutex<Vec<UnboundedSender<Bytes>>>>);
 
 /// An event stream with its client and its upstream.
 pub struct EventStream {
-    /// The client's connection, behind the head of the response.
+    /// The client's connection, after the head of the response.
     pub connection: Connection,
-    /// What the upstream sends.
+    /// The sender of the upstream's events.
     pub events: UnboundedSender<Bytes>,
 }
 
@@ -27,21 +27,21 @@ impl EventStreams {
     /// Starts an upstream that responds to GET, `tools/call` and `subscriptions/listen` with an event stream.
     pub async fn upstream(&self) -> Upstream {
         let streams = self.clone();
-        Upstream::scripted(move |request: &Recorded| {
+        Upstream::scripted(move |request: &RecordedRequest| {
             let method = request.message_method();
             if request.method != Method::GET
                 && !matches!(method.as_deref(), Some("tools/call" | "subscriptions/listen"))
             {
                 return None;
             }
-            let (sender, body) = Trickle::new();
+            let (sender, body) = ChannelBody::new();
             streams.0.lock().expect("no test has panicked").push(sender);
-            Some(Upstream::trickle(200, &[("content-type", "text/event-stream")], body))
+            Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
         })
         .await
     }
 
-    /// Sends a request, reads the head of its response, and checks that an event passes.
+    /// Sends a request, reads the head of its response, and asserts that it forwards events.
     ///
     /// # Panics
     /// Panics if the response is not an event stream.
@@ -51,7 +51,7 @@ impl EventStreams {
         let head = connection.head().await.expect("a response");
         assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")), "{head:?}");
         assert_eq!(head.header("x-accel-buffering"), Some("no"), "{head:?}");
-        let events = self.0.lock().expect("no test has panicked").pop().expect("the upstream was asked");
+        let events = self.0.lock().expect("no test has panicked").pop().expect("the request reached the upstream");
         let mut open = EventStream { connection, events };
         open.assert_open().await;
         open
@@ -59,45 +59,45 @@ impl EventStreams {
 }
 
 impl EventStream {
-    /// Sends a piece from the upstream to the client.
+    /// Asserts that a chunk of the upstream reaches the client unchanged.
     ///
     /// # Panics
-    /// Panics if the client does not receive it as it is.
-    pub async fn pass(&mut self, piece: &'static str) {
-        self.send(piece);
-        assert_eq!(self.connection.chunk().await.as_deref(), Some(piece.as_bytes()));
+    /// Panics otherwise.
+    pub async fn assert_forwarded(&mut self, chunk: &'static str) {
+        self.send(chunk);
+        assert_eq!(self.connection.chunk().await.as_deref(), Some(chunk.as_bytes()));
     }
 
-    /// Sends a piece from the upstream.
+    /// Sends a chunk from the upstream.
     ///
     /// # Panics
     /// Panics if the upstream's stream is closed.
-    pub fn send(&self, piece: &'static str) {
-        self.events.send(piece.into()).expect("the upstream's stream is open");
+    pub fn send(&self, chunk: &'static str) {
+        self.events.send(chunk.into()).expect("the upstream's stream is open");
     }
 
-    /// Checks that an event passes.
+    /// Asserts that the stream forwards events.
     ///
     /// # Panics
-    /// Panics if it does not.
+    /// Panics otherwise.
     pub async fn assert_open(&mut self) {
-        self.pass("data: open\n\n").await;
+        self.assert_forwarded("data: open\n\n").await;
     }
 
-    /// Waits for the end of the stream, which comes without anything before it, and then for the end of the upstream's.
+    /// Asserts that the stream ends without further data, for the client and then at the upstream.
     ///
     /// # Panics
-    /// Panics if they do not end.
-    pub async fn ended(&mut self) {
+    /// Panics otherwise.
+    pub async fn assert_ended(&mut self) {
         assert_eq!(self.connection.chunk().await, None);
-        self.upstream_ended(TIMEOUT).await;
+        self.assert_upstream_ended(TIMEOUT).await;
     }
 
-    /// Waits until the upstream's stream is closed.
+    /// Asserts that the stream ends at the upstream within `limit`.
     ///
     /// # Panics
-    /// Panics if it is open for longer than `limit`.
-    pub async fn upstream_ended(&self, limit: Duration) {
+    /// Panics otherwise.
+    pub async fn assert_upstream_ended(&self, limit: Duration) {
         timeout(limit, self.events.closed()).await.expect("the upstream's stream ends");
     }
 }

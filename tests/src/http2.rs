@@ -8,7 +8,7 @@ use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::{Answer, TIMEOUT};
+use crate::{HttpResponse, TIMEOUT};
 
 /// An HTTP/2 connection with prior knowledge. Clones share it.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Http2 {
         &mut self,
         request: http::request::Builder,
         body: impl Into<Bytes>,
-    ) -> Result<Answer, hyper::Error> {
+    ) -> Result<HttpResponse, hyper::Error> {
         let request = request.body(Full::new(body.into())).expect("a request");
         timeout(TIMEOUT, async {
             self.sender.ready().await?;
@@ -63,9 +63,9 @@ impl Http2 {
             let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
             let headers = head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
             let body = body.collect().await?.to_bytes().to_vec();
-            Ok(Answer { status: head.status.as_u16(), headers, body })
+            Ok(HttpResponse { status: head.status.as_u16(), headers, body })
         })
         .await
-        .expect("an answer within the patience of the scenario")
+        .expect("a response in time")
     }
 }

@@ -6,7 +6,6 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "test tools fail the test")]
 
 mod administration;
-mod answer;
 mod audit;
 mod authorization_server;
 mod connect_proxy;
@@ -14,6 +13,7 @@ mod connection;
 mod deployment;
 mod event_streams;
 mod http2;
+mod http_response;
 mod log;
 mod messages;
 mod npm;
@@ -23,34 +23,34 @@ mod private_authority;
 mod process;
 mod program;
 mod raw_upstream;
-mod reloading;
+mod reloadable_server;
 mod request;
 mod runtime;
 mod scratch;
 mod upstream;
 
 pub use administration::Administration;
-pub use answer::Answer;
 pub use audit::audit_records;
 pub use authorization_server::AuthorizationServer;
 pub use connect_proxy::ConnectProxy;
 pub use connection::Connection;
 pub use deployment::{Deployment, DeploymentBuilder};
 pub use event_streams::{EventStream, EventStreams};
+pub use http_response::HttpResponse;
 pub use http2::Http2;
 pub use messages::{INITIALIZE, call, modern_call, modern_request};
 pub use npm::npm_install;
-pub use peer::{Peer, PeerAnswer, PeerRequest};
+pub use peer::{Peer, PeerRequest, PeerResponse};
 pub use portcullis::{Finished, Portcullis};
 pub use private_authority::PrivateAuthority;
 pub use process::{Process, Signal, free_address};
 pub use program::{command, listen_address, program};
 pub use raw_upstream::{RawRequest, RawUpstream};
-pub use reloading::Reloading;
+pub use reloadable_server::ReloadableServer;
 pub use request::{Request, exchange};
 pub use runtime::block_on;
 pub use scratch::Scratch;
-pub use upstream::{Recorded, Reply, Trickle, Upstream};
+pub use upstream::{ChannelBody, RecordedRequest, ResponseBody, Upstream};
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A resource and authorization server for scenarios about the client.
+//! [`Peer`]: an MCP server and authorization server for tests of the client.
 
 use std::{
     collections::HashMap,
@@ -43,17 +43,17 @@ pub struct PeerRequest {
 }
 
 /// The response of a script.
-pub type PeerAnswer = Response<String>;
+pub type PeerResponse = Response<String>;
 
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 impl Peer {
-    /// Starts it on a free port. If `script` returns `None`, the default response is sent.
+    /// Starts a peer on a free port. If `script` returns `None`, the default response is sent.
     ///
     /// # Panics
     /// Panics if there is no free port.
-    pub async fn start(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static) -> Self {
+    pub async fn start(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> Self {
         Self::serve(None, script).await
     }
 
@@ -63,14 +63,14 @@ impl Peer {
     /// Panics if there is no free port.
     pub async fn start_as(
         origin: &str,
-        script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static,
+        script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
     ) -> Self {
         Self::serve(Some(origin.to_owned()), script).await
     }
 
     async fn serve(
         origin: Option<String>,
-        script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static,
+        script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -85,8 +85,8 @@ impl Peer {
                     async move {
                         let request = PeerRequest::read(request, base).await;
                         requests.lock().unwrap().push(request.clone());
-                        let answer = script(&request).unwrap_or_else(|| request.well_behaved());
-                        Ok::<_, Infallible>(answer.map(|body| Full::new(Bytes::from(body))))
+                        let response = script(&request).unwrap_or_else(|| request.default_response());
+                        Ok::<_, Infallible>(response.map(|body| Full::new(Bytes::from(body))))
                     }
                 });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -173,17 +173,17 @@ impl PeerRequest {
     ///
     /// # Panics
     /// Never panics, because the head is well-formed.
-    pub fn json(&self, body: impl ToString) -> PeerAnswer {
+    pub fn json(&self, body: impl ToString) -> PeerResponse {
         let response = Response::builder().header(header::CONTENT_TYPE, "application/json");
         response.body(body.to_string()).expect("a response")
     }
 
     /// Returns the response with the result of a JSON-RPC request.
-    pub fn result(&self, result: Value) -> PeerAnswer {
+    pub fn result(&self, result: Value) -> PeerResponse {
         self.json(json!({ "jsonrpc": "2.0", "id": self.message()["id"], "result": result }))
     }
 
-    fn well_behaved(&self) -> PeerAnswer {
+    fn default_response(&self) -> PeerResponse {
         match self.path.as_str() {
             METADATA => self.json(self.server_metadata()),
             "/register" => self.json(json!({ "client_id": "me", "redirect_uris": self.message()["redirect_uris"] })),
@@ -197,18 +197,18 @@ impl PeerRequest {
             }
             path if path.starts_with("/.well-known/") => status(StatusCode::NOT_FOUND),
             _ if self.authorization.is_none() => self.challenge(),
-            _ => self.served(),
+            _ => self.mcp_response(),
         }
     }
 
-    fn challenge(&self) -> PeerAnswer {
+    fn challenge(&self) -> PeerResponse {
         let metadata = format!("{}{RESOURCE_METADATA}{}", self.base, self.path.trim_end_matches('/'));
         let challenge = format!("Bearer resource_metadata=\"{metadata}\"");
         let response = Response::builder().status(StatusCode::UNAUTHORIZED).header(header::WWW_AUTHENTICATE, challenge);
         response.body(String::new()).expect("a response")
     }
 
-    fn grant(&self) -> PeerAnswer {
+    fn grant(&self) -> PeerResponse {
         let mut target = Url::parse(&self.query["redirect_uri"]).expect("a redirect URI");
         let state = &self.query["state"];
         target.query_pairs_mut().append_pair("code", "c").append_pair("state", state).append_pair("iss", &self.base);
@@ -216,7 +216,7 @@ impl PeerRequest {
         response.body(String::new()).expect("a response")
     }
 
-    fn served(&self) -> PeerAnswer {
+    fn mcp_response(&self) -> PeerResponse {
         let message = self.message();
         match message["method"].as_str() {
             _ if self.method != Method::POST => status(StatusCode::METHOD_NOT_ALLOWED),
@@ -229,6 +229,6 @@ impl PeerRequest {
     }
 }
 
-fn status(status: StatusCode) -> PeerAnswer {
+fn status(status: StatusCode) -> PeerResponse {
     Response::builder().status(status).body(String::new()).expect("a response")
 }

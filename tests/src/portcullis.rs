@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{
     TIMEOUT,
-    answer::Answer,
+    http_response::HttpResponse,
     log::Log,
     process::{Process, Signal},
     program::{command, listen_address, program},
@@ -61,7 +61,7 @@ impl Portcullis {
         Self::serve_logging(configuration, "json", None).await
     }
 
-    /// As [`serve`](Self::serve), with a log format and a limit of open files. The limit is an argument of `ulimit`.
+    /// As [`serve`](Self::serve), with a log format and a limit of open files, which is an argument of `ulimit`.
     ///
     /// # Panics
     /// Panics if it does not listen in time.
@@ -141,34 +141,34 @@ impl Portcullis {
         self.process.id()
     }
 
-    /// Waits for the access log line of an answered request and returns it.
+    /// Waits for the access log line of a request and returns it.
     ///
     /// # Panics
-    /// Panics if there is no such line in time, or the answer has no request ID.
-    pub async fn access_line(&self, answer: &Answer) -> Value {
-        let id = answer.header("x-request-id").unwrap_or_else(|| panic!("no request id: {answer:?}"));
+    /// Panics if there is no such line in time, or the response has no request ID.
+    pub async fn access_line(&self, response: &HttpResponse) -> Value {
+        let id = response.header("x-request-id").unwrap_or_else(|| panic!("no request id: {response:?}"));
         self.logged(id, |line| line["message"] == "request" && line["request.id"] == id).await
     }
 
-    /// Asserts that the access log line of an answer has this reason code, and that the answer does not contain it.
+    /// Asserts that the access log line of a response has this reason code, and that the response does not contain it.
     ///
     /// # Panics
     /// Panics otherwise.
-    pub async fn assert_denied(&self, answer: &Answer, code: &str) {
-        let line = self.access_line(answer).await;
-        assert_eq!(line["deny.code"], code, "{answer:?}\n{line}");
-        assert_eq!(line["http.status"], answer.status, "{line}");
-        assert!(!format!("{answer:?}").contains(code), "the answer contains the reason: {answer:?}");
+    pub async fn assert_denied(&self, response: &HttpResponse, code: &str) {
+        let line = self.access_line(response).await;
+        assert_eq!(line["deny.code"], code, "{response:?}\n{line}");
+        assert_eq!(line["http.status"], response.status, "{line}");
+        assert!(!format!("{response:?}").contains(code), "the response contains the reason: {response:?}");
     }
 
-    /// Calls [`assert_denied`](Self::assert_denied) for each answer.
+    /// Calls [`assert_denied`](Self::assert_denied) for each response.
     ///
     /// # Panics
-    /// Panics if an assertion fails or there is no answer.
-    pub async fn assert_all_denied(&self, denied: &[(Answer, &str)]) {
+    /// Panics if an assertion fails or there is no response.
+    pub async fn assert_all_denied(&self, denied: &[(HttpResponse, &str)]) {
         assert!(!denied.is_empty(), "there is no case");
-        for (answer, code) in denied {
-            self.assert_denied(answer, code).await;
+        for (response, code) in denied {
+            self.assert_denied(response, code).await;
         }
     }
 
@@ -202,14 +202,14 @@ impl Portcullis {
     /// Panics if it does not end in time.
     pub async fn stop(self) -> Finished {
         self.signal(Signal::TERM);
-        self.ended().await
+        self.wait().await
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the program.
     ///
     /// # Panics
     /// Panics if it does not end in time.
-    pub async fn ended(mut self) -> Finished {
+    pub async fn wait(mut self) -> Finished {
         let status = timeout(TIMEOUT, self.process.wait()).await.expect("it ends").expect("it can be waited for");
         let ended = async {
             self.log.ended().await;

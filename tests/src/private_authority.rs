@@ -4,14 +4,14 @@ use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyP
 
 use crate::Scratch;
 
-/// An authority, and the file of its certificate.
+/// A certificate authority, with its certificate in a file.
 pub struct PrivateAuthority {
     issuer: Issuer<'static, KeyPair>,
     file: Scratch,
 }
 
 impl PrivateAuthority {
-    /// Makes an authority.
+    /// Generates an authority.
     ///
     /// # Panics
     /// Panics if there is no randomness or no place for temporary files.

@@ -40,7 +40,7 @@ pub fn command(program: &Path) -> Command {
     command
 }
 
-/// Returns the address in the log line that says where the server listens, in either log format.
+/// Returns the listen address of a log line, in either log format.
 pub fn listen_address(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once("listening").filter(|_| line.contains("listen.address"))?;
     let (_, address) = rest.split_once("listen.address")?;

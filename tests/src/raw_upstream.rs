@@ -1,4 +1,4 @@
-//! [`RawUpstream`]: an upstream that answers with arbitrary bytes.
+//! [`RawUpstream`]: an upstream that responds with arbitrary bytes.
 
 use std::{
     net::SocketAddr,
@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::TIMEOUT;
 
-/// An upstream that answers with arbitrary bytes.
+/// An upstream that responds with arbitrary bytes.
 pub struct RawUpstream {
     address: SocketAddr,
     open: Arc<AtomicUsize>,
@@ -34,20 +34,20 @@ pub struct RawRequest {
 }
 
 impl RawUpstream {
-    /// Starts one on a free port that answers every request with the same bytes and closes the connection.
+    /// Starts one on a free port that responds to every request with the same bytes and closes the connection.
     ///
     /// # Panics
     /// Panics if there is no free port.
-    pub async fn start(answer: impl Into<Vec<u8>>) -> Self {
-        let answer = answer.into();
+    pub async fn start(response: impl Into<Vec<u8>>) -> Self {
+        let response = response.into();
         Self::serve(move |mut stream| {
-            let answer = answer.clone();
+            let response = response.clone();
             async move {
                 if read_request(&mut stream, &mut Vec::new()).await.is_none() {
                     return;
                 }
                 // The other side may have closed the connection.
-                let _ = stream.write_all(&answer).await;
+                let _ = stream.write_all(&response).await;
                 let _ = stream.shutdown().await;
                 let mut rest = Vec::new();
                 let _ = stream.read_to_end(&mut rest).await;
@@ -56,7 +56,7 @@ impl RawUpstream {
         .await
     }
 
-    /// Starts one on a free port that answers by a script and keeps its connections. `None` sends no response.
+    /// Starts one on a free port that responds by a script and keeps its connections open. `None` sends no response.
     ///
     /// # Panics
     /// Panics if there is no free port.
@@ -68,8 +68,8 @@ impl RawUpstream {
                 let mut received = Vec::new();
                 for earlier in 0.. {
                     let Some((head, body)) = read_request(&mut stream, &mut received).await else { return };
-                    if let Some(answer) = script(&RawRequest { head, body, earlier })
-                        && stream.write_all(&answer).await.is_err()
+                    if let Some(response) = script(&RawRequest { head, body, earlier })
+                        && stream.write_all(&response).await.is_err()
                     {
                         return;
                     }
@@ -79,7 +79,7 @@ impl RawUpstream {
         .await
     }
 
-    async fn serve<F>(answer: impl Fn(TcpStream) -> F + Send + 'static) -> Self
+    async fn serve<F>(handle: impl Fn(TcpStream) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -89,10 +89,10 @@ impl RawUpstream {
         let counted = Arc::clone(&open);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (open, answered) = (Arc::clone(&counted), answer(stream));
+                let (open, handled) = (Arc::clone(&counted), handle(stream));
                 open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
-                    answered.await;
+                    handled.await;
                     open.fetch_sub(1, Ordering::SeqCst);
                 });
             }
@@ -119,7 +119,7 @@ impl RawUpstream {
     ///
     /// # Panics
     /// Panics if that does not happen in time.
-    pub async fn until_open(&self, wanted: usize) {
+    pub async fn wait_for_open(&self, wanted: usize) {
         let reached = timeout(TIMEOUT, async {
             while self.open() != wanted {
                 sleep(Duration::from_millis(10)).await;

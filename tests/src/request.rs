@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::{Answer, Connection};
+use crate::{Connection, HttpResponse};
 
 /// A builder of HTTP/1.1 requests. All parts are sent unchanged, well formed or not.
 #[derive(Clone)]
@@ -79,7 +79,7 @@ impl Request {
     ///
     /// # Panics
     /// Panics if no complete response arrives in time.
-    pub async fn send(&self, address: SocketAddr) -> Answer {
+    pub async fn send(&self, address: SocketAddr) -> HttpResponse {
         exchange(address, &self.to_bytes()).await
     }
 }
@@ -88,6 +88,6 @@ impl Request {
 ///
 /// # Panics
 /// Panics if no complete response arrives in time.
-pub async fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
+pub async fn exchange(address: SocketAddr, bytes: &[u8]) -> HttpResponse {
     Connection::open(address).await.exchange(bytes).await
 }

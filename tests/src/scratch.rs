@@ -10,7 +10,7 @@ use std::{
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Returns a path at which there is nothing.
+    /// Returns a path without creating a file or folder.
     pub fn path_for(name: &str) -> Self {
         static COUNTER: AtomicUsize = AtomicUsize::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);

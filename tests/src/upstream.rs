@@ -32,7 +32,7 @@ use crate::{Scratch, TIMEOUT};
 
 /// A request that reached the upstream.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedRequest {
     /// Its method.
     pub method: Method,
     /// Its path and query.
@@ -43,7 +43,7 @@ pub struct Recorded {
     pub body: Bytes,
 }
 
-impl Recorded {
+impl RecordedRequest {
     /// Returns the value of a header field.
     ///
     /// # Panics
@@ -61,13 +61,13 @@ impl Recorded {
     }
 }
 
-/// The body of a response: complete, or in pieces.
-pub type Reply = Either<Full<Bytes>, Trickle>;
+/// The body of a response: complete, or sent in chunks by the test.
+pub type ResponseBody = Either<Full<Bytes>, ChannelBody>;
 
-/// A body that a test sends in pieces. It ends when its sender is dropped.
-pub struct Trickle(mpsc::UnboundedReceiver<Bytes>);
+/// A body whose chunks a test sends. It ends when its sender is dropped.
+pub struct ChannelBody(mpsc::UnboundedReceiver<Bytes>);
 
-impl Trickle {
+impl ChannelBody {
     /// Returns a body and its sender.
     pub fn new() -> (mpsc::UnboundedSender<Bytes>, Self) {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -75,51 +75,53 @@ impl Trickle {
     }
 }
 
-impl Body for Trickle {
+impl Body for ChannelBody {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
 }
 
-type Script = dyn Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync;
+type Script = dyn Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync;
 
-/// An MCP server that records its requests. It opens a session for each `initialize` request and answers every other request
-/// with its parameters.
+/// An MCP server that records its requests. It opens a session for each `initialize` request and responds to every other
+/// request with its parameters.
 #[derive(Clone)]
 pub struct Upstream {
-    place: Place,
+    address: Address,
     records: Arc<Records>,
 }
 
 #[derive(Clone)]
-enum Place {
+enum Address {
     Tcp(SocketAddr),
     Unix(Arc<Scratch>),
 }
 
 struct Records {
-    list: Mutex<Vec<Recorded>>,
+    list: Mutex<Vec<RecordedRequest>>,
     count: watch::Sender<usize>,
 }
 
 impl Upstream {
-    /// Starts it on a free port.
+    /// Starts an upstream on a free port.
     pub async fn start() -> Self {
         Self::scripted(|_| None).await
     }
 
-    /// Starts one that answers by a script, and by default where the script returns `None`.
+    /// Starts an upstream that responds by a script. If the script returns `None`, the default response is sent.
     ///
     /// # Panics
     /// Panics if there is no free port.
-    pub async fn scripted(script: impl Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync + 'static) -> Self {
+    pub async fn scripted(
+        script: impl Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let place = Place::Tcp(listener.local_addr().expect("an address"));
+        let address = Address::Tcp(listener.local_addr().expect("an address"));
         let (records, script) = (Records::new(), Arc::new(script));
-        let upstream = Self { place, records: Arc::clone(&records) };
+        let upstream = Self { address, records: Arc::clone(&records) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 serve(stream, &records, Arc::clone(&script) as _);
@@ -132,11 +134,13 @@ impl Upstream {
     ///
     /// # Panics
     /// Panics if the socket cannot be created.
-    pub fn scripted_on_unix(script: impl Fn(&Recorded) -> Option<Response<Reply>> + Send + Sync + 'static) -> Self {
+    pub fn scripted_on_unix(
+        script: impl Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync + 'static,
+    ) -> Self {
         let socket = Scratch::path_for("upstream.sock");
         let listener = UnixListener::bind(socket.path()).expect("a unix socket");
         let (records, script) = (Records::new(), Arc::new(script));
-        let upstream = Self { place: Place::Unix(Arc::new(socket)), records: Arc::clone(&records) };
+        let upstream = Self { address: Address::Unix(Arc::new(socket)), records: Arc::clone(&records) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 serve(stream, &records, Arc::clone(&script) as _);
@@ -147,9 +151,9 @@ impl Upstream {
 
     /// Returns the value of `upstream` in a configuration.
     pub fn setting(&self) -> String {
-        match &self.place {
-            Place::Tcp(address) => format!("{{ http = \"http://{address}/backend\" }}"),
-            Place::Unix(socket) => format!("{{ unix = \"{}:/backend\" }}", socket.as_str()),
+        match &self.address {
+            Address::Tcp(address) => format!("{{ http = \"http://{address}/backend\" }}"),
+            Address::Unix(socket) => format!("{{ unix = \"{}:/backend\" }}", socket.as_str()),
         }
     }
 
@@ -158,14 +162,14 @@ impl Upstream {
     /// # Panics
     /// Panics if it listens on a unix socket.
     pub fn origin(&self) -> String {
-        match &self.place {
-            Place::Tcp(address) => format!("http://{address}"),
-            Place::Unix(_) => panic!("a unix socket has no origin"),
+        match &self.address {
+            Address::Tcp(address) => format!("http://{address}"),
+            Address::Unix(_) => panic!("a unix socket has no origin"),
         }
     }
 
     /// Returns the requests so far.
-    pub fn recorded(&self) -> Vec<Recorded> {
+    pub fn recorded(&self) -> Vec<RecordedRequest> {
         self.records.list.lock().unwrap().clone()
     }
 
@@ -178,7 +182,7 @@ impl Upstream {
     ///
     /// # Panics
     /// Panics if they do not arrive in time.
-    pub async fn reached(&self, wanted: usize) {
+    pub async fn wait_for_requests(&self, wanted: usize) {
         let mut count = self.records.count.subscribe();
         timeout(TIMEOUT, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
     }
@@ -187,7 +191,7 @@ impl Upstream {
     ///
     /// # Panics
     /// Panics if there was none.
-    pub fn last(&self) -> Recorded {
+    pub fn last(&self) -> RecordedRequest {
         self.recorded().pop().expect("a request reached the upstream")
     }
 
@@ -195,22 +199,22 @@ impl Upstream {
     ///
     /// # Panics
     /// Panics if the status or a header is malformed.
-    pub fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Reply> {
+    pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<ResponseBody> {
         Self::reply(status, headers, Either::Left(Full::new(body.into())))
     }
 
-    /// Returns a response with a body in pieces.
+    /// Returns a response with a body whose chunks the test sends.
     ///
     /// # Panics
     /// Panics if the status or a header is malformed.
-    pub fn trickle(status: u16, headers: &[(&str, &str)], body: Trickle) -> Response<Reply> {
+    pub fn streaming(status: u16, headers: &[(&str, &str)], body: ChannelBody) -> Response<ResponseBody> {
         Self::reply(status, headers, Either::Right(body))
     }
 
-    fn reply(status: u16, headers: &[(&str, &str)], body: Reply) -> Response<Reply> {
+    fn reply(status: u16, headers: &[(&str, &str)], body: ResponseBody) -> Response<ResponseBody> {
         let response = Response::builder().status(status);
         let response = headers.iter().fold(response, |response, (name, value)| response.header(*name, *value));
-        response.body(body).expect("an answer")
+        response.body(body).expect("a response")
     }
 }
 
@@ -219,7 +223,7 @@ impl Records {
         Arc::new(Self { list: Mutex::default(), count: watch::Sender::new(0) })
     }
 
-    fn add(&self, request: Recorded) {
+    fn add(&self, request: RecordedRequest) {
         let mut list = self.list.lock().unwrap();
         list.push(request);
         self.count.send_replace(list.len());
@@ -228,36 +232,37 @@ impl Records {
 
 fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, records: &Arc<Records>, script: Arc<Script>) {
     let records = Arc::clone(records);
-    let service = service_fn(move |request| answer(request, Arc::clone(&records), Arc::clone(&script)));
+    let service = service_fn(move |request| response(request, Arc::clone(&records), Arc::clone(&script)));
     tokio::spawn(http1::Builder::new().max_buf_size(1 << 20).serve_connection(TokioIo::new(stream), service));
 }
 
-async fn answer(
+async fn response(
     request: http::Request<Incoming>,
     records: Arc<Records>,
     script: Arc<Script>,
-) -> Result<Response<Reply>, Infallible> {
+) -> Result<Response<ResponseBody>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let recorded = Recorded { method: parts.method, target: parts.uri.to_string(), headers: parts.headers, body };
+    let recorded =
+        RecordedRequest { method: parts.method, target: parts.uri.to_string(), headers: parts.headers, body };
     records.add(recorded.clone());
     Ok(script(&recorded).unwrap_or_else(|| default_response(&recorded)))
 }
 
-fn default_response(request: &Recorded) -> Response<Reply> {
+fn default_response(request: &RecordedRequest) -> Response<ResponseBody> {
     static SESSIONS: AtomicUsize = AtomicUsize::new(1);
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let result = |result: &Value| json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
     const JSON: (&str, &str) = ("content-type", "application/json");
     match (&request.method, message["method"].as_str()) {
-        (&Method::DELETE, _) => Upstream::answer(200, &[], ""),
-        (&Method::GET, _) => Upstream::answer(200, &[("content-type", "text/event-stream")], ": open\n\n"),
+        (&Method::DELETE, _) => Upstream::response(200, &[], ""),
+        (&Method::GET, _) => Upstream::response(200, &[("content-type", "text/event-stream")], ": open\n\n"),
         (_, Some("initialize")) => {
             let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
             let body = result(&json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
-            Upstream::answer(200, &[JSON, ("mcp-session-id", &format!("backend-{number}"))], body)
+            Upstream::response(200, &[JSON, ("mcp-session-id", &format!("backend-{number}"))], body)
         }
-        (_, Some(_)) if message.get("id").is_some() => Upstream::answer(200, &[JSON], result(&message["params"])),
-        _ => Upstream::answer(202, &[], ""),
+        (_, Some(_)) if message.get("id").is_some() => Upstream::response(200, &[JSON], result(&message["params"])),
+        _ => Upstream::response(202, &[], ""),
     }
 }

@@ -15,7 +15,6 @@ mod context;
 mod dispatcher;
 mod endpoint;
 mod message;
-mod message_budget;
 mod outgoing_queue;
 mod server_stream;
 mod session_renewal;
@@ -28,8 +27,6 @@ mod tests;
 mod transport;
 
 pub use settings::{BridgeSettings, BridgeTransport};
-
-pub(crate) use message_budget::Reservation;
 
 use context::Context;
 use dispatcher::Dispatcher;

@@ -37,7 +37,7 @@ pub enum McpError {
     Status {
         /// The status.
         status: StatusCode,
-        /// The rest of the answer.
+        /// An excerpt of the response.
         response: Box<ResponseExcerpt>,
     },
     /// The endpoint returned a JSON-RPC error.
@@ -67,7 +67,7 @@ pub enum McpError {
     /// The operation does not exist in the negotiated protocol version.
     #[error("this protocol version has no such operation")]
     UnavailableInRevision,
-    /// The handshake has not been made.
+    /// There was no handshake.
     #[error("there is no session yet")]
     NotInitialized,
     /// The server requested input too many times.
@@ -85,7 +85,7 @@ pub enum McpError {
 }
 
 impl McpError {
-    /// The error for a status that says no more.
+    /// The error for an error status, with an excerpt of the response.
     pub(crate) async fn status(response: OpenResponse) -> Self {
         Self::Status { status: response.status, response: Box::new(response.excerpt().await) }
     }

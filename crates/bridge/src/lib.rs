@@ -8,6 +8,7 @@
 mod bridge;
 mod error;
 mod mcp_client;
+mod message_budget;
 mod message_endpoint;
 mod resource_fetch;
 mod response;

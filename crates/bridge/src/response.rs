@@ -8,7 +8,7 @@ use portcullis_discovery::{BodyStream, FetchError};
 use portcullis_mcp::ErrorCode;
 use tokio::time::timeout;
 
-use crate::{bridge::Reservation, error::McpError};
+use crate::{error::McpError, message_budget::Reservation};
 
 /// The limits for reading a response.
 pub(crate) struct Limits {

@@ -25,9 +25,9 @@ pub enum ClientError {
     /// The resource did not require authorization.
     #[error("the resource responded to a request without a token with {status}, not with 401{}", parenthesized(.response.as_deref()))]
     NotChallenged {
-        /// Its status.
+        /// The status.
         status: StatusCode,
-        /// The rest of the answer, unless it is an event stream.
+        /// An excerpt of the response, unless it is an event stream.
         response: Option<Box<ResponseExcerpt>>,
     },
     /// Discovery of the authorization server failed.
@@ -37,7 +37,7 @@ pub enum ClientError {
     /// that ([`AuthorizerSettings::accept_broader_resource`](crate::AuthorizerSettings::accept_broader_resource)). No
     /// authorization request was sent.
     #[error(
-        "{start} is part of the resource {resource}: a token for it also opens the other paths there, and the server at \
+        "{start} is part of the resource {resource}: a token for it is also valid for the other paths there, and the server at \
          {start} could use it for them. If that is acceptable, run `portcullis login` for this URL in a terminal, or give \
          --accept-broader-resource"
     )]
@@ -51,8 +51,8 @@ pub enum ClientError {
     /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No authorization
     /// request was sent.
     #[error(
-        "the authorization server {issuer} is not told that the token is for {start}, so that only the scopes limit it: \
-         {scopes}. If these are scopes of that server, run `portcullis login` for this URL in a terminal, or give \
+        "the token request to {issuer} does not name {start}, so only the scopes limit where the token is valid: {scopes}. \
+         If these are scopes of that server, run `portcullis login` for this URL in a terminal, or give \
          --accept-unbound-token"
     )]
     UnboundToken {
@@ -65,8 +65,8 @@ pub enum ClientError {
     },
     /// The token is for another API, and is not bound to the resource. If it was already issued, it is discarded.
     #[error(
-        "the server asks for a token of {issuer} that is valid for {api}; it could use the token there in your name, so \
-         that it gets none"
+        "the server requires a token of {issuer} that is valid for {api}; this is rejected, because the server could use \
+         the token there in your name"
     )]
     OtherApi {
         /// The authorization server.
@@ -136,7 +136,7 @@ pub enum ClientError {
         endpoint: &'static str,
         /// The status.
         status: StatusCode,
-        /// The rest of the answer, without the secrets of the request.
+        /// An excerpt of the response, without the secrets of the request.
         response: Box<ResponseExcerpt>,
     },
     /// An endpoint of the authorization server returned an invalid document.
@@ -151,7 +151,7 @@ pub enum ClientError {
         error: DocumentError,
     },
     /// The resource requires DPoP-bound tokens, and the authorization server does not support DPoP with ES256.
-    #[error("the resource requires DPoP-bound tokens, which the authorization server {issuer} does not offer")]
+    #[error("the resource requires DPoP-bound tokens, which the authorization server {issuer} does not support")]
     DpopNotSupported {
         /// The authorization server.
         issuer: Issuer,
@@ -160,7 +160,9 @@ pub enum ClientError {
     #[error(transparent)]
     Assertion(#[from] AssertionError),
     /// The token is deleted here, and the authorization server did not revoke it.
-    #[error("signed out here, but the authorization server did not revoke the token, which is valid until it expires")]
+    #[error(
+        "signed out on this machine, but the authorization server did not revoke the token, which is valid until it expires"
+    )]
     Revocation(#[source] Box<ClientError>),
     /// The credential store cannot be used.
     #[error(transparent)]
@@ -169,7 +171,7 @@ pub enum ClientError {
     #[error("the refresh was interrupted")]
     TaskEnded,
     /// The authorization server has no device authorization endpoint (RFC 8628).
-    #[error("the authorization server {issuer} does not offer the device flow; sign in without --device")]
+    #[error("the authorization server {issuer} does not support the device flow; sign in without --device")]
     DeviceFlowNotSupported {
         /// The authorization server.
         issuer: Issuer,
@@ -191,7 +193,7 @@ pub enum ClientError {
     NoRandomness,
 }
 
-/// What is known of a response, after a status.
+/// The excerpt of a response in parentheses, if there is one.
 fn parenthesized(response: Option<&ResponseExcerpt>) -> String {
     response.map(|response| format!(" ({response})")).unwrap_or_default()
 }

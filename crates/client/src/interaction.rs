@@ -19,7 +19,7 @@ pub use auto_consent::AutoConsent;
 pub use loopback_redirect::LoopbackRedirect;
 pub use redirect_address::{RedirectAddress, RedirectAddressError};
 
-/// Takes the authorization request to the user and returns the response. It can also act without a user.
+/// Presents the authorization request to the user and returns the response. It can also act without a user.
 pub trait Interaction: Send + Sync + 'static {
     /// The redirect URI of authorization requests. It must not change during this value's life.
     fn redirect_uri(&self) -> &Url;
@@ -55,8 +55,8 @@ pub trait Interaction: Send + Sync + 'static {
         let _ = authorization;
     }
 
-    /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. Such a token also
-    /// opens the other paths below the resource, which may belong to others, and the server at `start` receives it. The
+    /// Asks whether to sign in for `resource`, whose path is only a prefix of the path of `start`. Such a token is also
+    /// valid for the other paths below the resource, which may belong to others, and the server at `start` receives it. The
     /// question comes before the sign-in. By default the result is false.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ use persistent::Persistent;
 /// Stores tokens and registrations: one entry for each authorization server and resource (and start URL, if it
 /// differs), and one for each authorization server and redirect URI.
 ///
-/// Everyone with the store can read an entry; only the holder of its lock can write it. If two processes want to
+/// Every holder of the store can read an entry; only the holder of its lock can write it. If two processes want to
 /// refresh the same token, the second one waits and then uses the token of the first. Cheap to clone.
 ///
 /// In a directory, each entry is a file that only its owner can read (mode 0600, in a directory that is created with

@@ -190,8 +190,8 @@ impl TokenManager {
     /// obtained for a path below it. The client's registration is kept.
     ///
     /// # Errors
-    /// When the store cannot be used; [`ClientError::Revocation`] when a revocation fails: the tokens are removed all the
-    /// same.
+    /// When the store cannot be used; [`ClientError::Revocation`] when a revocation fails: the tokens are still
+    /// removed.
     pub async fn sign_out(&self) -> Result<SignOut, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(SignOut::NotSignedIn) };
         let _one_at_a_time = self.renewing.lock().await;
@@ -203,7 +203,7 @@ impl TokenManager {
             *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
             forgotten.push(latest);
         }
-        // Files that cannot be understood may still contain tokens.
+        // Unreadable files can contain tokens.
         authorizer.store().remove_corrupted(Some(&self.start))?;
         let mut outcome = Ok(SignOut::NotSignedIn);
         for token in forgotten {
@@ -327,7 +327,7 @@ impl TokenManager {
         if token.refresh_token().is_none() {
             return Ok(None);
         }
-        // A task of its own, because the caller can be cancelled, and a rotated refresh token must be stored all the
+        // A task of its own, because the caller can be cancelled, and a rotated refresh token must still be
         // same.
         let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone()));
         match task.await.map_err(|_| ClientError::TaskEnded)?? {

@@ -120,7 +120,7 @@ async fn start(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, E
     Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
-/// What the user is asked about a device authorization.
+/// The data of a device authorization that the user approves or denies.
 pub(crate) struct PendingDevice {
     pub(crate) client_id: Box<str>,
     pub(crate) client: Arc<Client>,

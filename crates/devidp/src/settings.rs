@@ -38,8 +38,8 @@ const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
 pub struct DevIdpSettings {
     /// The address to listen on. It must be a loopback address. Port 0 chooses a free port. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// The path of the issuer identifier: empty for that of the imitated provider, if any, or a path like `/realms/dev` without a trailing slash. Default empty; the
-    /// issuer is then `http://127.0.0.1:<port>`.
+    /// The path of the issuer identifier, such as `/realms/dev`, without a trailing slash. If it is empty, which is the
+    /// default, the path is that of the imitated provider, or there is none: `http://127.0.0.1:<port>`.
     pub issuer_path: String,
     /// Whether to grant authorization requests without the consent page, for tests. Requests with a redirect URI on another
     /// machine still get the consent page. Default `false`.

@@ -1,4 +1,4 @@
-//! The answer to a request without a token (RFC 9110 section 15.5.2, RFC 6750 section 3, RFC 9728 section 5.1).
+//! The response to a request without a token (RFC 9110 section 15.5.2, RFC 6750 section 3, RFC 9728 section 5.1).
 
 use http::{StatusCode, header::WWW_AUTHENTICATE};
 use portcullis_discovery::FetchResponse;
@@ -15,7 +15,7 @@ const METADATA: Rule = Rule { id: "challenge.resource_metadata", source: "RFC 97
 const NO_ERROR: Rule = Rule { id: "challenge.no_error", source: "RFC 6750 section 3.1" };
 const SCOPE: Rule = Rule { id: "challenge.scope", source: "MCP 2025-11-25 authorization, scope selection strategy" };
 
-/// Judges the answer, and gives what its challenge says, where it has one.
+/// Checks the response, and returns its challenge, if any.
 pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
     findings.push(check_status(response));
     let values: Vec<_> = response.headers.get_all(WWW_AUTHENTICATE).iter().map(|value| value.as_bytes()).collect();
@@ -44,7 +44,7 @@ pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Op
         let schemes = text::list(challenges.iter().map(|challenge| challenge.scheme()));
         findings.push(Finding::problem(
             BEARER,
-            format!("no challenge of the scheme Bearer, but of {schemes}"),
+            format!("no Bearer challenge, but challenges of the schemes {schemes}"),
             "add a Bearer challenge",
         ));
         return None;
@@ -73,13 +73,13 @@ fn check_status(response: &FetchResponse) -> Finding {
     let page = page::WebPage::of(response);
     let redirects_to_http = page::redirect_target(response).is_some_and(|target| target.starts_with("http:"));
     let fix = if page.as_ref().is_some_and(|page| page.firewall.is_some()) {
-        "let the firewall pass requests of MCP clients to this URL: they are no browsers and solve no puzzles"
+        "let the firewall pass requests of MCP clients to this URL: they are not browsers and cannot answer its challenges"
     } else if status.is_success() && page.is_some() {
-        "give clients the URL of the MCP endpoint: this one is a web site"
+        "give clients the URL of the MCP endpoint: this URL is a web site"
     } else if status.is_success() {
-        "require a token: whoever finds this URL can use it now"
+        "require a token: anyone who knows this URL can use it"
     } else if status.is_redirection() && redirects_to_http {
-        "let the server know that it is behind https (X-Forwarded-Proto), or correct its redirect"
+        "configure the server for https behind a proxy (X-Forwarded-Proto), or correct its redirect"
     } else if status.is_redirection() {
         "answer at this URL, or give clients the URL that it redirects to"
     } else {
@@ -92,13 +92,15 @@ fn check_status(response: &FetchResponse) -> Finding {
 fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
     const FIX: &str = "add resource_metadata=\"<absolute URL of the metadata document>\" to the challenge";
     match challenge.resource_metadata.as_deref() {
-        None => Finding::warning(METADATA, "the challenge does not say where the resource's metadata is", FIX),
+        None => {
+            Finding::warning(METADATA, "the challenge has no URL of the resource's metadata (resource_metadata)", FIX)
+        }
         Some(named) if Url::parse(named).is_err() => Finding::problem(
             METADATA,
             format!("resource_metadata is not an absolute URL: {}", text::quoted(named)),
             FIX,
         ),
-        Some(_) => Finding::met(METADATA, "the challenge says where the resource's metadata is"),
+        Some(_) => Finding::met(METADATA, "the challenge has the URL of the resource's metadata"),
     }
 }
 
@@ -107,14 +109,14 @@ fn check_error(challenge: &BearerChallenge) -> Option<Finding> {
     Some(Finding::warning(
         NO_ERROR,
         format!("the challenge has error=\"{}\" although no token was sent", text::quoted(error)),
-        "leave the error out where the request has no token: clients may take theirs for refused",
+        "omit `error` if the request has no token: clients may discard their token",
     ))
 }
 
 fn check_scope(challenge: &BearerChallenge) -> Finding {
     match &challenge.scope {
-        Some(scopes) => Finding::met(SCOPE, format!("the challenge asks for: {}", text::list(scopes.iter()))),
-        None => Finding::note(SCOPE, "the challenge names no scope: clients ask for all of scopes_supported"),
+        Some(scopes) => Finding::met(SCOPE, format!("the challenge requires: {}", text::list(scopes.iter()))),
+        None => Finding::note(SCOPE, "the challenge has no scope: clients request all of scopes_supported"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{Finding, Rule};
 
 const BASIC: Rule = Rule { id: "issuer.client_authentication", source: "RFC 6749 section 2.3.1" };
 
-/// No client has this name. The request must fail.
+/// An identifier that no client has, so that the request fails.
 const UNKNOWN_CLIENT: &str = "portcullis-doctor";
 
 /// A token request of an unknown client, with `client_secret_basic` and without `client_id` in the body. None if the server
@@ -34,7 +34,7 @@ pub(crate) fn public_request(endpoint: &Url, policy: UrlPolicy) -> FetchRequest 
     FetchRequest::post_form(endpoint.clone(), fields, policy)
 }
 
-/// Reads the refusal. None if it is not an OAuth error.
+/// Checks the error response. None if it is not an OAuth error.
 pub(crate) fn check(response: &FetchResponse) -> Option<Finding> {
     let error = OAuthError::parse(&response.body).ok().filter(|_| !response.status.is_success())?;
     Some(if wants_client_id(&error) {

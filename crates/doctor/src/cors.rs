@@ -1,4 +1,4 @@
-//! The resource as a page in a browser sees it (Fetch standard, CORS protocol).
+//! Checks that web pages can use the resource (Fetch standard, CORS protocol).
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
@@ -18,42 +18,42 @@ const HEADERS: Rule = Rule { id: "cors.allow_headers", source: "Fetch standard, 
 const METHODS: Rule = Rule { id: "cors.allow_methods", source: "Fetch standard, CORS-preflight fetch" };
 const EXPOSED: Rule = Rule { id: "cors.expose_challenge", source: "Fetch standard, HTTP extensions" };
 
-/// The origin of a page that the examination speaks for.
+/// The origin of the simulated web page.
 const PAGE: HeaderValue = HeaderValue::from_static("http://localhost:6274");
 
-/// The header that makes an answer show how it treats pages.
+/// Adds the origin of a web page to a request, so that the response has the CORS headers.
 pub(crate) fn from_page(request: FetchRequest) -> FetchRequest {
     request.header(ORIGIN, PAGE)
 }
 
-/// What a browser asks before it lets a page send a token.
+/// The preflight request that a browser sends before a request with a token.
 pub(crate) fn preflight(resource: &Url, policy: UrlPolicy) -> FetchRequest {
     from_page(FetchRequest::new(http::Method::OPTIONS, resource.clone(), policy))
         .header(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"))
         .header(ACCESS_CONTROL_REQUEST_HEADERS, HeaderValue::from_static("authorization,content-type"))
 }
 
-/// Judges the preflight's answer. A server may well keep pages out, so that nothing here is more than a warning.
+/// Checks the response to the preflight. A server may exclude web pages, so no finding is more than a warning.
 pub(crate) fn check_preflight(response: &FetchResponse) -> Vec<Finding> {
     if !response.status.is_success() {
         let fix = if response.status == StatusCode::UNAUTHORIZED {
-            "answer OPTIONS without asking for a token: a browser never sends one with it"
+            "answer OPTIONS without a token: browsers never send one with it"
         } else {
-            "answer OPTIONS with 204 and the Access-Control headers, if pages in browsers are to be clients"
+            "answer OPTIONS with 204 and the Access-Control headers, if web pages may be clients"
         };
-        let text = format!("OPTIONS is answered with {}: pages in browsers cannot be clients", response.status);
+        let text = format!("OPTIONS is answered with {}: web pages cannot be clients", response.status);
         return vec![Finding::warning(PREFLIGHT, text, fix)];
     }
     let headers = &response.headers;
     let mut findings = vec![check_origin(headers)];
-    // A wildcard never stands for Authorization.
+    // A wildcard does not include Authorization.
     findings.push(if lists(headers, &ACCESS_CONTROL_ALLOW_HEADERS, "authorization") {
         Finding::met(HEADERS, "pages may send Authorization")
     } else {
         Finding::warning(
             HEADERS,
             "Access-Control-Allow-Headers does not name Authorization",
-            "name it: the wildcard does not stand for it",
+            "add it: the wildcard does not include it",
         )
     });
     let post =
@@ -61,12 +61,12 @@ pub(crate) fn check_preflight(response: &FetchResponse) -> Vec<Finding> {
     findings.push(if post {
         Finding::met(METHODS, "pages may send POST")
     } else {
-        Finding::note(METHODS, "Access-Control-Allow-Methods does not name POST, which browsers allow all the same")
+        Finding::note(METHODS, "Access-Control-Allow-Methods does not name POST, which browsers allow anyway")
     });
     findings
 }
 
-/// Judges whether a page can read the challenge.
+/// Checks whether a page can read the challenge.
 pub(crate) fn check_challenge(headers: &HeaderMap) -> [Finding; 2] {
     let exposed = |name| lists(headers, &ACCESS_CONTROL_EXPOSE_HEADERS, name);
     let challenge = if exposed("www-authenticate") || exposed("*") {
@@ -81,16 +81,16 @@ pub(crate) fn check_challenge(headers: &HeaderMap) -> [Finding; 2] {
     [check_origin(headers), challenge]
 }
 
-/// Judges whether pages may read an answer.
+/// Checks whether pages can read a response.
 pub(crate) fn check_origin(headers: &HeaderMap) -> Finding {
     match headers.get(ACCESS_CONTROL_ALLOW_ORIGIN) {
         Some(allowed) if allowed == "*" || allowed == PAGE => {
-            Finding::met(ORIGIN_ALLOWED, "pages of other origins may read the answer")
+            Finding::met(ORIGIN_ALLOWED, "pages of other origins can read the response")
         }
         _ => Finding::warning(
             ORIGIN_ALLOWED,
             "no Access-Control-Allow-Origin for a page of another origin",
-            "add `Access-Control-Allow-Origin: *`, if pages in browsers are to be clients",
+            "add `Access-Control-Allow-Origin: *`, if web pages may be clients",
         ),
     }
 }

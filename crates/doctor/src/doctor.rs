@@ -18,7 +18,7 @@ use crate::{
 };
 
 const HTTPS: Rule = Rule { id: "resource.https", source: "RFC 9728 section 2" };
-/// What an MCP client says first. Other resources refuse it for want of a token all the same.
+/// The first message of an MCP client. Resources without MCP also reject it, because it has no token.
 const HELLO: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
     r#""clientInfo":{"name":"portcullis-doctor","version":""#,
@@ -110,11 +110,11 @@ impl Examination<'_> {
         }
     }
 
-    /// The challenge, if any; nothing when the resource cannot be reached.
+    /// Returns the challenge, if any. `None` if the resource cannot be reached.
     async fn challenge(&mut self) -> Option<Option<BearerChallenge>> {
         let mut step = Step::new("a request without a token");
         if !is_https_or_loopback_http(self.url) {
-            let fix = "serve the resource over https: a token over plain http is anybody's";
+            let fix = "serve the resource over https: anyone on the network can read a token over plain http";
             step.findings.push(Finding::problem(HTTPS, "the URL is neither https nor http to loopback", fix));
             self.close(step);
             return None;
@@ -134,22 +134,22 @@ impl Examination<'_> {
             .header(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
     }
 
-    /// What a page of another origin is allowed, from the preflight to the metadata at `from`.
+    /// Checks what a page of another origin can do, from the preflight to the metadata at `from`.
     async fn page(&mut self, from: Url) {
-        let mut step = Step::new("a page in a browser asks whether it may send a token");
+        let mut step = Step::new("a browser checks whether a web page may send a token");
         let request = cors::preflight(self.url, UrlPolicy::StartOrigin);
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
             step.findings.extend(cors::check_preflight(&response));
         }
         self.close(step);
 
-        let mut step = Step::new("a page in a browser reads the challenge");
+        let mut step = Step::new("a web page reads the challenge");
         if let Some(response) = probe::send(&*self.doctor.fetch, cors::from_page(self.hello()), &mut step).await {
             step.findings.extend(cors::check_challenge(&response.headers));
         }
         self.close(step);
 
-        let mut step = Step::new("a page in a browser reads the metadata");
+        let mut step = Step::new("a web page reads the metadata");
         let policy = self.policy.of(&from);
         let request = cors::from_page(FetchRequest::get(from, policy));
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
@@ -158,7 +158,7 @@ impl Examination<'_> {
         self.close(step);
     }
 
-    /// The metadata that a client comes to first, and where it is.
+    /// Returns the metadata that a client finds first, and its URL.
     async fn metadata(&mut self, challenge: Option<&BearerChallenge>) -> Option<(Url, ProtectedResourceMetadata)> {
         let (mut found, mut search) = (None, Search::default());
         let places = self.places(challenge);
@@ -174,7 +174,7 @@ impl Examination<'_> {
             let broken = step.has_problem();
             self.close(step);
             if broken {
-                // A client that comes here goes no further.
+                // A client stops here.
                 return None;
             }
             found = found.or(metadata.map(|metadata| (url, metadata)));
@@ -182,7 +182,8 @@ impl Examination<'_> {
         found
     }
 
-    /// Where clients look, in their order, each place once. The origin's URL is for those who found nothing before.
+    /// The URLs at which clients look, in their order, each once. Clients try the origin's URL if the others have no
+    /// document.
     fn places(&self, challenge: Option<&BearerChallenge>) -> Vec<(Place, Url)> {
         let named = challenge.and_then(|challenge| Url::parse(challenge.resource_metadata.as_deref()?).ok());
         let mut places = Vec::with_capacity(3);

@@ -23,17 +23,17 @@ const KNOWN: Rule = Rule { id: "issuer.known", source: "MCP authorization" };
 const ISS: Rule = Rule { id: "issuer.iss_parameter", source: "RFC 9207 section 3" };
 const PUBLIC: Rule = Rule { id: "issuer.public_clients", source: "RFC 8414 section 2" };
 
-/// What came of one place.
+/// The result of looking at one URL.
 pub(crate) enum MetadataLookup {
     /// The document.
     Found(Box<AuthorizationServerMetadata>),
-    /// A client tries the next place.
+    /// There is no document; a client tries the next URL.
     NotFound,
-    /// A client gives up.
+    /// A client ends its search with an error.
     Failed,
 }
 
-/// Checks the response of one place. `last`: there is no place after it.
+/// Checks the response of one URL. `last`: there is no URL after it.
 pub(crate) fn check(
     issuer: &Issuer,
     url: &Url,
@@ -43,8 +43,8 @@ pub(crate) fn check(
     findings: &mut Vec<Finding>,
 ) -> MetadataLookup {
     if response.status.is_server_error() {
-        let fix = "let it answer with the document, or with 404 where there is none";
-        findings.push(Finding::problem(FOUND, format!("the place answers {}", outcome(response)), fix));
+        let fix = "answer with the document, or with 404 if there is none";
+        findings.push(Finding::problem(FOUND, format!("the response is {}", outcome(response)), fix));
         return MetadataLookup::Failed;
     }
     let parsed = if response.status == StatusCode::OK {
@@ -62,7 +62,7 @@ pub(crate) fn check(
             findings.push(Finding::problem(
                 IDENTITY,
                 format!("the document is of another issuer: {}", text::quoted(metadata.issuer.as_str())),
-                "let both be the same text, to the last slash: in the resource's metadata, or at the issuer",
+                "make both identical, including a trailing slash: correct the resource's metadata, or the issuer's",
             ));
             MetadataLookup::Failed
         }
@@ -81,7 +81,7 @@ pub(crate) fn check(
 fn absent(response: &FetchResponse, last: bool, search: &Search, findings: &mut Vec<Finding>) -> MetadataLookup {
     if last {
         let fix = match search.web_page() {
-            Some(url) => format!("serve the document as JSON at {url}, where there is a web page now"),
+            Some(url) => format!("serve the document as JSON at {url}instead of a web page"),
             None => "correct the issuer in the resource's metadata, or publish the document at the first of these URLs"
                 .into(),
         };
@@ -98,7 +98,7 @@ fn absent(response: &FetchResponse, last: bool, search: &Search, findings: &mut 
     MetadataLookup::NotFound
 }
 
-/// Checks what the document says about the server. `assume_pkce`: the person vouches for PKCE where the document has no list.
+/// Checks the members of the document. `assume_pkce`: PKCE is assumed if the document does not list its methods.
 pub(crate) fn check_document(
     metadata: &AuthorizationServerMetadata,
     policy: &ChainPolicy,
@@ -117,9 +117,12 @@ pub(crate) fn check_document(
     findings.extend(registration::check(metadata, policy));
     findings.push(check_public_clients(metadata, known));
     findings.push(if metadata.authorization_response_iss_parameter_supported {
-        Finding::met(ISS, "answers name their issuer, which guards against mix-up attacks")
+        Finding::met(ISS, "authorization responses have `iss`, which prevents mix-up attacks")
     } else {
-        Finding::note(ISS, "answers do not name their issuer (`iss`): clients of several servers are open to mix-up")
+        Finding::note(
+            ISS,
+            "authorization responses have no `iss`: clients of several servers are open to mix-up attacks",
+        )
     });
     findings
 }
@@ -138,15 +141,15 @@ fn check_endpoint(member: &'static str, url: Option<&Url>, policy: &ChainPolicy)
     }
 }
 
-/// The members with a finding of their own.
-const CHECKED_APART: [&str; 3] = ["authorization_endpoint", "token_endpoint", "registration_endpoint"];
+/// The endpoints that have findings of their own.
+const CHECKED_SEPARATELY: [&str; 3] = ["authorization_endpoint", "token_endpoint", "registration_endpoint"];
 
-/// The problem of the other endpoints, if there is one. Clients may never use them, but a careful client refuses the
-/// whole document for one that is insecure.
+/// The problem with the other endpoints, if any. A strict client rejects the whole document for one insecure endpoint, even
+/// if it never uses that endpoint.
 fn insecure_others(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Option<Finding> {
     let refused = insecure_endpoints(metadata, policy);
     let refused: Vec<_> =
-        refused.iter().map(|it| it.member.as_str()).filter(|member| !CHECKED_APART.contains(member)).collect();
+        refused.iter().map(|it| it.member.as_str()).filter(|member| !CHECKED_SEPARATELY.contains(member)).collect();
     (!refused.is_empty()).then(|| {
         let text = format!("neither https nor http to loopback: {}", text::list(refused));
         Finding::problem(ENDPOINTS, text, "publish https URLs in every member of the document")
@@ -155,7 +158,7 @@ fn insecure_others(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy)
 
 fn check_code(metadata: &AuthorizationServerMetadata) -> Finding {
     if metadata.response_types_supported.iter().any(|kind| kind == "code") {
-        Finding::met(CODE, "it gives out authorization codes")
+        Finding::met(CODE, "it issues authorization codes")
     } else {
         Finding::problem(CODE, "`response_types_supported` has no `code`", "add `code`: no other type is safe")
     }
@@ -164,25 +167,25 @@ fn check_code(metadata: &AuthorizationServerMetadata) -> Finding {
 fn check_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
     let grants = metadata.grant_types_supported.as_ref()?;
     if !grants.iter().any(|grant| grant == "authorization_code") {
-        let fix = "allow the grant authorization_code, if people are to log in";
+        let fix = "support the grant authorization_code, so that users can sign in";
         return Some(Finding::problem(GRANTS, "`grant_types_supported` has no `authorization_code`", fix));
     }
     Some(if grants.iter().any(|grant| grant == "refresh_token") {
-        Finding::met(GRANTS, "it takes authorization codes and refresh tokens")
+        Finding::met(GRANTS, "it accepts authorization codes and refresh tokens")
     } else {
-        Finding::note(GRANTS, "it gives out no refresh tokens: people log in anew when a token expires")
+        Finding::note(GRANTS, "it issues no refresh tokens: users sign in again when a token expires")
     })
 }
 
 fn check_pkce(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>, assume_pkce: bool) -> Finding {
     if metadata.code_challenge_methods_supported.is_none() {
         if known.is_some_and(|known| known.assumes_pkce) {
-            return Finding::note(PKCE, "it does not say that it supports PKCE; its documentation does");
+            return Finding::note(PKCE, "its metadata does not list PKCE; its documentation does");
         }
         if assume_pkce {
             return Finding::warning(
                 PKCE,
-                "it does not say that it supports PKCE; it is assumed (--assume-pkce)",
+                "its metadata does not list PKCE; it is assumed (--assume-pkce)",
                 "list `S256` in code_challenge_methods_supported: other clients reject the server without it",
             );
         }
@@ -191,18 +194,19 @@ fn check_pkce(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer
     if methods.iter().any(|method| method == "S256") {
         return Finding::met(PKCE, "it supports PKCE with S256");
     }
-    let text = if methods.is_empty() { "it does not say that it supports PKCE" } else { "its PKCE has no S256" };
+    let text =
+        if methods.is_empty() { "its metadata does not list PKCE" } else { "it does not support PKCE with S256" };
     Finding::problem(
         PKCE,
         text,
-        "list `S256` in code_challenge_methods_supported: MCP clients have to refuse without it",
+        "list `S256` in code_challenge_methods_supported: MCP clients must reject the server without it",
     )
 }
 
 fn check_public_clients(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>) -> Finding {
     let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
     if methods.is_some_and(|methods| methods.iter().any(|method| method == "none")) {
-        Finding::met(PUBLIC, "it takes public clients")
+        Finding::met(PUBLIC, "it accepts public clients")
     } else if known.is_some() {
         Finding::note(PUBLIC, "it does not list `none` as client authentication")
     } else {

@@ -1,4 +1,4 @@
-//! The keys that an authorization server signs with (RFC 7517).
+//! The signing keys of an authorization server (RFC 7517).
 
 use http::StatusCode;
 use portcullis_discovery::FetchResponse;
@@ -11,11 +11,11 @@ const FOUND: Rule = Rule { id: "keys.found", source: "RFC 8414 section 2" };
 const DOCUMENT: Rule = Rule { id: "keys.document", source: "RFC 7517 section 5" };
 const USABLE: Rule = Rule { id: "keys.usable", source: "RFC 7517 section 4, RFC 8725 section 3.5" };
 
-/// Judges the answer of `jwks_uri`, and gives the keys that can verify.
+/// Checks the response of `jwks_uri`, and returns the key set.
 pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<JwkSet> {
     if response.status != StatusCode::OK {
         let text = format!("no keys: {}", response.status);
-        findings.push(Finding::problem(FOUND, text, "serve the keys at jwks_uri, or mend it in the metadata"));
+        findings.push(Finding::problem(FOUND, text, "serve the keys at jwks_uri, or correct it in the metadata"));
         return None;
     }
     let set = match JwkSet::parse(&response.body) {

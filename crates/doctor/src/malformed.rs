@@ -26,7 +26,7 @@ pub(crate) fn check_document(body: &[u8]) -> Vec<Finding> {
     findings
 }
 
-/// Checks one URL. A text that cannot be parsed at all is reported elsewhere.
+/// Checks one URL. A URL that cannot be parsed at all is reported elsewhere.
 pub(crate) fn check(member: &str, url: &str) -> Option<Finding> {
     let violations = RefCell::new(Vec::new());
     let record = |violation: SyntaxViolation| violations.borrow_mut().push(violation.description());

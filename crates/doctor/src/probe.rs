@@ -1,4 +1,4 @@
-//! Sending a request, and saying what went wrong when no answer came.
+//! Sends a request, and explains why there is no response.
 
 use portcullis_discovery::{
     CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, UrlPolicyError,
@@ -12,7 +12,7 @@ const HTTPS: Rule = Rule { id: "connection.https", source: "RFC 6749 section 1.6
 const PUBLIC: Rule = Rule { id: "connection.public_address", source: "MCP authorization, security considerations" };
 const BOUNDED: Rule = Rule { id: "connection.bounded", source: "RFC 9110 section 17" };
 
-/// Sends the request and notes both sides in the step. Without an answer, the step says why.
+/// Sends the request, and records request and response in the step. Without a response, the step gets the reason.
 pub(crate) async fn send(fetch: &dyn Fetch, request: FetchRequest, step: &mut Step) -> Option<FetchResponse> {
     step.request = Some(RequestSummary::from(&request));
     let is_http = request.url.scheme() == "http";
@@ -40,14 +40,14 @@ fn failure(error: &FetchError, is_http: bool) -> Finding {
     };
     let (rule, fix) = match error {
         FetchError::UrlPolicy(UrlPolicyError::Scheme | UrlPolicyError::UserInformation) => {
-            (HTTPS, "use an https URL without user information; plain http is for loopback alone")
+            (HTTPS, "use an https URL without user information; plain http is for loopback only")
         }
         FetchError::UrlPolicy(UrlPolicyError::PrivateName) => {
             (PUBLIC, "a proxy is used: publish a public name, or allow private ones here with --allow-private")
         }
         FetchError::UrlPolicy(_) => (
             PUBLIC,
-            "clients refuse such addresses from a peer; publish public ones, or allow private ones here with --allow-private",
+            "clients reject such addresses in metadata: publish public ones, or allow private ones here with --allow-private",
         ),
         FetchError::Timeout => (BOUNDED, "let the server answer within seconds"),
         FetchError::TooLarge { .. } => (BOUNDED, "serve a document of a few kilobytes"),
@@ -62,16 +62,15 @@ fn failure(error: &FetchError, is_http: bool) -> Finding {
             NetworkFailure::NotTls => {
                 (TLS, "serve https on this port, or correct the port; http is possible for loopback hosts only")
             }
-            NetworkFailure::Interrupted if is_http => {
-                (REACHABLE, "the server may speak TLS on this port: try https, or see why it closes the connection")
-            }
-            NetworkFailure::Interrupted => {
-                (REACHABLE, "see in the server's log, or in a proxy's, why the connection was closed")
-            }
+            NetworkFailure::Interrupted if is_http => (
+                REACHABLE,
+                "try https, because the server may speak TLS on this port, or find out why it closes the connection",
+            ),
+            NetworkFailure::Interrupted => (REACHABLE, "look in the log of the server, or of a proxy, for the reason"),
             NetworkFailure::Tls => (TLS, fix_for_certificate(network.certificate_problem())),
-            _ => (REACHABLE, "start the server, or mend host and port in the URL"),
+            _ => (REACHABLE, "start the server, or correct the host and port in the URL"),
         },
-        _ => (REACHABLE, "mend the set-up of this machine's network"),
+        _ => (REACHABLE, "correct the network settings of this machine"),
     };
     Finding::problem(rule, text, fix)
 }
@@ -91,7 +90,7 @@ fn fix_for_certificate(problem: Option<CertificateProblem>) -> &'static str {
     }
 }
 
-/// The last cause of a chain says most; those before it repeat it.
+/// The last cause of a chain, which is the most specific one; the others repeat it.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(cause) = last.source() {

@@ -1,4 +1,4 @@
-//! How a client that is not known yet becomes known (RFC 7591, client ID metadata documents).
+//! How unknown clients can register (RFC 7591, client ID metadata documents).
 
 use portcullis_discovery::ChainPolicy;
 use portcullis_metadata::AuthorizationServerMetadata;
@@ -8,17 +8,17 @@ use crate::{Finding, Rule};
 const PATHS: Rule = Rule { id: "registration.paths", source: "MCP authorization, client registration" };
 const ENDPOINT: Rule = Rule { id: "registration.endpoint", source: "RFC 7591 section 3" };
 
-/// Judges the ways of registration that the server offers.
+/// Checks the ways of registration that the server supports.
 pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
     let by_document = metadata.client_id_metadata_document_supported;
     let Some(endpoint) = &metadata.registration_endpoint else {
         return vec![if by_document {
-            Finding::note(PATHS, "clients register by a client ID metadata document alone")
+            Finding::note(PATHS, "clients register only by a client ID metadata document")
         } else {
             Finding::warning(
                 PATHS,
                 "clients cannot register themselves",
-                "support client ID metadata documents or registration (RFC 7591), or give people client IDs beforehand",
+                "support client ID metadata documents or registration (RFC 7591), or register clients for your users",
             )
         }];
     };

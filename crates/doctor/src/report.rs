@@ -43,7 +43,7 @@ pub struct Finding {
     pub rule: Rule,
     /// The finding as text. Text of the peer is shortened, and has no control characters.
     pub text: String,
-    /// The URL that it is about, if that is not the URL of the step's request.
+    /// The URL that the finding is about, if it is not the URL of the step's request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// What to change, and where. Present for warnings and problems.
@@ -74,7 +74,7 @@ impl Finding {
         Self { verdict: Verdict::Warning, rule, text: text.into(), url: None, fix: Some(fix.into()) }
     }
 
-    /// Sets the URL that it is about.
+    /// Sets the URL that the finding is about.
     pub(crate) fn at(mut self, url: Option<&str>) -> Self {
         self.url = url.map(str::to_owned);
         self

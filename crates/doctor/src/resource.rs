@@ -19,10 +19,10 @@ const HEADER_METHOD: Rule = Rule { id: "resource.bearer_methods", source: "RFC 9
 const OFFLINE: Rule = Rule { id: "resource.offline_access", source: "MCP 2026-07-28 authorization, refresh tokens" };
 const SCOPES: Rule = Rule { id: "resource.scopes_supported", source: "RFC 9728 section 2" };
 
-/// Where a document may be.
+/// A URL at which clients look for the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Where the challenge says.
+    /// The URL in the challenge.
     Challenge,
     /// The well-known URL with the resource's path.
     Path,
@@ -33,14 +33,14 @@ pub(crate) enum Place {
 impl Place {
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Self::Challenge => "the metadata where the challenge says",
+            Self::Challenge => "the metadata at the URL of the challenge",
             Self::Path => "the metadata at the well-known URL of the resource",
             Self::Root => "the metadata at the well-known URL of the origin",
         }
     }
 }
 
-/// A place, and what is known of the search for the document.
+/// A place, and the state of the search for the document.
 pub(crate) struct Lookup<'a> {
     pub(crate) place: Place,
     pub(crate) url: &'a Url,
@@ -50,7 +50,7 @@ pub(crate) struct Lookup<'a> {
     pub(crate) is_last: bool,
 }
 
-/// Checks the response of a place.
+/// Checks the response of one place.
 pub(crate) fn check(
     lookup: &Lookup<'_>,
     asked: &Url,
@@ -85,7 +85,7 @@ pub(crate) fn check(
     }
 }
 
-/// A response with 200 that is not JSON. Clients that check the content continue at the next place, and others stop.
+/// The finding for a response with 200 that is not JSON. Clients that check the content try the next place; others stop.
 fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
     let outcome = outcome(response);
     let fix = "answer with the document, or with 404: several clients stop at such a response";
@@ -103,16 +103,16 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
     let (&Lookup { place, needed, .. }, status) = (lookup, response.status);
     let text = format!("no document: {}", outcome(response));
     if status.is_redirection() && place == Place::Challenge {
-        let fix = "serve the document at the URL that the challenge names: clients do not follow redirects of metadata";
+        let fix = "serve the document at the URL of the challenge: clients do not follow redirects of metadata";
         return Finding::problem(FOUND, text, fix);
     }
     if needed && status.is_server_error() {
-        return Finding::problem(FOUND, text, "mend the server: clients end their search at such an answer");
+        return Finding::problem(FOUND, text, "repair the server: clients end their search at such a response");
     }
     match place {
-        Place::Challenge => Finding::problem(FOUND, text, "serve the document at the URL that the challenge names"),
+        Place::Challenge => Finding::problem(FOUND, text, "serve the document at the URL of the challenge"),
         Place::Path if needed => Finding::note(FOUND, text),
-        Place::Path => Finding::warning(FOUND, text, "serve it here too, for clients that have seen no challenge"),
+        Place::Path => Finding::warning(FOUND, text, "serve it here too, for clients that have no challenge"),
         Place::Root if needed => {
             Finding::problem(FOUND, search.summary(), "serve the document at the well-known URL of the resource")
                 .at(search.web_page())
@@ -138,17 +138,19 @@ fn check_content_type(response: &FetchResponse) -> Finding {
 fn check_match(asked: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     let named = text::quoted(metadata.resource.as_str());
     match ResourceMatch::of(&metadata.resource, asked) {
-        Some(ResourceMatch::Same) => Finding::met(MATCH, format!("it is about this resource: {named}")),
+        Some(ResourceMatch::Same) => Finding::met(MATCH, format!("it is the metadata of this resource: {named}")),
         Some(ResourceMatch::PathPrefix) => Finding::warning(
             MATCH,
-            format!("it is about {named}, of which the URL is only a part: a token for it also opens the other paths"),
-            "let `resource` be the URL that clients use: VS Code and others reject a broader one, and careful clients ask first",
+            format!(
+                "it is the metadata of {named}, of which the URL is only a part: a token for it is also valid for the other paths"
+            ),
+            "set `resource` to the URL that clients use: VS Code and others reject a broader one, and strict clients ask the user first",
         ),
-        Some(_) => Finding::note(MATCH, format!("it is about {named}, which is the URL without its query")),
+        Some(_) => Finding::note(MATCH, format!("it is the metadata of {named}, which is the URL without its query")),
         None => Finding::problem(
             MATCH,
-            format!("it is about another resource: {named}"),
-            "let `resource` be the URL that clients use; behind a proxy, set the public base URL",
+            format!("it is the metadata of another resource: {named}"),
+            "set `resource` to the URL that clients use; behind a proxy, configure the public base URL",
         ),
     }
 }
@@ -158,13 +160,13 @@ fn check_members(metadata: &ProtectedResourceMetadata, findings: &mut Vec<Findin
     if !methods.is_empty() && !methods.iter().any(|method| method == "header") {
         findings.push(Finding::problem(
             HEADER_METHOD,
-            "tokens are not taken in the Authorization header",
+            "tokens in the Authorization header are not accepted",
             "add `header` to bearer_methods_supported",
         ));
     }
     let scopes = &metadata.scopes_supported;
     findings.push(if scopes.is_empty() {
-        Finding::note(SCOPES, "it lists no scopes: clients without a challenge ask for none")
+        Finding::note(SCOPES, "it lists no scopes: clients without a challenge request none")
     } else {
         Finding::met(SCOPES, format!("scopes: {}", text::list(scopes.iter().map(String::as_str))))
     });
@@ -172,7 +174,7 @@ fn check_members(metadata: &ProtectedResourceMetadata, findings: &mut Vec<Findin
         findings.push(Finding::warning(
             OFFLINE,
             "scopes_supported has offline_access",
-            "take it out: refresh tokens are between client and authorization server",
+            "remove it: refresh tokens concern only the client and the authorization server",
         ));
     }
 }

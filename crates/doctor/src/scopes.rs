@@ -1,4 +1,4 @@
-//! Whether the scopes that the resource asks for can be had.
+//! Whether the authorization server knows the scopes that the resource requires.
 
 use portcullis_metadata::{AuthorizationServerMetadata, BearerChallenge, ProtectedResourceMetadata};
 
@@ -7,14 +7,14 @@ use crate::{Finding, Rule, text};
 const KNOWN: Rule = Rule { id: "scopes.known", source: "RFC 8414 section 2" };
 const OFFLINE: Rule = Rule { id: "scopes.offline_access", source: "OpenID Connect Core 1.0 section 11" };
 
-/// Compares what a client will ask for with what the server says that it knows.
+/// Compares the scopes that a client will request with those that the server lists.
 pub(crate) fn check(
     challenge: Option<&BearerChallenge>,
     resource: &ProtectedResourceMetadata,
     server: &AuthorizationServerMetadata,
 ) -> Vec<Finding> {
     let Some(known) = &server.scopes_supported else {
-        return vec![Finding::note(KNOWN, "the server does not say which scopes it knows")];
+        return vec![Finding::note(KNOWN, "the server does not list its scopes")];
     };
     let challenged = challenge.and_then(|challenge| challenge.scope.as_ref());
     let wanted: Vec<&str> = match challenged {
@@ -23,18 +23,18 @@ pub(crate) fn check(
     };
     let missing: Vec<&str> = wanted.into_iter().filter(|scope| !known.iter().any(|name| name == scope)).collect();
     let mut findings = vec![if missing.is_empty() {
-        Finding::met(KNOWN, "the server knows the scopes that clients will ask for")
+        Finding::met(KNOWN, "the server knows the scopes that clients will request")
     } else {
         Finding::warning(
             KNOWN,
             format!("the server does not list: {}", text::list(missing)),
-            "define these scopes at the authorization server, or mend their names at the resource",
+            "define these scopes at the authorization server, or correct their names at the resource",
         )
     }];
     findings.push(if known.iter().any(|scope| scope == "offline_access") {
-        Finding::note(OFFLINE, "clients may ask for offline_access, for refresh tokens")
+        Finding::note(OFFLINE, "clients can request offline_access, for refresh tokens")
     } else {
-        Finding::note(OFFLINE, "the server does not know offline_access; it may give out refresh tokens all the same")
+        Finding::note(OFFLINE, "the server does not list offline_access; it may issue refresh tokens anyway")
     });
     findings
 }

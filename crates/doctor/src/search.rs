@@ -35,7 +35,7 @@ impl Search {
     }
 }
 
-/// What a response without the document is.
+/// Describes a response without the document.
 pub(crate) fn outcome(response: &FetchResponse) -> String {
     let described = page::described(response);
     if response.status == StatusCode::OK && page::WebPage::of(response).is_none() {
@@ -45,7 +45,7 @@ pub(crate) fn outcome(response: &FetchResponse) -> String {
     }
 }
 
-/// Whether a response is a web page that claims to be the document.
+/// Whether a response is a web page with the status of the document, 200.
 pub(crate) fn is_web_page(response: &FetchResponse) -> bool {
     response.status == StatusCode::OK && page::WebPage::of(response).is_some()
 }

@@ -1,12 +1,12 @@
-//! Texts of a peer, made fit to be shown.
+//! Escapes and shortens text of a peer for display.
 
 use portcullis_metadata::EscapedText;
 use url::Url;
 
-/// How many characters of a peer's text are shown.
+/// The maximum number of characters that are shown.
 const SHOWN: usize = 200;
 
-/// A peer's text as [`EscapedText`], not longer than a line or two.
+/// A peer's text as [`EscapedText`], at most [`SHOWN`] characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut shown = EscapedText::first(text, SHOWN).to_string();
     if text.chars().nth(SHOWN).is_some() {
@@ -15,7 +15,7 @@ pub(crate) fn quoted(text: &str) -> String {
     shown
 }
 
-/// As [`quoted`], for texts that are longer by nature.
+/// Like [`quoted`], for longer text such as a header.
 pub(crate) fn line(text: &str) -> String {
     EscapedText::first(text, 10 * SHOWN).to_string()
 }
@@ -25,7 +25,7 @@ pub(crate) fn url(url: &Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);
     shown.set_fragment(None);
-    // These fail for URLs without a host alone, which carry no user information.
+    // These fail only for URLs without a host, which have no user information.
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
     quoted(shown.as_str())

@@ -1,4 +1,4 @@
-//! The difference of the clocks, by the `Date` header.
+//! The difference of the clocks, from the `Date` header.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,10 +9,10 @@ use crate::{Finding, Rule};
 
 const CLOCK: Rule = Rule { id: "clock.difference", source: "RFC 9110 section 6.6.1, RFC 7519 section 4.1.4" };
 
-/// What the leeway of a token's times usually covers.
+/// The clock difference that verifiers usually tolerate.
 const USUAL_LEEWAY: Duration = Duration::from_secs(60);
 
-/// Compares the server's clock with this machine's. Nothing without a date that can be read.
+/// Compares the server's clock with this machine's. `None` without a valid `Date`.
 pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
     let date = headers.get(DATE)?.to_str().ok()?;
     let date = httpdate::parse_http_date(date).ok()?;
@@ -24,12 +24,12 @@ pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
     };
     let seconds = difference.as_secs();
     Some(if difference <= USUAL_LEEWAY {
-        Finding::met(CLOCK, format!("the clocks differ by {seconds} s at most"))
+        Finding::met(CLOCK, format!("the clocks differ by at most {seconds} s"))
     } else {
         Finding::warning(
             CLOCK,
             format!("the server's clock is {seconds} s {side} this machine's"),
-            "set both clocks by NTP: tokens count as expired, or as not valid yet, by such differences",
+            "synchronize both clocks (NTP): with such a difference, tokens are rejected as expired or not yet valid",
         )
     })
 }

@@ -1,4 +1,4 @@
-//! A token, by every rule of the resource's chain, and what a guard would answer to it.
+//! Checks a token against every rule of the resource's chain, and shows how a guard would respond.
 
 use std::{
     convert::Infallible,
@@ -30,9 +30,9 @@ const SCOPES: Rule = Rule { id: "token.scopes", source: "RFC 6750 section 3.1" }
 const ANSWER: Rule = Rule { id: "token.answer", source: "RFC 6750 section 3.1" };
 const SETTINGS: Rule = Rule { id: "token.settings", source: "RFC 9728 section 2" };
 
-const OPAQUE_TEXT: &str = "it is not a JWT: only its issuer can say what it is good for, by introspection";
+const OPAQUE_TEXT: &str = "it is not a JWT: only its issuer can validate it, by introspection";
 
-/// Longer tokens are not looked at.
+/// The maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
 
 /// The parts of the chain that a token is checked against.
@@ -44,7 +44,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Checks the token by every rule, without log lines of the guard and the verifier: no request is made.
+    /// Checks the token against every rule. No request is sent, and the guard and the verifier write no log lines.
     pub(crate) async fn explain(
         &self,
         token: &AccessToken,
@@ -56,14 +56,14 @@ impl Chain {
 
     async fn steps(&self, token: &AccessToken, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> [Step; 2] {
         let mut rules = Step::for_token("the token, rule by rule");
-        let mut answer = Step::for_token("what a guard of this resource would answer");
+        let mut answer = Step::for_token("how a guard of this resource would respond");
         if self.keys.is_empty() {
             rules.findings = match Shown::of(token) {
                 Some(shown) => shown.findings(clock.now()),
                 None => vec![Finding::note(OPAQUE, OPAQUE_TEXT)],
             };
-            let text = "it cannot verify a token: no authorization server of the resource publishes keys, so that only a \
-                        guard that asks the issuer accepts tokens; any other answers 401";
+            let text = "it cannot verify a token: no authorization server of the resource publishes keys. Only a guard with \
+                        introspection accepts tokens; any other responds with 401";
             answer.findings.push(Finding::problem(ANSWER, text, UNEXPLAINED));
             return [rules, answer];
         }
@@ -77,10 +77,10 @@ impl Chain {
         [rules, answer]
     }
 
-    /// Keys as they are published now, all algorithms: which of them a server allows is not to be seen from here.
+    /// A verifier with the published keys and all algorithms, because the resource's own list is unknown.
     fn verifier(&self, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> Result<Arc<Verifier>, Finding> {
         let unusable = |error: &dyn std::fmt::Display| {
-            Finding::problem(SETTINGS, error.to_string(), "mend the resource's metadata")
+            Finding::problem(SETTINGS, error.to_string(), "correct the resource's metadata")
         };
         let trusted = self.keys.iter().map(|(issuer, keys)| {
             let mut settings = IssuerSettings::new(issuer.clone());
@@ -107,18 +107,18 @@ impl Chain {
 
     fn check_scopes(&self, granted: &Scopes) -> Finding {
         if granted.covers(&self.needed) {
-            return Finding::met(SCOPES, "it has the scopes that the challenge asks for");
+            return Finding::met(SCOPES, "it has the scopes that the challenge requires");
         }
         let missing = self.needed.iter().filter(|scope| !granted.contains(scope));
         Finding::problem(
             SCOPES,
             format!("it lacks: {}", text::list(missing)),
-            "ask for these scopes, or let the authorization server grant them to the client",
+            "request these scopes, or configure the authorization server to grant them to the client",
         )
     }
 
-    /// Sends the token through a real guard that is set up as the chain says.
-    /// `is_explained`: a rule before says why it rejects the token.
+    /// Sends the token through a guard that is configured as the metadata says.
+    /// `is_explained`: an earlier finding has the reason for which the guard rejects the token.
     async fn ask_guard(&self, token: &AccessToken, verifier: Arc<Verifier>, is_explained: bool, step: &mut Step) {
         let resource = self.metadata.resource.url().clone();
         let reason = Arc::new(ReasonCode::default());
@@ -143,11 +143,11 @@ impl Chain {
         let host = HeaderValue::from_str(resource.authority()).unwrap_or(HeaderValue::from_static("localhost"));
         request.headers_mut().insert(HOST, host);
         let Ok(bearer) = HeaderValue::from_str(&format!("Bearer {}", token.secret())) else {
-            let text = "it cannot be sent: a header cannot carry its characters";
+            let text = "it cannot be sent: it has characters that a header cannot contain";
             return step.findings.push(Finding::problem(
                 ANSWER,
                 text,
-                "copy the token anew, all of it and nothing else",
+                "copy the token again: all of it, and nothing else",
             ));
         };
         request.headers_mut().insert(AUTHORIZATION, bearer);
@@ -155,10 +155,10 @@ impl Chain {
 
         step.response = Some(ResponseSummary { status: response.status(), content_type: None, location: None });
         if response.status().is_success() {
-            return step.findings.push(Finding::met(ANSWER, "it lets the request through"));
+            return step.findings.push(Finding::met(ANSWER, "it accepts the request"));
         }
         let code = reason.0.get().copied().unwrap_or("unknown");
-        let text = format!("it answers {}, with the reason code {code} in its log", response.status());
+        let text = format!("it responds with {}, and its log has the reason code {code}", response.status());
         step.findings.push(match is_explained {
             true => Finding::note(ANSWER, text),
             false => Finding::problem(ANSWER, text, UNEXPLAINED),
@@ -170,7 +170,7 @@ impl Chain {
     }
 }
 
-const UNEXPLAINED: &str = "an opaque token needs a guard that asks the issuer (RFC 7662): configure introspection at the \
+const UNEXPLAINED: &str = "an opaque token needs a guard with introspection (RFC 7662): configure introspection at the \
                            resource, or let the authorization server issue JWTs";
 
 /// Keeps the reason code of the guard's decision.
@@ -180,13 +180,13 @@ struct ReasonCode(OnceLock<&'static str>);
 impl DecisionSink for ReasonCode {
     fn decided(&self, decision: &Decision<'_>) {
         if let Some(code) = decision.code {
-            // There is one request, so that nothing is there yet.
+            // There is only one request, so the cell is empty.
             let _ = self.0.set(code);
         }
     }
 }
 
-/// What the token says of itself, unverified.
+/// The unverified header and claims of the token.
 struct Shown {
     header: String,
     claims: AccessTokenClaims,
@@ -203,18 +203,18 @@ impl Shown {
 
     fn findings(&self, now: UnixTime) -> Vec<Finding> {
         let claims = &self.claims;
-        let said = |name: &str, value: Option<String>| {
+        let note = |name: &str, value: Option<String>| {
             Finding::note(SHOWN, format!("{name}: {}", value.unwrap_or("none".into())))
         };
         let quoted = |value: &Option<String>| value.as_deref().map(text::quoted);
         vec![
-            said("header", Some(self.header.clone())),
-            said("iss", quoted(&claims.iss)),
-            said("sub", quoted(&claims.sub)),
-            said("aud", claims.aud.as_ref().map(|audience| text::list(audience.iter()))),
-            said("client", quoted(&claims.client_id).or_else(|| quoted(&claims.azp))),
-            said("scope", Some(text::list(claims.scope.iter())).filter(|scopes| !scopes.is_empty())),
-            said("exp", claims.exp.map(|exp| distance(exp, now))),
+            note("header", Some(self.header.clone())),
+            note("iss", quoted(&claims.iss)),
+            note("sub", quoted(&claims.sub)),
+            note("aud", claims.aud.as_ref().map(|audience| text::list(audience.iter()))),
+            note("client", quoted(&claims.client_id).or_else(|| quoted(&claims.azp))),
+            note("scope", Some(text::list(claims.scope.iter())).filter(|scopes| !scopes.is_empty())),
+            note("exp", claims.exp.map(|exp| distance(exp, now))),
         ]
     }
 }
@@ -245,7 +245,7 @@ fn kept(rule: TokenRule) -> &'static str {
         TokenRule::Kind => "its claims are those of an access token",
         TokenRule::Audience => "it is for this resource",
         TokenRule::Times => "it is valid now",
-        _ => "it is kept",
+        _ => "it is met",
     }
 }
 
@@ -253,10 +253,14 @@ fn fix(rule: TokenRule, error: &VerifyError) -> &'static str {
     match rule {
         TokenRule::Issuer => "get a token from an issuer that the resource's metadata names, written the same way",
         TokenRule::Signature => "publish the signing key at the issuer's jwks_uri, with the token's kid and alg",
-        TokenRule::Type | TokenRule::Kind => "send the access token: not the ID token, nor the refresh token",
-        TokenRule::Audience => "ask for the token with `resource` set to this resource, or map its URL into `aud`",
-        TokenRule::Times if matches!(error, VerifyError::Expired) => "get a new token; refresh ahead of expiry",
-        TokenRule::Times => "set the clocks of issuer and resource by NTP",
-        _ => "copy the token anew, all of it and nothing else",
+        TokenRule::Type | TokenRule::Kind => "send the access token, not the ID token or the refresh token",
+        TokenRule::Audience => {
+            "request the token with `resource` set to this resource, or configure the authorization server to add its URL to `aud`"
+        }
+        TokenRule::Times if matches!(error, VerifyError::Expired) => {
+            "get a new token, and refresh it before it expires"
+        }
+        TokenRule::Times => "synchronize the clocks of issuer and resource (NTP)",
+        _ => "copy the token again: all of it, and nothing else",
     }
 }

@@ -140,7 +140,7 @@ impl Sessions {
     }
 
     fn set_identifier(&self, identifier: &[u8], headers: &mut HeaderMap) {
-        // No identifier has other bytes than those of a header.
+        // Identifiers have only bytes that a header can contain.
         if let Ok(value) = HeaderValue::from_bytes(identifier) {
             self.set_header(value, headers);
         }

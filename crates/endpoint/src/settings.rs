@@ -114,7 +114,7 @@ impl EndpointSettings {
 #[non_exhaustive]
 pub enum EndpointSettingsError {
     /// No revision is served.
-    #[error("an endpoint serves at least one revision of the protocol; name one in `revisions`")]
+    #[error("an endpoint must serve at least one revision of the protocol; name one in `revisions`")]
     NoRevision,
     /// The endpoint's own path is one of the guard's
     /// [public paths](portcullis_guard::GuardSettings::public_paths).

@@ -23,8 +23,7 @@ use portcullis_verifier::{Principal, RecheckFailure};
 use serde_json::value::RawValue;
 
 pub(crate) use self::{
-    guard::{StreamGuard, StreamStop},
-    registry::StreamOrigin,
+    guard::{StreamGuard, StreamOrigin, StreamStop},
     session_streams::SessionStreams,
 };
 pub use self::{readmission::StreamRequest, registry::StreamRegistry, stopped::StreamStopped};

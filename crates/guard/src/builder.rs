@@ -94,7 +94,7 @@ impl GuardBuilder {
         self.configure(|settings| settings.public_paths.push(path.into()))
     }
 
-    /// Sets the `realm` of the challenges. Default: the resource's host.
+    /// Sets the `realm` of the challenges, a name for the API within its origin. Default: the resource's host.
     pub fn realm(self, realm: impl Into<String>) -> Self {
         self.configure(|settings| settings.realm = realm.into())
     }

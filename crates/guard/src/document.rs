@@ -16,7 +16,7 @@ use crate::cors;
 const ROOT: &str = "/.well-known/oauth-protected-resource";
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Avoids repeated fetches, and a changed scope is visible soon.
+/// Long enough to avoid repeated fetches, and short enough for changed scopes to be visible soon.
 const FIVE_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 

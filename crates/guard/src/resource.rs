@@ -1,4 +1,4 @@
-//! [`ProtectedResource`]: a resource with everything prepared that its responses share.
+//! [`ProtectedResource`]: a resource and the prepared parts of its responses.
 
 use std::{
     fmt,

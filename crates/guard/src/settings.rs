@@ -23,7 +23,8 @@ use crate::{
 pub struct GuardSettings {
     /// The URL that clients know the resource by. It is never taken from a request.
     pub resource: ResourceUri,
-    /// The `realm` of every challenge. Default: the resource's host.
+    /// The `realm` of every challenge: a name for the protected API within its origin (RFC 9110 section 11.5). Default: the
+    /// resource's host, because the guard does not know the API. `portcullis serve` sets `mcp`.
     pub realm: String,
     /// The metadata document (RFC 9728). Its `bearer_methods_supported` is always served as `["header"]`.
     pub metadata: ProtectedResourceMetadata,
@@ -141,7 +142,7 @@ pub enum GuardSettingsError {
     #[error("the realm must be 1 to 256 printable ASCII characters")]
     Realm,
     /// A public path is not the path of a request.
-    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path by itself")]
+    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path separately")]
     PublicPath(String),
     /// A host or origin setting is malformed.
     #[error(transparent)]

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 /// Returns whether a message's body is an event stream (`text/event-stream`, WHATWG HTML section 9.2).
 ///
 /// This is [`has_media_type`] for `text/event-stream`. A message with several media types is an event stream if one of
-/// them is. Ask for the event stream first and for other types afterwards.
+/// them is. Check for an event stream before other types.
 pub fn is_event_stream(headers: &HeaderMap) -> bool {
     has_media_type(headers, "text/event-stream")
 }

@@ -27,13 +27,13 @@ pub(crate) use self::provider::Provider;
 pub(crate) use self::stored::{List, Status};
 use crate::telemetry::LogFormat;
 
-/// OAuth 2.1 in front of MCP-style endpoints.
+/// OAuth 2.1 protection for MCP endpoints.
 ///
-/// Try `portcullis demo`: it needs nothing and prints what to do next.
+/// Try `portcullis demo`: it needs no configuration and prints the next commands.
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
-    /// Form of the log lines on standard error.
+    /// The format of the log lines on standard error.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
 
@@ -59,17 +59,17 @@ pub(crate) enum Command {
     Admin(Admin),
     /// Start the development authorization server alone.
     ///
-    /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It speaks OAuth 2.1: metadata, registration, client
-    /// ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh tokens (for clients
-    /// that request `offline_access`), client
-    /// credentials, DPoP, introspection and revocation. It keeps nothing after it stops.
+    /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It supports metadata,
+    /// registration, client ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh
+    /// tokens (for clients that request `offline_access`), client credentials, DPoP, introspection and revocation. Nothing is
+    /// kept after it stops.
     #[command(after_long_help = idp::MORE)]
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
     ///
-    /// It uses the token of a previous login, or obtains one for this call. PORTCULLIS_TOKEN in the environment overrides both.
-    /// With `--scope`, no other scopes are requested. Progress goes to standard error. Exits with 3 if the result has
-    /// `isError`, and with 1 if there is no result.
+    /// It uses the token of a previous login, or obtains one for this call. PORTCULLIS_TOKEN in the environment
+    /// overrides both. With `--scope`, no other scopes are requested. Progress goes to standard error. Exits with 3 if
+    /// the result has `isError`, and with 1 if there is no result.
     Call(Call),
     /// Sign in to a protected resource in the browser and store the token.
     Login(Login),
@@ -88,9 +88,8 @@ pub(crate) enum Command {
     /// Connect an MCP client that uses standard input and output to a remote MCP server.
     ///
     /// Enter this command as the server's command in the client's configuration. Standard input and output carry only the
-    /// protocol; messages for the user go to standard error. It uses the token of a previous login. Without one, the
-    /// browser opens
-    /// at the first message, once for all running instances. PORTCULLIS_TOKEN in the environment or an `Authorization`
+    /// protocol; messages for the user go to standard error. It uses the token of a previous login. Without one, the browser
+    /// opens at the first message, once for all running instances. PORTCULLIS_TOKEN in the environment or an `Authorization`
     /// header overrides both.
     Connect(Connect),
     /// Connect like `mcp-remote`: accepts the arguments of mcp-remote 0.15.1 and does what `connect` does.
@@ -100,11 +99,9 @@ pub(crate) enum Command {
     McpRemote(McpRemote),
     /// Replace `mcp-remote` with this program in the configurations of MCP clients.
     ///
-    /// Without CONFIG, it reads the configurations of Claude Desktop, Cursor, VS Code, Windsurf and Zed in their
-    /// default
-    /// locations. It prints the changes, and writes them only with `--write` or after confirmation in a terminal.
-    /// Comments and
-    /// formatting are preserved.
+    /// Without CONFIG, it reads the configurations of Claude Desktop, Cursor, VS Code, Windsurf and Zed in their default
+    /// locations. It prints the changes, and writes them only with `--write` or after confirmation in a terminal. Comments
+    /// and formatting are preserved.
     ImportMcpRemote(ImportMcpRemote),
     /// Check the authorization chain of an MCP server or other protected resource, step by step.
     ///
@@ -183,7 +180,7 @@ pub(crate) struct SignIn {
     /// Complete the authorization request without a browser. Requires a development server with `--auto-consent`.
     #[arg(long)]
     pub(crate) auto_consent: bool,
-    /// Print the authorization URL instead of opening a browser. Paste the URL of the final redirect.
+    /// Print the authorization URL instead of opening a browser. The URL of the final redirect can be pasted.
     #[arg(long, conflicts_with = "auto_consent")]
     pub(crate) no_browser: bool,
     /// The scopes to request, separated by spaces, instead of those that the resource lists.
@@ -220,11 +217,11 @@ pub(crate) struct SignIn {
     /// Where tokens are stored. The default is `portcullis` in the user's state directory.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) store: Option<PathBuf>,
-    /// Also follow server-supplied URLs into private networks.
+    /// Also accept URLs of private networks from servers.
     #[arg(long)]
     pub(crate) allow_private: bool,
     /// Sign in even if the server is part of a broader resource, such as a whole host. The token is then also valid for the
-    /// other paths there, and the server could use it for them. Without this option, a terminal prompts.
+    /// other paths there, and the server could use it for them. Without this option, the user is asked in a terminal.
     #[arg(long)]
     pub(crate) accept_broader_resource: bool,
     /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is

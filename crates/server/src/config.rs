@@ -12,8 +12,8 @@ mod span;
 pub(crate) use changes::{Change, changes};
 pub(crate) use file::{
     ADMIN_TOKEN_VARIABLE, Admin, AdminListen, Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader,
-    IntrospectionAuth, Issuer, Limits, RateLimit, Reload, Resource, Route, Rule, Session, Sessions, Tls, Upstream,
-    Validation,
+    IntrospectionAuth, Issuer, Limits, RateLimit, Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls,
+    Upstream, Validation,
 };
 pub(crate) use load::{Loaded, Overrides, from_text, load, load_all_reasons, nearest};
 pub(crate) use origin::effective;

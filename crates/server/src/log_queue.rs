@@ -72,8 +72,8 @@ impl LogQueue {
         lock(&self.slots[slot_of_thread() % self.slots.len()]).lines.len() >= self.slot_capacity / 2
     }
 
-    /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged. It keeps its capacity until it was found empty
-    /// for long; then `batch` loses its capacity, too. Returns `None` when the slot does not exist.
+    /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged. It keeps its capacity until it was
+    /// found empty for long; then `batch` loses its capacity, too. Returns `None` when the slot does not exist.
     pub(crate) fn take(&self, slot: usize, batch: &mut Batch) -> Option<()> {
         let queued = &mut *lock(self.slots.get(slot)?);
         if queued.unwritten() > 0 {

@@ -1,4 +1,4 @@
-//! `portcullis`: OAuth 2.1 in front of MCP-style endpoints.
+//! `portcullis`: OAuth 2.1 protection for MCP endpoints.
 
 mod administration;
 mod audit;

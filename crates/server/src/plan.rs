@@ -9,6 +9,8 @@ mod issuers;
 mod limits;
 mod rates;
 mod reasons;
+#[cfg(feature = "redis")]
+mod replicas;
 mod resources;
 mod sessions;
 mod state_dir;
@@ -17,6 +19,8 @@ mod tests;
 mod tls;
 mod upstream;
 mod warnings;
+#[cfg(not(feature = "redis"))]
+mod without_replicas;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -25,6 +29,8 @@ use portcullis_guard::OriginPolicy;
 use portcullis_metadata::is_https_or_loopback_http;
 use url::Url;
 
+#[cfg(not(feature = "redis"))]
+use self::without_replicas as replicas;
 use crate::config::{Config, Limits};
 
 pub(crate) use admin::AdminPlan;
@@ -32,6 +38,7 @@ pub(crate) use audit::AuditPlan;
 pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
+pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::{Loaded, TlsFiles, Written};
@@ -60,6 +67,8 @@ pub(crate) struct Plan {
     pub(crate) limits: Limits,
     pub(crate) rates: RatesPlan,
     pub(crate) session: SessionPlan,
+    /// `None` if there is one replica.
+    pub(crate) replicas: Option<ReplicasPlan>,
     /// The directory of session keys and ended sessions. `None` if they are kept in memory only.
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) issuers: Vec<IssuerPlan>,
@@ -92,8 +101,12 @@ impl Plan {
         limits::check(&config.limits)?;
         let issuers = issuers::plan(&config.issuer)?;
         let resources = resources::plan(config, &base_url, &issuers)?;
+        let session = sessions::plan(&config.session)?;
+        let shared = config.shared.as_ref();
         let mut warnings = warnings::warnings(config, &base_url, &resources);
+        warnings.extend(shared.into_iter().flat_map(|shared| replicas::warnings(shared, &session)));
         warnings.extend(admin::warnings(config));
+        let replicas = shared.map(|shared| replicas::plan(shared, &base_url, &session.settings)).transpose()?;
         Ok(Self {
             listen: config.listen,
             workers: workers(config.workers)?,
@@ -102,7 +115,8 @@ impl Plan {
             tls: config.tls.as_ref().map(|files| TlsFiles::new(files, &base_url)).transpose()?,
             limits: config.limits.clone(),
             rates: rates::plan(config)?,
-            session: sessions::plan(&config.session)?,
+            session,
+            replicas,
             state_dir: state_dir::plan(config.state_dir.as_deref(), &base_url)?,
             issuers,
             resources,

@@ -104,7 +104,8 @@ pub(crate) async fn serve(
     // State: issuers, sessions and the service stacks of all resources.
     let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
     let clock = Arc::new(SystemClock::new());
-    let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _);
+    let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _)
+        .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
     let (process, upstream_ends) = Process::new(&plan, clock, observers, &mut kept);
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
@@ -118,7 +119,8 @@ pub(crate) async fn serve(
 
     // Background tasks: reloaded files, ended sessions, sweeps.
     let journal = kept.journal();
-    if journal.is_some() {
+    let replicas = process.replicas.clone().map(|replicas| (replicas.spawn(process.sessions.clone()), replicas));
+    if journal.is_some() || replicas.is_some() {
         tokio::spawn(sessions::kept::record_last_uses(process.sessions.clone()));
     }
     let (last_sessions, sessions_at_shutdown) = oneshot::channel();
@@ -137,6 +139,15 @@ pub(crate) async fn serve(
     let admin = admin.zip(plan.admin.as_ref());
     let admin = admin.map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state))).transpose()?;
     let admin = admin.map(|admin| tokio::spawn(admin.run(admin_stopped)));
+
+    // Clients wait in the queue of the listener until the ends of other replicas are known.
+    if let Some((_, replicas)) = &replicas {
+        let mut shutdown = shutdown.clone();
+        tokio::select! {
+            () = replicas.joined() => {}
+            _ = shutdown.wait_for(|is_shutting_down| *is_shutting_down) => {}
+        }
+    }
 
     // Workers.
     let limits = connection_limits(&plan);
@@ -187,16 +198,22 @@ pub(crate) async fn serve(
             audit.finish(left).await;
         }
     };
+    process.sessions.record_last_uses();
     let write_journal = async {
         if let Some(journal) = journal {
-            sessions::kept::finish(&process.sessions, &journal, left).await;
+            sessions::kept::finish(&journal, left).await;
         }
     };
     if let Some(admin) = admin {
         // The actions in progress still reach the audit trail.
         let _ = timeout(FINAL_FLUSH_TIMEOUT, admin).await;
     }
-    tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal);
+    let leave_replicas = async {
+        if let Some((task, replicas)) = replicas {
+            replicas.finish(task, left).await;
+        }
+    };
+    tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal, leave_replicas);
     Ok(access.flush(&mut std::io::stderr())?)
 }
 

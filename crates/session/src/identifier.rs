@@ -1,5 +1,6 @@
 //! Session identifiers: sealed records that every process with the key can open.
 
+mod cipher;
 mod generation;
 mod key;
 mod keys;

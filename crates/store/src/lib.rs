@@ -5,7 +5,11 @@ mod directory;
 mod error;
 mod journal;
 mod log_file;
+#[cfg(feature = "redis")]
+mod redis;
 
 pub use directory::StateDirectory;
 pub use error::StateError;
 pub use journal::{FileJournal, Recovered, Retention};
+#[cfg(feature = "redis")]
+pub use redis::{RedisJournal, RedisSettings, RedisSettingsError, RedisState};

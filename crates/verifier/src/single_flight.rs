@@ -32,7 +32,7 @@ pub(crate) struct ResultReceiver<T>(watch::Receiver<Option<T>>);
 
 /// A running operation. When it is dropped, all receivers get its result, and the key is free again.
 pub(crate) struct Operation<K: Copy + Eq + Hash, T: Clone> {
-    flights: Arc<SingleFlight<K, T>>,
+    single_flight: Arc<SingleFlight<K, T>>,
     key: K,
     sender: watch::Sender<Option<T>>,
 }
@@ -55,7 +55,7 @@ impl<K: Copy + Eq + Hash, T: Clone> SingleFlight<K, T> {
         let (sender, receiver) = watch::channel(None);
         let receiver = ResultReceiver(receiver);
         running.insert(key, receiver.clone());
-        Joined::Leader(Operation { flights: Arc::clone(self), key, sender }, receiver)
+        Joined::Leader(Operation { single_flight: Arc::clone(self), key, sender }, receiver)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, ResultReceiver<T>>> {
@@ -67,7 +67,7 @@ impl<K: Copy + Eq + Hash, T: Clone> Operation<K, T> {
     /// Ends the operation with its result.
     pub(crate) fn complete(self, result: T) {
         // The key is freed first, so that a receiver that has the result can start the next operation.
-        self.flights.lock().remove(&self.key);
+        self.single_flight.lock().remove(&self.key);
         self.sender.send_replace(Some(result));
     }
 }
@@ -76,7 +76,7 @@ impl<K: Copy + Eq + Hash, T: Clone> Drop for Operation<K, T> {
     fn drop(&mut self) {
         // A completed operation has removed its key, and another one may have started since.
         if self.sender.borrow().is_none() {
-            self.flights.lock().remove(&self.key);
+            self.single_flight.lock().remove(&self.key);
         }
     }
 }
@@ -93,15 +93,15 @@ impl<T: Clone> ResultReceiver<T> {
 mod tests {
     use super::*;
 
-    fn lead(flights: &Arc<SingleFlight<u8, &'static str>>, key: u8) -> Operation<u8, &'static str> {
-        match flights.join(key) {
+    fn lead(single_flight: &Arc<SingleFlight<u8, &'static str>>, key: u8) -> Operation<u8, &'static str> {
+        match single_flight.join(key) {
             Joined::Leader(operation, _) => operation,
             _ => panic!("the operation is running already"),
         }
     }
 
-    fn follow(flights: &Arc<SingleFlight<u8, &'static str>>, key: u8) -> ResultReceiver<&'static str> {
-        match flights.join(key) {
+    fn follow(single_flight: &Arc<SingleFlight<u8, &'static str>>, key: u8) -> ResultReceiver<&'static str> {
+        match single_flight.join(key) {
             Joined::Follower(receiver) => receiver,
             _ => panic!("no operation is running"),
         }
@@ -110,34 +110,34 @@ mod tests {
     /// Callers with the same key share a result, and the key is free afterwards.
     #[tokio::test]
     async fn one_operation_per_key() {
-        let flights = SingleFlight::new(2);
-        let first = lead(&flights, 1);
-        let followers = [follow(&flights, 1), follow(&flights, 1)];
+        let single_flight = SingleFlight::new(2);
+        let first = lead(&single_flight, 1);
+        let followers = [follow(&single_flight, 1), follow(&single_flight, 1)];
         first.complete("result");
         for follower in followers {
             assert_eq!(follower.recv().await, Some("result"));
         }
-        lead(&flights, 1).complete("next");
+        lead(&single_flight, 1).complete("next");
     }
 
     /// A dropped operation ends the wait without a result.
     #[tokio::test]
     async fn a_dropped_operation_has_no_result() {
-        let flights = SingleFlight::new(2);
-        let operation = lead(&flights, 1);
-        let follower = follow(&flights, 1);
+        let single_flight = SingleFlight::new(2);
+        let operation = lead(&single_flight, 1);
+        let follower = follow(&single_flight, 1);
         drop(operation);
         assert_eq!(follower.recv().await, None);
-        lead(&flights, 1).complete("next");
+        lead(&single_flight, 1).complete("next");
     }
 
     /// The number of operations is bounded.
     #[tokio::test]
     async fn operations_are_bounded() {
-        let flights = SingleFlight::new(1);
-        let operation = lead(&flights, 1);
-        assert!(matches!(flights.join(2), Joined::Full));
+        let single_flight = SingleFlight::new(1);
+        let operation = lead(&single_flight, 1);
+        assert!(matches!(single_flight.join(2), Joined::Full));
         operation.complete("result");
-        lead(&flights, 2).complete("result");
+        lead(&single_flight, 2).complete("result");
     }
 }

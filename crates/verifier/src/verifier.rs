@@ -202,8 +202,8 @@ impl Verifier {
         Ok(verified)
     }
 
-    /// Removes cached tokens that are no longer valid and returns their number. They are never returned either way; a
-    /// timer that calls this once a minute frees their memory.
+    /// Removes cached tokens that are no longer valid and returns their number. They are never returned, but take
+    /// memory until they are removed; call this about once a minute.
     pub fn sweep(&self) -> usize {
         self.cache.sweep(self.now(), self.generations())
     }

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-/// The maximum memory per session.
-const MAX_BYTES: usize = 500;
+/// The maximum memory per session, with its entries in the tables.
+const MAX_BYTES: usize = 600;
 
 /// The maximum time to open the identifier of a session of another process.
 const MAX_UNSEAL_NS: f64 = 1_000.0;

@@ -21,6 +21,7 @@ mod person;
 pub(crate) mod program;
 mod progress;
 mod readers;
+mod replicas;
 mod request;
 pub(crate) mod server;
 mod session;
@@ -75,6 +76,12 @@ pub(crate) struct Arguments {
     sign_in: bool,
     #[command(flatten)]
     sign_in_options: sign_in::Options,
+    /// Run 32 clients against three replicas behind nginx for 10 minutes, while replicas and Redis are killed. Needs nginx and
+    /// redis-server.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    replicas: bool,
+    #[command(flatten)]
+    replica_options: replicas::Options,
 }
 
 /// On a machine with two cores that does other things, too, Keycloak takes about 60 s at its very first start.
@@ -108,6 +115,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             progress = Progress::new(Unit::Seconds, readers::LIMIT);
             let whole = readers::whole(&program, &target, &folder, arguments.reader_options, &mut progress);
             outcome = block_on(whole);
+        }
+        _ if arguments.replicas => {
+            progress = Progress::new(Unit::Seconds, replicas::LIMIT);
+            let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
+            let upstream = upstream.program("everything_server")?;
+            let ground = replicas::Ground { program: &program, upstream: &upstream, folder: &folder };
+            outcome = block_on(replicas::whole(&ground, arguments.replica_options, &mut progress));
         }
         IdentityProvider::Devidp => {
             progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);

@@ -17,7 +17,6 @@ use crate::{
     bridge::{
         endpoint::{Endpoint, ErrorResponse, TokenRenewal},
         message::{self, Message, MessageKind, RequestId},
-        message_budget::{MessageBudget, Reservation},
         settings::BridgeSettings,
         state::{
             latch::Latch,
@@ -29,6 +28,7 @@ use crate::{
         stdio::line_writer::LineSender,
     },
     error::McpError,
+    message_budget::{MessageBudget, Reservation},
     tool_headers::ToolHeaders,
 };
 

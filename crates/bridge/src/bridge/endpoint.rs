@@ -13,8 +13,9 @@ use url::Url;
 use portcullis_client::{ResourceRedirects, TokenManager};
 
 use crate::{
-    bridge::{message_budget::Reservation, settings::BridgeSettings},
+    bridge::settings::BridgeSettings,
     error::McpError,
+    message_budget::Reservation,
     resource_fetch::ResourceFetch,
     response::{Content, Limits, insufficient_scope, is_unknown_session, read_body},
 };

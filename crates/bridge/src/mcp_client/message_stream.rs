@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    bridge::Reservation,
     error::{McpError, RpcError},
+    message_budget::Reservation,
     response::{Content, Limits, insufficient_scope, read_body},
 };
 

@@ -20,15 +20,15 @@ pub(crate) struct CodeFlow {
 #[non_exhaustive]
 pub enum UnsupportedServer {
     /// `response_types_supported` lacks `code`.
-    #[error("the authorization server does not offer the authorization code flow")]
+    #[error("the authorization server does not support the authorization code flow")]
     NoCodeFlow,
     /// `code_challenge_methods_supported` lacks `S256`.
-    #[error("the authorization server does not offer PKCE with S256")]
+    #[error("the authorization server does not support PKCE with S256")]
     NoPkce,
     /// `code_challenge_methods_supported` is missing, and the caller does not assume PKCE
     /// ([`ProviderSettings::assume_pkce`](crate::ProviderSettings::assume_pkce)).
     #[error(
-        "the authorization server's metadata does not say that it supports PKCE (code_challenge_methods_supported is \
+        "the authorization server's metadata does not list PKCE methods (code_challenge_methods_supported is \
          missing); if its documentation says so, give --assume-pkce"
     )]
     PkceNotAdvertised,

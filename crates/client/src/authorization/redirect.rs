@@ -79,10 +79,10 @@ pub enum RedirectError {
     #[error("the authorization server refused: {0}")]
     Denied(OAuthError),
     /// The pasted text is not the redirect URI with a query.
-    #[error("this is not the URL that the browser was redirected to last")]
+    #[error("this is not the URL to which the browser was redirected")]
     Elsewhere,
     /// The response has neither a code nor an error.
-    #[error("the answer has no code")]
+    #[error("the authorization response has no code")]
     NoCode,
 }
 

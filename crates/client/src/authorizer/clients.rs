@@ -77,7 +77,7 @@ impl Authorizer {
             return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused: None });
         }
         if let Some(endpoint) = &server.registration_endpoint {
-            // Includes the scopes requested earlier, so that two alternating needs share one registration.
+            // Includes the scopes requested earlier, so that sign-ins with alternating scopes share one registration.
             let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
             let registration = Registration { scopes: &scopes, ..*registration };
             let registered = dynamic::register(&*self.fetch, server, endpoint, &registration).await?;
@@ -89,8 +89,8 @@ impl Authorizer {
         self.ask(interaction, &server.issuer, registration).await
     }
 
-    /// The known registration with the scopes that it lacks, where the server updates it. Otherwise a new client follows, so
-    /// that the server's session of the old one ends.
+    /// Returns the known registration with the missing scopes added. `None` if it lacks none or the server does not update
+    /// it; a new client is then registered, and the server's session with the old one ends.
     async fn with_scopes(
         &self,
         server: &Server,
@@ -122,7 +122,7 @@ impl Authorizer {
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|it| it.as_str() == client_id) {
             return Ok(documented(issuer, document));
         }
-        match self.store().client(issuer, client_id)?.filter(|known| known.lives(self.clock.now())) {
+        match self.store().client(issuer, client_id)?.filter(|known| known.has_valid_secret(self.clock.now())) {
             Some(known) => known.credentials(),
             None => Err(ClientError::NoRegistration { issuer: issuer.clone() }),
         }

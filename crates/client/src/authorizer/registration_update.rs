@@ -59,7 +59,7 @@ impl Authorizer {
     }
 }
 
-/// The registration with other scopes. The update replaces all metadata, so that it repeats what was registered.
+/// The registration with other scopes. The update replaces all metadata, so it repeats what was registered.
 fn update(registered: &Registered, scopes: &Scopes) -> Option<Vec<u8>> {
     let mut metadata: Value = serde_json::from_slice(&registered.response.to_json()).ok()?;
     let members = metadata.as_object_mut()?;

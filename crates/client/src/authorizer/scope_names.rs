@@ -5,8 +5,8 @@
 
 use portcullis_metadata::Scopes;
 
-/// Returns the scopes as they are requested: a name that is not listed, but is the end of exactly one URI that is, is
-/// replaced by this URI.
+/// Returns the scopes in the form of requests. A name that is not listed is replaced by the listed URI that ends with it,
+/// if there is exactly one.
 pub(crate) fn for_request(scopes: &Scopes, listed: &[String]) -> Scopes {
     let long_form = |name: &str| {
         let mut long = listed.iter().filter(|listed| is_long_form(listed, name));

@@ -42,8 +42,8 @@ pub struct AuthorizerSettings {
     pub resource_metadata: Option<ProtectedResourceMetadata>,
     /// Whether the URLs in a resource's metadata can be at private addresses. False by default.
     pub private_addresses: bool,
-    /// Whether to accept a resource whose path is only a prefix of the start URL's. A token for it also opens the other
-    /// paths below the resource, and the server at the start URL could use it there. When false, which is the default,
+    /// Whether to accept a resource whose path is only a prefix of the start URL's. A token for it is also valid for the
+    /// other paths below the resource, and the server at the start URL could use it there. When false, which is the default,
     /// the user is asked ([`Interaction::accept_broader_resource`](crate::Interaction::accept_broader_resource)), and
     /// without a user there is no token ([`ClientError::BroaderResource`](crate::ClientError::BroaderResource)).
     /// [`resource_metadata`](Self::resource_metadata) needs no acceptance.

@@ -3,14 +3,13 @@
 use std::{
     fmt,
     future::pending,
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use portcullis_discovery::BoxFuture;
 use sha2::{Digest as _, Sha256};
 use tokio::{
-    net::TcpStream,
     sync::{Mutex, mpsc},
     task::JoinHandle,
     time::{sleep, timeout},
@@ -21,7 +20,7 @@ use super::{
     Interaction, InteractionError,
     page::{page, result_page},
     redirect_address::RedirectAddress,
-    redirect_server::{respond, serve},
+    redirect_server::{CurrentSignIn, respond, serve},
 };
 use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl};
 
@@ -37,14 +36,10 @@ pub struct LoopbackRedirect {
     delayed: Option<Box<dyn Fn() + Send + Sync>>,
     limit: Duration,
     one_at_a_time: Mutex<()>,
-    waiting: Waiting,
+    waiting: CurrentSignIn,
     servers: Vec<JoinHandle<()>>,
 }
 
-/// The channel to the current sign-in, or to the last one.
-pub(super) type Waiting = Arc<StdMutex<Option<mpsc::Sender<Arrived>>>>;
-/// A response and the browser's connection.
-pub(super) type Arrived = (TcpStream, RedirectParameters);
 type Paste = dyn Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 impl LoopbackRedirect {
@@ -83,7 +78,8 @@ impl LoopbackRedirect {
         open: impl Fn(&Url) + Send + Sync + 'static,
     ) -> Result<Self, InteractionError> {
         let (address, listeners) = address.bind().await?;
-        let (redirect_uri, path, waiting) = (address.uri()?, Arc::<str>::from(address.path()), Waiting::default());
+        let (redirect_uri, path, waiting) =
+            (address.uri()?, Arc::<str>::from(address.path()), CurrentSignIn::default());
         let server = |listener| tokio::spawn(serve(listener, path.clone(), waiting.clone()));
         let servers = listeners.into_iter().map(server).collect();
         let (limit, one_at_a_time, open) = (Self::TIMEOUT, Mutex::default(), Box::new(open));

@@ -1,22 +1,25 @@
 //! A minimal HTTP/1.1 server for the redirect.
 
 use std::{
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::mpsc,
     task::JoinSet,
     time::{sleep, timeout},
 };
 
-use super::{
-    loopback_redirect::{Arrived, Waiting},
-    page::page,
-};
+use super::page::page;
 use crate::RedirectParameters;
+
+/// The channel to the current sign-in, or to the last one.
+pub(super) type CurrentSignIn = Arc<Mutex<Option<mpsc::Sender<ReceivedRedirect>>>>;
+/// A response and the browser's connection.
+pub(super) type ReceivedRedirect = (TcpStream, RedirectParameters);
 
 const MAX_HEAD: usize = 16 * 1024;
 /// The time limit for a browser to send its request after it connects.
@@ -26,7 +29,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_CONNECTIONS: usize = 32;
 
 /// Reads requests, and sends responses to the current sign-in.
-pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Waiting) {
+pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: CurrentSignIn) {
     let mut readers = JoinSet::new();
     loop {
         tokio::select! {
@@ -38,8 +41,8 @@ pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Waitin
                 };
                 let (waiting, path) = (waiting.clone(), path.clone());
                 readers.spawn(async move {
-                    if let Some(arrived) = read_redirect(stream, &path).await {
-                        deliver(arrived, &waiting).await;
+                    if let Some(received) = read_redirect(stream, &path).await {
+                        deliver(received, &waiting).await;
                     }
                 });
             }
@@ -48,20 +51,20 @@ pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Waitin
     }
 }
 
-async fn deliver(arrived: Arrived, waiting: &Waiting) {
+async fn deliver(received: ReceivedRedirect, waiting: &CurrentSignIn) {
     let sender = waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let unclaimed = match sender {
-        Some(sender) => sender.send(arrived).await.err().map(|unsent| unsent.0),
-        None => Some(arrived),
+        Some(sender) => sender.send(received).await.err().map(|unsent| unsent.0),
+        None => Some(received),
     };
     if let Some((stream, _)) = unclaimed {
-        let text = "No sign-in is under way. If you have signed in already, you can close this window.";
-        respond(stream, page("409 Conflict", "No answer is waited for", text)).await;
+        let text = "No sign-in is in progress. If you have already signed in, you can close this window.";
+        respond(stream, page("409 Conflict", "No sign-in in progress", text)).await;
     }
 }
 
 /// Reads one request. A request that is not a redirect gets an error page, and the result is None.
-async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<Arrived> {
+async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<ReceivedRedirect> {
     let head = timeout(HEAD_LIMIT, read_head(&mut stream)).await.ok()??;
     let parsed = target(&head).and_then(|target| {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));

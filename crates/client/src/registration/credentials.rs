@@ -156,7 +156,7 @@ impl Registered {
 
     /// Whether it can be used for `redirect_uri` and its secret has not expired.
     pub(crate) fn serves(&self, redirect_uri: &str, now: UnixTime) -> bool {
-        self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri) && self.lives(now)
+        self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri) && self.has_valid_secret(now)
     }
 
     /// Whether it can authenticate with the method that the user chose.
@@ -181,8 +181,8 @@ impl Registered {
         Scopes::from_names(scopes.iter().filter(|scope| !is_named(scope))).unwrap_or_default()
     }
 
-    /// Whether its secret, if it has one, has not expired.
-    pub(crate) fn lives(&self, now: UnixTime) -> bool {
+    /// Whether it has no secret, or one that has not expired.
+    pub(crate) fn has_valid_secret(&self, now: UnixTime) -> bool {
         self.response.client_secret_expires_at.is_none_or(|end| end > now)
     }
 }

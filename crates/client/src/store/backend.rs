@@ -96,7 +96,7 @@ impl Backend {
         }
     }
 
-    /// Removes what was put aside, and returns the number of files.
+    /// Removes the quarantined files whose names begin with `prefix`, and returns their number.
     pub(super) fn remove_quarantined(&self, prefix: &str) -> Result<usize, StoreError> {
         match self {
             Self::Memory(_) => Ok(0),

@@ -1,10 +1,10 @@
-//! Removes files that cannot be understood, which may still contain tokens.
+//! Removes quarantined files, which can contain tokens.
 
 use super::{CredentialStore, Name, StoreError};
 use crate::StartUrl;
 
 impl CredentialStore {
-    /// Removes the files that were put aside because they cannot be understood ([`StoreError::Corrupted`]): those of the
+    /// Removes the files that were quarantined as unreadable ([`StoreError::Corrupted`]): those of the
     /// origin of `start`, or all. Returns their number.
     ///
     /// # Errors

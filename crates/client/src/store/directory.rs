@@ -142,7 +142,7 @@ impl Directory {
         failed(&path, &io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes the files that were put aside and whose names begin with this prefix, and returns their number.
+    /// Removes the quarantined files whose names begin with this prefix, and returns their number.
     pub(super) fn remove_quarantined(&self, prefix: &str) -> Result<usize, StoreError> {
         let listed = match fs::read_dir(&self.path) {
             Ok(listed) => listed,

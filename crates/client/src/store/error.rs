@@ -26,7 +26,7 @@ pub enum StoreError {
         kind: io::ErrorKind,
     },
     /// A file is not a valid entry, and was renamed. The next read finds no entry.
-    #[error("the credential file {path} is corrupted; it was renamed to {kept}, and you have to sign in again")]
+    #[error("the credential file {path} is corrupted; it was renamed to {kept}; sign in again")]
     Corrupted {
         /// Where the file was.
         path: PathBuf,

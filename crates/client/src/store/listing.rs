@@ -1,4 +1,4 @@
-//! [`StoreListing`]: everything that a store has, for people.
+//! [`StoreListing`]: the content of a store, for display.
 
 use std::path::PathBuf;
 
@@ -31,12 +31,12 @@ pub struct StoredToken {
 pub struct UnusableEntry {
     /// Its file, unless it is in memory.
     pub file: Option<PathBuf>,
-    /// Why it cannot be used. None if it cannot be understood.
+    /// Why it cannot be used. None if its content is malformed.
     pub error: Option<StoreError>,
 }
 
 impl CredentialStore {
-    /// Reads every token. It changes nothing: an entry that cannot be understood stays where it is.
+    /// Reads every token. It changes nothing: a malformed entry is not quarantined.
     ///
     /// # Errors
     /// When the directory cannot be read.

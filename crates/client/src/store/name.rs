@@ -60,7 +60,7 @@ impl Name {
     }
 }
 
-/// 96 bits are enough to tell entries apart; the content of an entry is checked after it is read.
+/// 96 bits are enough to distinguish entries; the content of an entry is checked after it is read.
 fn hash(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     for part in parts {

@@ -29,7 +29,7 @@ pub(crate) struct TokenEndpoint<'a> {
 pub(crate) type Fields<'a> = Vec<(&'a str, &'a str)>;
 
 /// The parameters that authenticate a client.
-type Proven = Vec<(&'static str, Secret)>;
+type AuthenticationParameters = Vec<(&'static str, Secret)>;
 
 /// A client and one way to authenticate it.
 struct Attempt {
@@ -192,7 +192,7 @@ impl<'a> TokenEndpoint<'a> {
     }
 
     /// The parameters and the header that authenticate the client.
-    fn authenticate(&self, attempt: &Attempt) -> Result<(Proven, Option<HeaderValue>), ClientError> {
+    fn authenticate(&self, attempt: &Attempt) -> Result<(AuthenticationParameters, Option<HeaderValue>), ClientError> {
         let Attempt { client, names_client } = attempt;
         let mut fields = Vec::new();
         if *names_client {

@@ -11,7 +11,7 @@ impl ResourceToken {
     }
 
     /// Returns the scopes that were requested and not granted. `offline_access` counts as granted if there is a refresh token
-    /// (OpenID Connect Core 1.0 section 11). Without a statement of the server, all were granted (RFC 6749 section 5.1).
+    /// (OpenID Connect Core 1.0 section 11). If the response has no scopes, all were granted (RFC 6749 section 5.1).
     pub fn ungranted_scopes(&self) -> Scopes {
         let Some(granted) = self.scopes() else { return Scopes::empty() };
         let has_refresh_token = self.refresh_token().is_some();

@@ -21,8 +21,8 @@ pub struct InsecureEndpoint {
 /// 9126 and `jwks_uri`, all other members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC
 /// 8628) and those of OpenID Connect, and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
 ///
-/// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for its own
-/// network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
+/// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for
+/// its own network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
 pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<InsecureEndpoint> {
     let known = [
         ("authorization_endpoint", &metadata.authorization_endpoint),

@@ -30,7 +30,7 @@ pub enum DiscoveryError {
         url: String,
         /// The status.
         status: StatusCode,
-        /// The rest of the response.
+        /// An excerpt of the response.
         response: Box<ResponseExcerpt>,
     },
     /// A JSON document is not the expected metadata.

@@ -29,7 +29,8 @@ use crate::url_policy::UrlPolicyError;
 #[non_exhaustive]
 pub struct FetchSettings {
     /// A PEM file of certificates that are trusted in addition to the system's, for
-    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin) only.
+    /// [`UrlPolicy::Operator`](crate::UrlPolicy::Operator) and
+    /// [`UrlPolicy::StartOrigin`](crate::UrlPolicy::StartOrigin) only.
     pub ca_file: Option<PathBuf>,
     /// The egress proxy, an `http` or `https` URL, for all hosts other than loopback. It resolves the names
     /// ([`UrlPolicy::check_proxied`](crate::UrlPolicy::check_proxied)).
@@ -210,7 +211,7 @@ fn classify(error: reqwest::Error) -> FetchError {
         } else if cause.is::<NoAddress>() {
             failure = NetworkFailure::Resolve;
         } else if let Some(tls) = tls_error(cause) {
-            // What is not a TLS record cannot be read as one.
+            // Bytes that are not a TLS record are an invalid message.
             let is_tls = !matches!(tls, rustls::Error::InvalidMessage(_));
             failure = if is_tls { NetworkFailure::Tls } else { NetworkFailure::NotTls };
             certificate = certificate_problem(tls);

@@ -1,4 +1,4 @@
-//! [`ResponseExcerpt`]: what an error says about a response.
+//! [`ResponseExcerpt`]: the parts of a response that an error shows.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use url::Url;
 
 use super::without_query;
 
-/// What an error says about a response beside its status: content type, `Location` and the beginning of the body.
+/// The parts of a response that an error shows beside the status: content type, `Location` and the beginning of the body.
 ///
 /// The text is safe to print: it is escaped ([`EscapedText`]), white space is collapsed, and each part has at most 200
 /// characters. `Location` has no query, fragment or user information. In the body, the values of members such as
@@ -67,7 +67,7 @@ impl ResponseExcerpt {
         Self { body: Some(shortened(&without_tokens(&collapsed(&shown)))), ..Self::without_body(headers) }
     }
 
-    /// Creates an excerpt that says nothing about the body, for a body that is not read or must not be shown.
+    /// Creates an excerpt without the body, for a body that is not read or must not be shown.
     pub fn without_body(headers: &HeaderMap) -> Self {
         let text = |name: HeaderName| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
         Self {

@@ -17,11 +17,11 @@ use crate::{
 
 const SERVERS: Rule = Rule { id: "resource.authorization_servers", source: "RFC 9728 section 2" };
 
-/// How many authorization servers of one resource are examined.
+/// The maximum number of authorization servers that are examined for one resource.
 const MAX_SERVERS: usize = 4;
 
 impl Examination<'_> {
-    /// The issuers that can be used, with their keys.
+    /// Examines the authorization servers, and returns the usable issuers with their keys.
     pub(super) async fn servers(
         &mut self,
         challenge: Option<&BearerChallenge>,
@@ -79,7 +79,7 @@ impl Examination<'_> {
         None
     }
 
-    /// What the token endpoint answers to an unknown client. A server that does not answer with an OAuth error gives no step.
+    /// Checks the response of the token endpoint to an unknown client. There is no step if it is not an OAuth error.
     async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
         let Some(request) = client_authentication::request(server, &self.policy) else { return };
         let mut step = Step::new("a client authenticates at the token endpoint");
@@ -90,7 +90,7 @@ impl Examination<'_> {
     }
 
     async fn keys(&mut self, server: &AuthorizationServerMetadata) -> Option<JwkSet> {
-        // Without keys, its tokens can be asked about (RFC 7662), which only the resource can.
+        // Tokens of a server without keys can only be introspected (RFC 7662), which needs the resource's credentials.
         let url = server.jwks_uri.clone()?;
         let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
         let policy = self.policy.of(&url);
@@ -101,19 +101,16 @@ impl Examination<'_> {
         keys
     }
 
-    /// Whether a page of another origin can read the metadata and use the token endpoint.
+    /// Checks whether a page of another origin can read the metadata and use the token endpoint.
     async fn page_at_server(&mut self, metadata_url: Url, server: &AuthorizationServerMetadata) {
         let policy = self.policy.of(&metadata_url);
-        self.page_step(
-            "a page in a browser reads the authorization server's metadata",
-            FetchRequest::get(metadata_url, policy),
-        )
-        .await;
+        self.page_step("a web page reads the authorization server's metadata", FetchRequest::get(metadata_url, policy))
+            .await;
         let Some(endpoint) = &server.token_endpoint else { return };
         let policy = self.policy.of(endpoint);
         if policy.check(endpoint).is_ok() {
             let request = client_authentication::public_request(endpoint, policy);
-            self.page_step("a page in a browser uses the token endpoint", request).await;
+            self.page_step("a web page uses the token endpoint", request).await;
         }
     }
 

@@ -139,7 +139,7 @@ async fn the_first_cause_in_the_resources_metadata() {
     assert_eq!(world.first_problem().await, "resource.found");
 }
 
-/// H4: a resource that is only a prefix of the URL gets a warning: a token for it also opens the other paths.
+/// H4: a resource that is only a prefix of the URL gets a warning: a token for it is also valid for the other paths.
 #[tokio::test]
 async fn a_broader_resource_is_warned_about() {
     for (resource, verdict) in [

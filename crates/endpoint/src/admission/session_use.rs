@@ -22,7 +22,8 @@ pub(crate) enum SessionUse {
     None { is_discover: bool, purpose: StreamPurpose },
     /// A legacy request of a resource without sessions. Session headers are removed.
     Stateless,
-    /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when the inner service accepts the request.
+    /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when the inner service
+    /// accepts the request.
     Open(Opening),
     /// The session is in use until the response has ended.
     Existing(ExistingSession),

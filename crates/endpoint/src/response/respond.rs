@@ -25,9 +25,9 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const ALL_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const POST_ONLY: HeaderValue = HeaderValue::from_static("POST");
-/// Held bodies are usually dropped within a second, and a store is usually back within one.
+/// The retry time when the body budget is exhausted or a store is unavailable: both usually recover within a second.
 const SOON_RETRY: HeaderValue = HeaderValue::from_static("1");
-/// Sessions end more slowly than bodies.
+/// The retry time at the limit of sessions, which end more slowly.
 const SESSION_RETRY: HeaderValue = HeaderValue::from_static("30");
 
 impl Rejection {

@@ -16,7 +16,7 @@ pub struct NameGlob(Box<str>);
 #[non_exhaustive]
 pub enum NameGlobError {
     /// The string is empty. Nothing would match it.
-    #[error("a pattern for methods or names is not empty; leave it out to match all")]
+    #[error("a pattern for methods or names must not be empty; omit it to match all")]
     Empty,
 }
 

@@ -28,7 +28,7 @@ fn may_match(rule: &MessageRule, operation: Option<&Operation>) -> bool {
 fn may_match_target(glob: &NameGlob, operation: &Operation) -> bool {
     let mut targets = operation.target().into_iter().chain(operation.additional_targets());
     let known = 1 + operation.additional_targets().count();
-    // URIs have several spellings, and no other target than a tool's, prompt's or task's is reported unchanged.
+    // URIs have several spellings. Only the names of tools, prompts and tasks are reported unchanged.
     let is_exact = |target: &str| target.len() < Operation::MAX_BYTES && !target.contains([':', '/', '%']);
     operation.target_count() > known || targets.any(|target| glob.matches(target) || !is_exact(target))
 }

@@ -3,27 +3,33 @@
 use std::{fmt, sync::Arc, task::Waker};
 
 use bytes::Bytes;
+use http::{Extensions, HeaderMap, header::CONTENT_LENGTH};
 use http_body::Frame;
+use portcullis_guard::{Caller, ProtectedResource};
+use portcullis_metadata::is_event_stream;
+use portcullis_session::Session;
 use serde_json::value::RawValue;
 
 use super::{
-    StreamPurpose, StreamRegistry, StreamStopped,
+    StreamPurpose, StreamStopped,
     boundary::Boundary,
-    open_stream::{OpenStream, State},
-    registry::SlotIndex,
+    open_stream::{Checked, OpenStream, State},
+    registry::{SlotIndex, StreamRegistry},
+    session_streams::SessionStreams,
 };
+use crate::message::is_encoded;
 
 /// Keeps a stream registered and tracks its events.
 pub(crate) struct StreamGuard {
-    pub(super) registry: StreamRegistry,
-    pub(super) slot: SlotIndex,
-    pub(super) stream: Arc<OpenStream>,
+    registry: StreamRegistry,
+    slot: SlotIndex,
+    stream: Arc<OpenStream>,
     /// `None` for encoded streams, whose events are not visible.
-    pub(super) boundary: Option<Boundary>,
+    boundary: Option<Boundary>,
     /// Whether events can be added to those of the inner service.
-    pub(super) is_extensible: bool,
-    /// What the inner service is told when the stream stops.
-    pub(super) stopped: Option<StreamStopped>,
+    is_extensible: bool,
+    /// Notifies the inner service that the endpoint has stopped the stream.
+    stopped: Option<StreamStopped>,
 }
 
 /// The comment that shows clients and proxies that a silent stream is alive.
@@ -36,6 +42,48 @@ pub(crate) enum StreamStop {
     AfterEvent,
     /// Within an event that was not completed in time.
     WithinEvent,
+}
+
+/// The request that a stream answers.
+pub(crate) struct StreamOrigin<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) resource: &'a Arc<ProtectedResource>,
+    pub(crate) session: Option<&'a Arc<Session>>,
+    pub(crate) purpose: StreamPurpose,
+}
+
+impl StreamRegistry {
+    /// Registers a response, if it is an event stream.
+    pub(crate) fn open(
+        &self,
+        origin: StreamOrigin<'_>,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Option<StreamGuard> {
+        let StreamOrigin { caller, resource, session, purpose } = origin;
+        if !is_event_stream(headers) {
+            return None;
+        }
+        let session = session.and_then(|session| Some((Arc::clone(session), SessionStreams::of(session)?)));
+        let now = self.now();
+        let stream = OpenStream::new(caller, Arc::clone(resource), session, purpose, now.monotonic);
+        let stream = Arc::new(stream);
+        if let Some((_, streams)) = &stream.session {
+            streams.add(&stream);
+        }
+        let slot = self.add(&stream);
+        if now.is_draining
+            && let Checked::Ended(reason) = stream.check(now)
+        {
+            self.report(&stream.ended(now.unix, reason));
+        }
+        // The events of an encoded stream are not visible: such a stream stops at once.
+        let boundary = (!is_encoded(headers)).then(Boundary::at_start);
+        // A stream of a known length has no space for more events.
+        let is_extensible = boundary.is_some() && !headers.contains_key(CONTENT_LENGTH);
+        let stopped = extensions.get().cloned();
+        Some(StreamGuard { registry: self.clone(), slot, stream, boundary, is_extensible, stopped })
+    }
 }
 
 impl StreamGuard {
@@ -66,8 +114,8 @@ impl StreamGuard {
         })
     }
 
-    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and within
-    /// an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
+    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and
+    /// within an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
     pub(crate) fn finish(&self, stop: StreamStop) -> Bytes {
         if let Some(stopped) = &self.stopped {
             stopped.set();

@@ -9,21 +9,14 @@ use std::{
     time::Duration,
 };
 
-use http::{Extensions, HeaderMap, header::CONTENT_LENGTH};
-use portcullis_guard::{Caller, ProtectedResource};
-use portcullis_metadata::{Clock, is_event_stream};
-use portcullis_session::Session;
+use portcullis_metadata::Clock;
 
 use super::{
-    EndedStream, StreamEndReason, StreamObserver, StreamPurpose,
-    boundary::Boundary,
-    guard::StreamGuard,
+    EndedStream, StreamEndReason, StreamObserver,
     open_stream::{Checked, Now, OpenStream},
-    session_streams::SessionStreams,
 };
-use crate::message::is_encoded;
 
-/// More than workers, so that locks are rarely contended.
+/// The number of shards: more than workers, so that locks are rarely contended.
 const SHARDS: usize = 16;
 
 /// The open event streams of any number of endpoints. Clones share the registry.
@@ -52,14 +45,6 @@ pub(super) struct SlotIndex {
     slot: usize,
 }
 
-/// The request that a stream answers.
-pub(crate) struct StreamOrigin<'a> {
-    pub(crate) caller: &'a Caller,
-    pub(crate) resource: &'a Arc<ProtectedResource>,
-    pub(crate) session: Option<&'a Arc<Session>>,
-    pub(crate) purpose: StreamPurpose,
-}
-
 impl StreamRegistry {
     /// How often [`sweep`](Self::sweep) should be called: 500 ms.
     pub const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
@@ -70,11 +55,12 @@ impl StreamRegistry {
         Self(Arc::new(Inner { shards: Default::default(), clock, observer, is_draining }))
     }
 
-    /// Ends the streams whose authorization or session has ended. Returns their number. Streams that were silent for 15 s send
-    /// a comment.
+    /// Ends the streams whose authorization or session has ended. Returns their number. Streams that were silent for 15
+    /// s send a comment.
     ///
-    /// Each stream ends after its current event, or fails if the event is not completed within 10 s. Call this about twice
-    /// a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks). Without it no
+    /// Each stream ends after its current event, or fails if the event is not completed within 10 s. Call this about
+    /// twice a second, after
+    /// [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks). Without it no
     /// stream ends with its authorization, and none sends a comment.
     pub fn sweep(&self) -> usize {
         let now = self.now();
@@ -120,38 +106,6 @@ impl StreamRegistry {
         self.len() == 0
     }
 
-    /// Registers a response, if it is an event stream.
-    pub(crate) fn open(
-        &self,
-        origin: StreamOrigin<'_>,
-        headers: &HeaderMap,
-        extensions: &Extensions,
-    ) -> Option<StreamGuard> {
-        let StreamOrigin { caller, resource, session, purpose } = origin;
-        if !is_event_stream(headers) {
-            return None;
-        }
-        let session = session.and_then(|session| Some((Arc::clone(session), SessionStreams::of(session)?)));
-        let now = self.now();
-        let stream = OpenStream::new(caller, Arc::clone(resource), session, purpose, now.monotonic);
-        let stream = Arc::new(stream);
-        if let Some((_, streams)) = &stream.session {
-            streams.add(&stream);
-        }
-        let slot = self.add(&stream);
-        if now.is_draining
-            && let Checked::Ended(reason) = stream.check(now)
-        {
-            self.report(&stream.ended(now.unix, reason));
-        }
-        // The events of an encoded stream are not visible: such a stream stops at once.
-        let boundary = (!is_encoded(headers)).then(Boundary::at_start);
-        // A stream of a known length has no space for more events.
-        let is_extensible = boundary.is_some() && !headers.contains_key(CONTENT_LENGTH);
-        let stopped = extensions.get().cloned();
-        Some(StreamGuard { registry: self.clone(), slot, stream, boundary, is_extensible, stopped })
-    }
-
     pub(super) fn now(&self) -> Now {
         let is_draining = self.0.is_draining.load(Ordering::Relaxed);
         Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic(), is_draining }
@@ -166,7 +120,7 @@ impl StreamRegistry {
         self.0.shards.iter().flat_map(|shard| lock(shard).slots.iter().flatten().cloned().collect::<Vec<_>>()).collect()
     }
 
-    fn add(&self, stream: &Arc<OpenStream>) -> SlotIndex {
+    pub(super) fn add(&self, stream: &Arc<OpenStream>) -> SlotIndex {
         // Entries are larger than 64 bytes, so these bits differ.
         let shard = (Arc::as_ptr(stream).addr() >> 6) % SHARDS;
         let Shard { slots, free } = &mut *lock(&self.0.shards[shard]);

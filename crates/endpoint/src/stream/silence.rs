@@ -8,7 +8,7 @@ use std::{
 /// The silence after which a comment is sent.
 const COMMENT_AFTER: Duration = Duration::from_secs(15);
 
-/// The silence of a stream. Sent data is only flagged: the sweep reads the clock, so silence is measured to the sweep's period.
+/// The silence of a stream. Sent data only sets a flag. The sweep reads the clock, so its period is the precision.
 pub(super) struct Silence {
     /// When the last sweep found that data was sent, or that a comment was due, in milliseconds of the monotonic clock.
     since: AtomicU64,

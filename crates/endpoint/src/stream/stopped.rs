@@ -1,11 +1,11 @@
-//! The mark of a stream that the endpoint has stopped.
+//! The flag of a stream that the endpoint has stopped.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Tells an inner service that the endpoint has stopped an event stream, so that a service that continues requests of
+/// Notifies an inner service that the endpoint has stopped an event stream, so that a service that continues requests of
 /// disconnected clients can distinguish the two.
 ///
 /// The service puts it into the extensions of the response. The endpoint sets it before it drops the body of a stream whose

@@ -29,7 +29,7 @@ pub(crate) enum UpstreamFailure {
     NoResponse(#[source] ConnectionError),
     #[error("the upstream requires authentication of its own")]
     Unauthorized,
-    #[error("the upstream switched protocols without being asked")]
+    #[error("the upstream switched protocols without a request")]
     SwitchingProtocols,
     #[error("the upstream redirects to {}; redirects are not followed: set `upstream` to the final address", Destination(.0))]
     Redirect(Option<Url>),

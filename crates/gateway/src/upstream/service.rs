@@ -38,8 +38,9 @@ use crate::{
 /// The identity headers, `X-Request-Id`, `Via` and, if `public_url` is set, `Forwarded` and `X-Forwarded-*` are added. A
 /// valid W3C trace context is forwarded. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
 ///
-/// **Response.** The body is streamed. A 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream (`Location`,
-/// `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are removed.
+/// **Response.** The body is streamed. A 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream
+/// (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are
+/// removed.
 ///
 /// **Failures** become responses with a generic text and a [`RejectionCode`](portcullis_guard::RejectionCode) in their
 /// extensions: 502 if the upstream cannot be reached, has a wrong certificate or sends no valid response, 504 after a

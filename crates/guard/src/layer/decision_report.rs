@@ -26,7 +26,7 @@ pub(super) struct DecisionReport {
     sent: bool,
 }
 
-/// What is known of the sender.
+/// The sender, as far as it is known.
 enum Identity {
     /// No token was verified.
     Unknown,

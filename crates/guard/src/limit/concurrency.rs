@@ -28,7 +28,7 @@ const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
 /// [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
 ///
 /// The table has one entry for each principal with something in progress and no others, so it is bounded by the
-/// connections and their streams. A request takes the lock of one shard of it twice, each time for a table probe.
+/// connections and their streams. Each request locks one shard twice, each time for one table probe.
 pub struct ConcurrencyLimiter {
     shards: [Mutex<Shard>; SHARDS],
     max_requests: usize,
@@ -188,8 +188,8 @@ mod tests {
     }
 
     proptest! {
-        /// L9: after any sequence of starts, streams and ends, the counts equal the permits that are held, and the table has no
-        /// other entries.
+        /// L9: after any sequence of starts, streams and ends, the counts equal the permits that are held, and the
+        /// table has no other entries.
         #[test]
         fn counts_follow_what_is_in_progress(steps in prop::collection::vec((0..4_u64, 0..4_u8, any::<prop::sample::Index>()), 0..80)) {
             let limiter = ConcurrencyLimiter::new(3, 2);

@@ -50,7 +50,7 @@ impl Challenges {
     }
 
     /// The challenge for a 403. Its `scope` contains the `needed` scopes and those `granted` scopes that this resource
-    /// mentions in its metadata, required scopes or routes, because a client replaces the scopes that it has by these. A
+    /// mentions in its metadata, required scopes or routes, because a client replaces its scopes with these. A
     /// service with rules of its own must add the granted scopes that its rules mention to `needed`.
     pub fn insufficient_scope(&self, needed: &Scopes, granted: &Scopes) -> HeaderValue {
         BearerChallengeBuilder::new(&self.realm, &self.metadata_url)

@@ -12,7 +12,7 @@ use crate::ProtocolError;
 /// The maximum length of a head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
 const MAX_HEADERS: usize = 128;
-/// Room for headers that a proxy adds to the response, so that the map does not grow when it does.
+/// The capacity for headers that a proxy adds to the response, so that the map does not grow then.
 const ADDED_HEADERS: usize = 6;
 const VERSION_PREFIX: &[u8] = b"HTTP/1.";
 
@@ -105,7 +105,8 @@ fn parse(head: &Bytes, is_response_to_head: bool) -> Result<ResponseHead, Protoc
         }
         headers.append(name, value);
     }
-    // Content-Length is not allowed with Transfer-Encoding (RFC 9112 section 6.2), nor with 1xx and 204 (RFC 9110 section 8.6).
+    // Content-Length is not allowed with Transfer-Encoding (RFC 9112 section 6.2), nor with 1xx and 204 (RFC 9110
+    // section 8.6).
     if framing.is_chunked() || (is_bodiless(status) && status != StatusCode::NOT_MODIFIED) {
         headers.remove(CONTENT_LENGTH);
     } else if let Some(length) = framing.noncanonical_length() {

@@ -98,7 +98,8 @@ const TABLE: [(&str, Place, TargetType, Required); 13] = [
 ];
 
 impl<'a> Names<'a> {
-    /// Reads the names of a message with a method. The letter case of the method is ignored, because a server could ignore it.
+    /// Reads the names of a message with a method. The letter case of the method is ignored, because a server could
+    /// ignore it.
     pub(super) fn read(
         method: &str,
         params: &Params<'a>,

@@ -51,7 +51,8 @@ impl TokenResponse {
     ///
     /// # Errors
     /// Fails if the body is not a JSON object without duplicate members, `access_token` or `token_type` is missing or
-    /// empty, a token has characters other than visible ASCII (RFC 6749 appendix A.12 and A.17), `expires_in` is not a number from 0 to 253402300799, or a known member has the wrong type.
+    /// empty, a token has characters other than visible ASCII (RFC 6749 appendix A.12 and A.17), `expires_in` is not a
+    /// number from 0 to 253402300799, or a known member has the wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {

@@ -16,7 +16,7 @@ pub(crate) struct Doctor {
     /// Also check an access token, read from standard input.
     #[arg(long)]
     pub(crate) token: bool,
-    /// Also sign in, open a session, list the tools and call one: the first that says that it only reads and that needs no
+    /// Also sign in, open a session, list the tools and call one: the first that is marked as read-only and needs no
     /// arguments. The token is not stored, and is revoked at the end. The other options of `login` apply.
     #[arg(long)]
     pub(crate) login: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Examination {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also follow server-supplied URLs into private networks.
+    /// Also accept URLs of private networks from servers.
     #[arg(long)]
     pub(crate) allow_private: bool,
     /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is

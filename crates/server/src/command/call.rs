@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
     super::control_runtime()?.block_on(call(arguments, start, params))
 }
 
-/// Parses the parameters, which must be an object (JSON-RPC 2.0 as MCP narrows it).
+/// Parses the parameters, which must be an object: MCP has no parameters by position.
 fn object(text: &str) -> anyhow::Result<Value> {
     let value: Value = serde_json::from_str(text).with_context(|| format!("PARAMS is not JSON: {text}"))?;
     anyhow::ensure!(value.is_object(), "PARAMS is not a JSON object, such as '{{\"name\":\"add\"}}': {text}");

@@ -36,5 +36,5 @@ fn human(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
     for note in &plan.notes {
         super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
     }
-    Ok(super::print("the configuration is good")?)
+    Ok(super::print("the configuration is valid")?)
 }

@@ -85,7 +85,7 @@ fn header_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::R
     let value = expanded(value.trim(), variable).with_context(|| format!("--header {name}"))?;
     let mut value = HeaderValue::from_str(value.trim())
         .ok()
-        .with_context(|| format!("--header {name}: the value has characters that no header can carry"))?;
+        .with_context(|| format!("--header {name}: the value has characters that a header cannot contain"))?;
     value.set_sensitive(true);
     Ok((name, value))
 }
@@ -97,7 +97,7 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Re
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else { break };
         whole.push_str(before);
-        whole.push_str(&variable(name).with_context(|| format!("the environment has no {name}"))?);
+        whole.push_str(&variable(name).with_context(|| format!("the environment variable {name} is not set"))?);
         rest = after;
     }
     whole.push_str(rest);
@@ -227,6 +227,6 @@ mod tests {
             let error = header(text).unwrap_err();
             assert!(!error.contains("secret"), "{error}");
         }
-        assert_eq!(header("a: ${NONE}").unwrap_err(), "--header a: the environment has no NONE");
+        assert_eq!(header("a: ${NONE}").unwrap_err(), "--header a: the environment variable NONE is not set");
     }
 }

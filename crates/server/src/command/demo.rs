@@ -82,9 +82,9 @@ impl fmt::Display for Welcome<'_> {
         writeln!(f, "{}              http://{address}{ENDPOINT}", bold("protected MCP server"))?;
         writeln!(f, "{}  {issuer}", bold("development authorization server"))?;
         writeln!(f)?;
-        writeln!(f, "{}", bold("Without a token: 401, and a challenge that says where to look"))?;
+        writeln!(f, "{}", bold("Without a token: 401, and a challenge with the URL of the metadata"))?;
         writeln!(f, "  curl -i -X POST http://{address}{ENDPOINT}\n")?;
-        writeln!(f, "{}", bold("The metadata that the challenge points to"))?;
+        writeln!(f, "{}", bold("The metadata at that URL"))?;
         writeln!(f, "  curl http://{address}/.well-known/oauth-protected-resource{ENDPOINT}\n")?;
         writeln!(f, "{}", bold("With a token: discover, register, authorize, call"))?;
         writeln!(

@@ -62,7 +62,7 @@ fn exit_code(examined: anyhow::Result<Report>) -> ExitCode {
 fn read_token() -> anyhow::Result<AccessToken> {
     let input = io::stdin();
     if input.is_terminal() {
-        super::tell("paste the token and end it with a new line and Ctrl-D");
+        super::tell("paste the token, then press Enter and Ctrl-D");
     }
     let mut token = Zeroizing::new(String::new());
     input.lock().take(MAX_TOKEN_BYTES).read_to_string(&mut token).context("no token on standard input")?;
@@ -79,7 +79,7 @@ fn examine(
     shown: fn(&Step) -> bool,
 ) -> anyhow::Result<Report> {
     let url = Url::parse(&arguments.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let url = url.ok_or_else(|| anyhow::anyhow!("URL is no http or https URL: {:?}", arguments.url))?;
+    let url = url.ok_or_else(|| anyhow::anyhow!("URL is not an http or https URL: {:?}", arguments.url))?;
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = HttpFetch::new(fetch_settings)?;

@@ -128,7 +128,7 @@ fn show(client: &str, change: &Change) -> io::Result<()> {
     for Server { name, notices, result } in &change.servers {
         let name = format!("{client}, server {:?}", EscapedText(name).to_string());
         match result {
-            Err(reason) => super::print(format_args!("{name}: stays as it is: {}", EscapedText(reason)))?,
+            Err(reason) => super::print(format_args!("{name}: not changed: {}", EscapedText(reason)))?,
             Ok(migration) => {
                 for line in notices.iter().cloned().chain(migration_lines(migration)) {
                     super::print(format_args!("{name}: {}", EscapedText(&line)))?;
@@ -146,11 +146,11 @@ fn migration_lines(migration: &Migration) -> Vec<String> {
     match StoredToken::find(migration) {
         Ok(None) => {}
         Ok(Some(token)) => lines.push(format!(
-            "the sign-in at {} moves to {}; mcp-remote has none afterwards",
+            "the sign-in at {} moves to {}; mcp-remote then has none",
             token.issuer(),
             token.store().display()
         )),
-        Err(error) => lines.push(format!("the sign-in is not taken over: {error:#}; sign in again")),
+        Err(error) => lines.push(format!("the sign-in cannot be moved: {error:#}; sign in again")),
     }
     lines
 }
@@ -179,7 +179,10 @@ fn write(change: &Change) -> anyhow::Result<()> {
         let Ok(Some(token)) = StoredToken::find(migration) else { continue };
         let store = token.store().to_owned();
         if !runtime.block_on(token.take())? {
-            super::tell(format_args!("{} has a sign-in already; that of mcp-remote stays", store.display()));
+            super::tell(format_args!(
+                "{} already has a sign-in; that of mcp-remote stays where it is",
+                store.display()
+            ));
         }
     }
     Ok(())

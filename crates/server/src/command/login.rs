@@ -12,7 +12,7 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
     let arguments = &login.sign_in;
     let options = LoginOptions { device: login.device, fresh: login.fresh };
     if std::env::var_os(TOKEN_VARIABLE).is_some() {
-        bail!("{TOKEN_VARIABLE} is set, which overrides a login; unset it");
+        bail!("{TOKEN_VARIABLE} is set and replaces the sign-in; unset it");
     }
     super::control_runtime()?.block_on(async {
         let (start, store) = (StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?);
@@ -36,8 +36,8 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
 pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
     let arguments = &logout.sign_in;
     match (logout.all, arguments.url.is_empty()) {
-        (true, false) => bail!("`logout --all` takes no URL"),
-        (false, true) => bail!("name the URL to sign out of, or give --all"),
+        (true, false) => bail!("`logout --all` does not accept a URL"),
+        (false, true) => bail!("give the URL to sign out of, or --all"),
         _ => {}
     }
     super::control_runtime()?.block_on(async {
@@ -52,16 +52,16 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
         let mut failed = 0;
         for start in starts {
             super::tell(&start);
-            // If one server cannot be reached, the other tokens are deleted all the same.
+            // If one server cannot be reached, the other tokens are still deleted.
             if let Err(error) = sign_out(logout, start, store.clone()).await {
                 super::report(&error);
                 failed += 1;
             }
         }
-        // Files that cannot be understood may still contain tokens.
+        // Unreadable files can contain tokens.
         let removed = store.remove_corrupted(None)?;
         if removed > 0 {
-            super::tell(format_args!("removed {removed} files that cannot be understood"));
+            super::tell(format_args!("removed {removed} unreadable files"));
         }
         if failed > 0 {
             bail!("{failed} sign-outs failed");
@@ -80,10 +80,10 @@ async fn sign_out(logout: &cli::Logout, start: StartUrl, store: CredentialStore)
         SignOut::NotSignedIn => "there was no token",
         SignOut::Revoked => "signed out; the authorization server revoked the token",
         SignOut::RefreshTokenRevoked => {
-            "signed out; the authorization server revoked the refresh token, and no access tokens, so that the one there is lives until its end"
+            "signed out; the authorization server revoked the refresh token. It does not revoke access tokens: the current one is valid until it expires"
         }
         SignOut::ForgottenLocally => {
-            "signed out here; the authorization server revokes no tokens, so that it lives until its end"
+            "signed out on this machine; the authorization server does not revoke tokens: the token is valid until it expires"
         }
     });
     if logout.forget_client {
@@ -131,14 +131,14 @@ fn granted(token: &ResourceToken) -> String {
     let scopes = token.scopes().map(|scopes| scopes.iter().collect::<Vec<_>>().join(" "));
     let life = match token.expires_at() {
         Some(expires) => format!("{} s", expires.saturating_duration_since(SystemClock::new().now()).as_secs()),
-        None => "a time that it does not tell".to_owned(),
+        None => "an unknown time".to_owned(),
     };
     let renewal =
-        if token.refresh_token().is_some() { "it is refreshed by itself" } else { "there is no refresh token" };
+        if token.refresh_token().is_some() { "it is refreshed automatically" } else { "there is no refresh token" };
     format!(
         "  granted by  {}\n  to client   {}\n  scopes      {}\n  valid for   {life}; {renewal}",
         token.issuer(),
         EscapedText(token.client_id().unwrap_or("without a name")),
-        scopes.unwrap_or_else(|| "none told".to_owned()),
+        scopes.unwrap_or_else(|| "not stated".to_owned()),
     )
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(McpRemote { arguments: texts }: &McpRemote) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Node.js's variable for a file with additional trusted certificates, which mcp-remote thus uses.
+/// The variable of Node.js, and therefore of mcp-remote, for a file with additional trusted certificates.
 const NODE_CERTIFICATES: &str = "NODE_EXTRA_CA_CERTS";
 
 /// The level of log messages that a command's arguments choose.

@@ -261,7 +261,7 @@ impl Interaction for TerminalUser {
                 return Ok(None);
             }
             super::tell(format_args!(
-                "{issuer} registers no clients by itself. Register one there, with the redirect URI\n{}",
+                "{issuer} does not support registration by clients. Register one there, with the redirect URI\n{}",
                 self.redirect_uri()
             ));
             Ok(ask_for_client())
@@ -278,8 +278,8 @@ impl Interaction for TerminalUser {
                 return Ok(false);
             }
             super::tell(format_args!(
-                "{start}\nsays that it is part of the resource\n{resource}\n\
-                 A token for that resource also opens every other path of it, and the server at the first address could\n\
+                "{start}\nis part of the resource\n{resource}\n\
+                 A token for that resource is also valid for its other paths, and the server at the first address could\n\
                  use the token for them in your name. Sign in for the whole resource? [y/N]"
             ));
             Ok(line().await.is_some_and(|answer| is_yes(&answer)))
@@ -308,8 +308,8 @@ fn unbound_question(sign_in: &UnboundSignIn) -> String {
         false => sign_in.scopes.to_string(),
     };
     format!(
-        "{start}\nwants a token of\n{issuer}\nwith the scopes\n{scopes}\n\
-         The authorization server is not told that the token is for the first address: only the scopes limit it, and the\n\
+        "{start}\nrequires a token of\n{issuer}\nwith the scopes\n{scopes}\n\
+         The request does not name the first address, so only the scopes limit where the token is valid, and the\n\
          server at the first address receives it. Sign in only if these are scopes of that server. Sign in? [y/N]",
         start = sign_in.start,
         issuer = sign_in.issuer,
@@ -341,8 +341,8 @@ fn ask_for_client() -> Option<ClientInformation> {
 /// Reads the pasted address.
 async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     match wrong {
-        None => super::tell("or paste the address that the browser ends at:"),
-        Some(wrong) => super::tell(format_args!("that is not it ({wrong}); paste the whole address:")),
+        None => super::tell("or paste the final URL of the browser:"),
+        Some(wrong) => super::tell(format_args!("this is not that address ({wrong}); paste the whole address:")),
     }
     line().await
 }
@@ -362,7 +362,9 @@ pub(super) fn open_browser(url: &Url) {
     super::tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
     if let Err(error) = webbrowser::open(url.as_str()) {
         tracing::debug!(error = %error, "no browser opened");
-        super::tell("no browser can be opened here; `portcullis login --device URL` signs in with another device");
+        super::tell(
+            "no browser can be opened on this machine; `portcullis login --device URL` signs in with another device",
+        );
     }
 }
 

@@ -22,11 +22,11 @@ struct Entry {
     issuer: String,
     resource: String,
     client_id: Option<String>,
-    /// The scopes that were granted. Null if the server did not say.
+    /// The scopes that were granted. Null if the server did not state them.
     scopes: Option<Vec<String>>,
     /// The scopes that were requested and not granted.
     missing_scopes: Vec<String>,
-    /// Seconds since 1970, and null if the server did not say.
+    /// Seconds since 1970; null if the server did not state the expiry.
     expires_at: Option<u64>,
     state: State,
     has_refresh_token: bool,

@@ -16,10 +16,12 @@ use super::{Span, secret::SecretSource};
 mod admin;
 mod issuer;
 mod resource;
+mod shared;
 
 pub(crate) use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
+pub(crate) use shared::Shared;
 
 /// The configuration file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) resource: Vec<Resource>,
     #[serde(default)]
     pub(crate) session: Session,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shared: Option<Shared>,
     #[serde(default)]
     pub(crate) limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,8 +125,7 @@ pub(crate) struct Session {
     pub(crate) max_per_owner: usize,
     /// The status of a request for an ended session by its owner: 400 or 404.
     pub(crate) ended_status: u16,
-    /// The keys that seal session identifiers, that of new identifiers first. Default: a random key at each
-    /// start.
+    /// The keys that seal session identifiers, the key of new identifiers first. Default: those of the state directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keys: Option<Vec<SecretSource>>,
 }

@@ -11,6 +11,7 @@ pub(crate) fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Chan
     new.state_dir.clone_from(&running.state_dir);
     new.audit.clone_from(&running.audit);
     new.admin.clone_from(&running.admin);
+    new.shared.clone_from(&running.shared);
     // The listener speaks TLS or does not, and keys of sessions are configured or generated. The files can change.
     if new.tls.is_some() != running.tls.is_some() {
         new.tls.clone_from(&running.tls);
@@ -51,6 +52,7 @@ mod tests {
             ("workers = 3", "", "workers", ""),
             ("state_dir = \"off\"", "", "state_dir", ""),
             ("", "[admin]\nlisten = \"127.0.0.1:1\"", "admin.listen admin.token.env", ""),
+            ("", "[shared]\nredis = \"redis://127.0.0.1\"", "shared.redis shared.strict", ""),
             ("", "[tls]\ncertificates = \"/c\"\nkey = \"/k\"", "tls.certificates tls.key", ""),
             (
                 "",

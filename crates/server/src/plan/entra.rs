@@ -100,7 +100,7 @@ impl Tenant {
         };
         (!is_exact).then(|| {
             format!(
-                ".issuer = {configured:?} is not an `iss` of Entra, so that every token is rejected; write, for tokens of \
+                ".issuer = {configured:?} is not an `iss` of Entra, so every token is rejected; write, for tokens of \
                  version 2.0, issuer = {:?} (with requestedAccessTokenVersion = 2 in the manifest of the application), or, \
                  for version 1.0, issuer = {:?}",
                 self.issuer_v2(),

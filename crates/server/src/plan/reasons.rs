@@ -7,7 +7,8 @@ use portcullis_verifier::IssuerSettings;
 use url::Url;
 
 use super::{
-    IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, resources, sessions, workers,
+    IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, replicas, resources, sessions,
+    workers,
 };
 use crate::config::{Config, Limits};
 
@@ -19,7 +20,10 @@ pub(super) fn all(config: &Config, first: anyhow::Error) -> Vec<anyhow::Error> {
     let base_url = reasons.add(base_url(&config.base_url));
     reasons.add(workers(config.workers));
     reasons.add(rates::plan(config));
-    reasons.add(sessions::plan(&config.session));
+    let session = reasons.add(sessions::plan(&config.session));
+    if let (Some(shared), Some(base_url), Some(session)) = (&config.shared, &base_url, session) {
+        reasons.add(replicas::plan(shared, base_url, &session.settings));
+    }
     reasons.add(config.audit.as_ref().map(audit::plan).transpose());
     reasons.add(admin::plan(config));
     if let (Some(files), Some(base_url)) = (&config.tls, &base_url) {

@@ -199,7 +199,7 @@ fn issuers_of(resource: &Resource, issuers: &[IssuerPlan]) -> anyhow::Result<Vec
     };
     ensure!(
         !used.is_empty() || resource.auth == Authorization::None,
-        "no issuer can issue tokens for it; add an [[issuer]], or switch authorization off with auth = \"none\""
+        "it has no issuer; add an [[issuer]], or disable authorization with auth = \"none\""
     );
     Ok(used)
 }
@@ -267,8 +267,8 @@ fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
         |character: char| "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control();
     if let Some(character) = pattern.chars().find(|character| is_strange(*character)) {
         bail!(
-            "method = {pattern:?} has {character:?}, which no method has and which has no meaning in a pattern; write the \
-             method, or `*` in place of any text, and another rule for each further method"
+            "method = {pattern:?} has {character:?}, which occurs in no method and has no meaning in a pattern; write \
+             one method or a pattern with `*`, and another rule for each further method"
         );
     }
     Ok(())
@@ -288,7 +288,7 @@ fn claim(rule: &config::Claim) -> anyhow::Result<ClaimRule> {
         (None, None) => ClaimTest::Present,
         (Some(values), None) => ClaimTest::OneOf(values.clone()),
         (None, Some(domains)) => ClaimTest::Domain(domains.clone()),
-        (Some(_), Some(_)) => bail!("a claim rule has one_of or domain; write two rules to require both"),
+        (Some(_), Some(_)) => bail!("a claim rule cannot have both one_of and domain; write two rules"),
     };
     let wanted = ClaimRule::new(&rule.claim, test)?;
     Ok(if rule.report_only { wanted.report_only() } else { wanted })
@@ -310,5 +310,5 @@ fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
 fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
     ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
     portcullis_mcp::header::session(proto)
-        .with_context(|| format!("proto = {proto:?} does not make a header name; use letters, such as \"Mcp\""))
+        .with_context(|| format!("proto = {proto:?} cannot be part of a header name; use letters, such as \"Mcp\""))
 }

@@ -16,7 +16,7 @@ const LONGEST: Span = Span::secs(30 * 24 * 60 * 60);
 pub(crate) struct SessionPlan {
     pub(crate) settings: SessionSettings,
     pub(crate) ended_status: EndedSessionStatus,
-    /// `None` if the key is generated at each start.
+    /// `None` if no keys are configured.
     pub(crate) key_sources: Option<KeySources>,
 }
 

@@ -26,11 +26,11 @@ pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<
     if let Some(directory) = of_systemd {
         return Ok(Some(directory.into()));
     }
-    Ok(CredentialStore::user_directory().map(|directory| directory.join("server").join(name(base_url))))
+    Ok(CredentialStore::user_directory().map(|directory| directory.join("server").join(name_of_server(base_url))))
 }
 
-/// The name of a server's directory: servers with different URLs do not share their state.
-fn name(base_url: &Url) -> String {
+/// The name of what a server keeps: servers with different URLs do not share their state.
+pub(super) fn name_of_server(base_url: &Url) -> String {
     Sha256::digest(base_url.as_str()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 

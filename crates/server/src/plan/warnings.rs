@@ -58,7 +58,7 @@ fn needed_scopes<'a>(resource: &'a ResourcePlan, key: &str) -> Vec<(String, &'a 
 fn unsupported_scope(key: &str, scope: &str, supported: &[String]) -> String {
     let supported: Vec<_> = supported.iter().map(String::as_str).collect();
     format!(
-        "{key} has {scope:?}, which scopes_supported lacks, so that clients do not request it; correct it or add it there{}",
+        "{key} has {scope:?}, which is missing in scopes_supported, so clients do not request it; correct it or add it there{}",
         nearest(scope, &supported)
     )
 }
@@ -80,13 +80,13 @@ fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
     let names = names.join(", ");
     if matching(Revisions::ALL).is_some() {
         return Some(format!(
-            "{text:?} is a method of other revisions than the served ones ({names}), so that the rule protects nothing; \
+            "{text:?} is a method of other revisions than the served ones ({names}), so the rule protects nothing; \
              remove the rule or correct `revisions`"
         ));
     }
     let known: Vec<_> = client_methods(served).collect();
     Some(format!(
-        "{text:?} is not a method of the served revisions ({names}), so that the rule protects nothing unless the \
+        "{text:?} is not a method of the served revisions ({names}), so the rule protects nothing unless the \
          upstream has such a method of its own{}",
         nearest(text, &known)
     ))
@@ -120,8 +120,8 @@ fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>)
     if is_loopback(base_url) {
         if !config.listen.ip().is_loopback() {
             warnings.push(format!(
-                "listen = \"{}\" is open to the network, but base_url is a loopback address, so that every request from \
-                 elsewhere is refused; set base_url to what clients see",
+                "listen = \"{}\" is open to the network, but base_url is a loopback address, so requests from \
+                 other machines are rejected; set base_url to what clients see",
                 config.listen
             ));
         }

@@ -21,7 +21,7 @@ use super::{
 const ERROR_PAUSE: Duration = Duration::from_millis(50);
 /// How long to wait for the permit of a closed connection before another one is closed.
 const RETRY: Duration = Duration::from_millis(100);
-/// The least time between two warnings.
+/// The minimum time between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// Accepts until `draining` is true, then drops the listener and the workers' inboxes.

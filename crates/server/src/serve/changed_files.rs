@@ -26,8 +26,8 @@ pub(super) struct Versions(Vec<(PathBuf, Option<Version>)>);
 type Version = (SystemTime, u64, u64);
 
 impl Versions {
-    /// Returns the versions of the configuration file and of the files that a configuration names, apart from certificates and
-    /// session keys.
+    /// Returns the versions of the configuration file and of the files that a configuration names, apart from
+    /// certificates and session keys.
     pub(super) fn of(file: &Path, config: &Config) -> Self {
         let named = config.files().into_iter().map(Path::to_owned);
         Self(std::iter::once(file.to_owned()).chain(named).map(with_version).collect())
@@ -57,7 +57,7 @@ fn with_version(file: PathBuf) -> (PathBuf, Option<Version>) {
 pub(super) struct ChangedFiles {
     certificate: Option<CertificateFiles>,
     sessions: SessionStore,
-    keys: Option<(KeySources, Vec<Option<SystemTime>>)>,
+    keys: Option<KeyFiles>,
 }
 
 /// The files of the certificate.
@@ -67,11 +67,19 @@ pub(super) struct CertificateFiles {
     written: Written,
 }
 
+/// The files of the session keys.
+struct KeyFiles {
+    sessions: SessionStore,
+    sources: KeySources,
+    written: Vec<Option<SystemTime>>,
+}
+
 impl ChangedFiles {
     /// Returns the files of a plan whose certificate and keys are in use.
     pub(super) fn new(plan: &Plan, tls: Option<Tls>, sessions: SessionStore) -> Self {
         let certificate = tls.zip(plan.tls.clone()).map(|(tls, files)| CertificateFiles::new(tls, files));
-        Self { certificate, sessions, keys: key_files(plan) }
+        let keys = KeyFiles::of(plan, &sessions);
+        Self { certificate, sessions, keys }
     }
 
     /// Uses the certificate and the keys of a plan with other files.
@@ -83,7 +91,7 @@ impl ChangedFiles {
         if plan.session.key_sources.is_some() {
             self.sessions.set_keys(plan.session.settings.keys.clone());
         }
-        self.keys = key_files(plan);
+        self.keys = KeyFiles::of(plan, &self.sessions);
     }
 
     /// Uses the certificate and the keys of files that have changed. Unusable files leave them unchanged.
@@ -91,19 +99,8 @@ impl ChangedFiles {
         if let Some(certificate) = &mut self.certificate {
             certificate.check();
         }
-        if let Some((sources, written)) = &mut self.keys {
-            // Read before the files, so that a change during the reload is noticed at the next check.
-            let now = sources.written();
-            if now != *written {
-                *written = now;
-                match sources.load() {
-                    Ok(keys) => {
-                        self.sessions.set_keys(keys);
-                        tracing::info!("the session keys were replaced");
-                    }
-                    Err(error) => tracing::error!("the session keys are unchanged: {error:#}"),
-                }
-            }
+        if let Some(keys) = &mut self.keys {
+            keys.check();
         }
     }
 }
@@ -131,9 +128,27 @@ impl CertificateFiles {
     }
 }
 
-fn key_files(plan: &Plan) -> Option<(KeySources, Vec<Option<SystemTime>>)> {
-    plan.session.key_sources.clone().map(|sources| {
+impl KeyFiles {
+    /// Returns the key files of a plan, if any. Their first content is in use.
+    fn of(plan: &Plan, sessions: &SessionStore) -> Option<Self> {
+        let sources = plan.session.key_sources.clone()?;
         let written = sources.written();
-        (sources, written)
-    })
+        Some(Self { sessions: sessions.clone(), sources, written })
+    }
+
+    /// Replaces the session keys if the files have changed. Unusable files leave them unchanged.
+    fn check(&mut self) {
+        // Read before the files, so that a change during the reload is noticed at the next check.
+        let now = self.sources.written();
+        if now != self.written {
+            self.written = now;
+            match self.sources.load() {
+                Ok(keys) => {
+                    self.sessions.set_keys(keys);
+                    tracing::info!("the session keys were replaced");
+                }
+                Err(error) => tracing::error!("the session keys are unchanged: {error:#}"),
+            }
+        }
+    }
 }

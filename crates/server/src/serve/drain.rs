@@ -7,15 +7,15 @@ use tokio::{sync::watch, time::sleep};
 
 use super::state::ServerState;
 
-/// Returns a channel whose value becomes true after `shutdown` and the configured delay. During the delay `/readyz` already answers 503, so that
-/// load balancers choose another server, and everything else is served as before.
+/// Returns a channel whose value becomes true after `shutdown` and the configured delay. During the delay, `/readyz` answers
+/// 503, so that load balancers choose another server, and everything else is served as before.
 pub(super) fn begin_after(
     mut shutdown: watch::Receiver<bool>,
     state: Arc<ArcSwap<ServerState>>,
 ) -> watch::Receiver<bool> {
     let (begin, draining) = watch::channel(false);
     tokio::spawn(async move {
-        // An error means that the signal cannot come any more, which is a shutdown.
+        // An error means that the sender is gone, which is also a shutdown.
         let _ = shutdown.wait_for(|shutdown| *shutdown).await;
         state.load().set_draining();
         let delay = state.load().shutdown_delay();

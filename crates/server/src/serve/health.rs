@@ -1,4 +1,4 @@
-//! The report of `/readyz`: which issuers are usable.
+//! The report of `/readyz`: which issuers are usable, and whether the ends of other replicas are known.
 
 use std::sync::Arc;
 
@@ -13,9 +13,14 @@ pub(super) struct Readiness<'a> {
 }
 
 /// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise and while
-/// the server shuts down.
-pub(super) fn ready<'a>(is_draining: bool, resources: impl Iterator<Item = Readiness<'a>>) -> (StatusCode, Value) {
-    let mut all_ready = !is_draining;
+/// the server shuts down. `replicas` says whether the connection to other replicas permits 200, with a report.
+pub(super) fn ready<'a>(
+    is_draining: bool,
+    resources: impl Iterator<Item = Readiness<'a>>,
+    replicas: Option<(bool, Value)>,
+) -> (StatusCode, Value) {
+    let (has_joined, shared) = replicas.map_or((true, None), |(has_joined, report)| (has_joined, Some(report)));
+    let mut all_ready = has_joined && !is_draining;
     let resources: Vec<Value> = resources
         .map(|Readiness { endpoint, issuers }| {
             all_ready &= issuers.is_empty() || issuers.iter().any(|issuer| issuer.health().is_usable());
@@ -24,7 +29,11 @@ pub(super) fn ready<'a>(is_draining: bool, resources: impl Iterator<Item = Readi
         })
         .collect();
     let status = if all_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, json!({ "ready": all_ready, "draining": is_draining, "resources": resources }))
+    let mut report = json!({ "ready": all_ready, "draining": is_draining, "resources": resources });
+    if let Some(shared) = shared {
+        report["shared"] = shared;
+    }
+    (status, report)
 }
 
 fn describe(issuer: &TrustedIssuer) -> Value {

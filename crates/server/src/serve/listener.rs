@@ -9,10 +9,10 @@ use rustix::net::sockopt::socket_acceptconn;
 /// Opens the port.
 ///
 /// # Errors
-/// When the address cannot be listened on. The message says how to fix it.
+/// When the address cannot be listened on. The message contains the fix.
 pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| {
-        format!("cannot listen on {address}; stop the program that holds the port, or choose another with --listen")
+        format!("cannot listen on {address}; stop the program that uses the port, or choose another with --listen")
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
@@ -29,7 +29,7 @@ impl PassedListener {
     /// Returns the socket of `LISTEN_FDS`; `None` if there is none for this process (`LISTEN_PID`).
     ///
     /// # Errors
-    /// When there are several, or it is not a listening TCP socket. The message says how to fix it.
+    /// When there are several, or it is not a listening TCP socket. The message contains the fix.
     pub(crate) fn from_environment() -> anyhow::Result<Option<Self>> {
         // `listenfd` also takes sockets whose `LISTEN_PID` is missing. They could be meant for another process.
         if std::env::var_os("LISTEN_PID").is_none_or(|process| process.is_empty()) {
@@ -66,7 +66,7 @@ impl PassedListener {
     /// Checks that the socket listens on the configured address. Port 0 stands for any port.
     ///
     /// # Errors
-    /// When it does not. The message says how to fix it.
+    /// When it does not. The message contains the fix.
     pub(crate) fn check_address(&self, configured: SocketAddr) -> anyhow::Result<()> {
         let is_same_port = configured.port() == 0 || configured.port() == self.address.port();
         ensure!(

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{
     HeaderValue, Request, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE},
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -23,6 +23,7 @@ use tower_service::Service;
 use super::{
     connection::{Handler, request_body::RequestBody},
     health,
+    sessions::replicas::Replicas,
     state::{ServerState, Stack, StackBody},
 };
 use crate::{
@@ -59,6 +60,12 @@ impl Handler for Router {
         let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
             return RouterFuture::Own { response: Some(own_response(&state, &request)) };
         };
+        if state.process().replicas.as_ref().is_some_and(Replicas::rejects_all) {
+            let answer = (StatusCode::SERVICE_UNAVAILABLE, Some("shared.unreachable"), UNAVAILABLE.into(), TEXT);
+            let mut response = finish(&state, &request, answer, Instant::now());
+            response.headers_mut().insert(RETRY_AFTER, SOON);
+            return RouterFuture::Own { response: Some(response) };
+        }
         request.extensions_mut().insert(Peer(peer));
         RouterFuture::Stack { future: stack.call(request) }
     }
@@ -102,7 +109,8 @@ fn own_response<B>(state: &ServerState, request: &Request<B>) -> Response<Full<B
         (Some(rejection), _) => (rejection.status(), Some(rejection.code()), REFUSED.into(), TEXT),
         (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
         (None, READY) => {
-            let (status, report) = health::ready(state.is_draining(), state.readiness());
+            let replicas = state.process().replicas.as_ref().map(Replicas::readiness);
+            let (status, report) = health::ready(state.is_draining(), state.readiness(), replicas);
             (status, None, format!("{report:#}\n"), JSON)
         }
         (None, _) => (StatusCode::NOT_FOUND, Some("path.unknown"), "not found\n".into(), TEXT),
@@ -139,5 +147,7 @@ fn finish<B>(
 }
 
 const REFUSED: &str = "refused\n";
+const UNAVAILABLE: &str = "try again later\n";
+const SOON: HeaderValue = HeaderValue::from_static("1");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -2,5 +2,12 @@
 
 pub(super) mod initialize;
 pub(super) mod kept;
+#[cfg(feature = "redis")]
+pub(super) mod replicas;
 pub(super) mod shutdown;
 pub(super) mod upstream_end;
+#[cfg(not(feature = "redis"))]
+mod without_replicas;
+
+#[cfg(not(feature = "redis"))]
+pub(super) use self::without_replicas as replicas;

@@ -86,8 +86,9 @@ struct Resource {
 }
 
 impl ServerState {
-    /// Builds the state for the current runtime, without network access before [`spawn_key_refresh`](Self::spawn_key_refresh).
-    /// Parts that have not changed since `former` are used again, with their keys, cached tokens, counts and connections.
+    /// Builds the state for the current runtime, without network access before
+    /// [`spawn_key_refresh`](Self::spawn_key_refresh). Parts that have not changed since `former` are used again, with
+    /// their keys, cached tokens, counts and connections.
     ///
     /// # Errors
     /// Fails when the plan cannot run. Nothing has changed then.
@@ -127,8 +128,8 @@ impl ServerState {
         }
     }
 
-    /// Starts fetching the issuers' keys, and waits for those of issuers that `former` does not have, at most 5 s. Requests then
-    /// find them.
+    /// Starts fetching the issuers' keys, and waits for those of issuers that `former` does not have, at most 5 s.
+    /// Requests then find them.
     pub(super) async fn fetch_new_keys(&self, former: &Self) {
         self.spawn_key_refresh();
         let is_new = |new: &&ConfiguredIssuer| former.issuers.iter().all(|old| !Arc::ptr_eq(&old.issuer, &new.issuer));
@@ -202,7 +203,7 @@ impl ServerState {
     /// Ends expired sessions and removes expired tokens.
     pub(super) fn sweep(&self) {
         self.process.sessions.sweep();
-        self.end_latecomers();
+        self.end_opened_since_reload();
         for verifier in self.verifiers() {
             verifier.sweep();
         }

@@ -21,8 +21,8 @@ pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
     .await
 }
 
-/// Has the allocator return the memory to the operating system that was free for a second. It does so only when it allocates
-/// or frees a page, which a server whose streams have closed may not do for long.
+/// Makes the allocator return memory that was free for a second to the operating system. The allocator does so only when it
+/// allocates or frees a page, which can take long after many streams have closed.
 fn return_freed_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(PAGE_BYTES)));
 }

@@ -6,17 +6,19 @@
 //! records never have the same nonce.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use chacha20poly1305::{AeadInOut as _, KeyInit as _, XChaCha20Poly1305, XNonce};
 use portcullis_metadata::ResourceUri;
 
-use super::{Identifier, RandomPart, SessionKey, record::Record};
+use super::{
+    Identifier, RandomPart, SessionKey,
+    cipher::{Cipher, TAG},
+    record::Record,
+};
 use crate::{
     owner::Owner,
     planted::{Fault, is_planted},
 };
 
 const RANDOM: usize = size_of::<RandomPart>();
-const TAG: usize = 16;
 /// Epoch and random part.
 const HEAD: usize = 1 + RANDOM;
 /// The longest identifier.
@@ -57,7 +59,7 @@ pub(crate) fn seal(
         return None;
     }
     let (_, plaintext) = bytes.split_at_mut(HEAD);
-    let tag = cipher(key).encrypt_inout_detached(&nonce(random), &bound_to.0, plaintext.into()).ok()?;
+    let tag = Cipher::new(key.sealing(), random)?.encrypt(&bound_to.0, plaintext)?;
     bytes.extend_from_slice(&tag);
     Some(Identifier(URL_SAFE_NO_PAD.encode(&bytes).into()))
 }
@@ -98,21 +100,9 @@ pub(crate) fn open(key: &SessionKey, bound_to: &AssociatedData, identifier: &[u8
     let mut bytes = [0; MAX_BYTES];
     let length = URL_SAFE_NO_PAD.decode_slice(identifier, &mut bytes).ok()?;
     let (&mut epoch, bytes) = bytes.get_mut(..length)?.split_first_mut()?;
-    let (random, bytes) = bytes.split_first_chunk_mut()?;
-    let (sealed, tag) = bytes.split_last_chunk_mut::<TAG>()?;
+    let (random, sealed) = bytes.split_first_chunk_mut()?;
     if epoch != key.epoch() {
         return None;
     }
-    cipher(key).decrypt_inout_detached(&nonce(random), &bound_to.0, (&mut *sealed).into(), &(*tag).into()).ok()?;
-    Record::decode(sealed)
-}
-
-fn cipher(key: &SessionKey) -> XChaCha20Poly1305 {
-    XChaCha20Poly1305::new(key.sealing().into())
-}
-
-fn nonce(random: &RandomPart) -> XNonce {
-    let mut nonce = XNonce::default();
-    nonce[..RANDOM].copy_from_slice(random);
-    nonce
+    Record::decode(Cipher::new(key.sealing(), random)?.decrypt(&bound_to.0, sealed)?)
 }

@@ -29,7 +29,7 @@ struct Times {
 /// What requests a refresh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// A token, which anyone may have made up. The cooldown applies.
+    /// A token, which anyone can forge. The cooldown applies.
     Token,
     /// The background refresh or the application. The cooldown does not apply.
     Application,

@@ -62,7 +62,7 @@ const largeAnswer = (size, isStream) => (bridge) =>
 
 // Each returns milliseconds, or fails.
 const situations = {
-  "server restarts, the next call": async (bridge) => {
+  "server restarts, next call": async (bridge) => {
     // A process of the server that knows only the sessions that it opened.
     const process = (name) => (request, response, message) => {
       if (message.method === "initialize") {
@@ -87,7 +87,7 @@ const situations = {
       await second?.stop();
     }
   },
-  "connection cut in mid-call, an error": (bridge) => {
+  "connection interrupted during a call": (bridge) => {
     const script = (request, _response, message) => message.params?.cut && (request.socket.destroy(), true);
     return session(bridge, script, async (started) => {
       const took = await timed(async () => {
@@ -98,9 +98,9 @@ const situations = {
       return took;
     });
   },
-  "answer of 4 MB": largeAnswer(4 * MB, false),
-  "answer of 20 MB": largeAnswer(20 * MB, false),
-  "answer of 20 MB in a stream": largeAnswer(20 * MB, true),
+  "response of 4 MB": largeAnswer(4 * MB, false),
+  "response of 20 MB": largeAnswer(20 * MB, false),
+  "response of 20 MB in a stream": largeAnswer(20 * MB, true),
   "request of 10 MB": (bridge) =>
     session(bridge, undefined, (started) =>
       timed(async () => {
@@ -140,7 +140,7 @@ const situations = {
     };
     return session(bridge, script, (started) => timed(() => echo(started, 1, { text: "x".repeat(MB) })));
   },
-  "token endpoint hangs, an error": async (bridge) => {
+  "token endpoint does not respond": async (bridge) => {
     const server = await startServer(protectedBy(() => {}));
     const started = startBridge(bridge, `http://127.0.0.1:${server.port}/mcp`, { consents: true });
     try {
@@ -154,7 +154,7 @@ const situations = {
       await server.stop();
     }
   },
-  "client gone during sign-in, the end": async (bridge) => {
+  "client exits during the sign-in": async (bridge) => {
     const server = await startServer(protectedBy((json) => json({ access_token: "t", token_type: "Bearer" })));
     const started = startBridge(bridge, `http://127.0.0.1:${server.port}/mcp`);
     try {

@@ -92,8 +92,9 @@ impl Ground<'_> {
     async fn login(&self) -> anyhow::Result<()> {
         let asked = Asked::Consents(&[("forged", &[("code", "forged"), ("state", "forged")])]);
         let run = self.client.run_with(asked, "login", self.resource, &[]).await?.succeeded()?;
-        let told =
-            ["signed in to", "mcp:tools", "it is refreshed by itself"].iter().all(|text| run.written.contains(text));
+        let told = ["signed in to", "mcp:tools", "it is refreshed automatically"]
+            .iter()
+            .all(|text| run.written.contains(text));
         expect::that(told, "what login says", "who granted what, with a refresh token", &run.written)?;
         let (request, visit) = run.asked()?;
         let forged = visit.before.iter().all(|page| page.contains("does not belong to the current sign-in"));

@@ -77,6 +77,11 @@ impl Server {
         Ok(self.program.find_any_line(|line| deny_code(line, &id)).await)
     }
 
+    /// Sends SIGKILL and waits for the end.
+    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+        self.program.kill().await.map(drop)
+    }
+
     /// Sends SIGTERM and expects exit code 0.
     pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
         expect::equal("exit code of the server", Some(0), self.program.stop().await?.code())

@@ -12,10 +12,10 @@ use crate::{
     bridge::{
         context::{Context, Request},
         endpoint::ErrorResponse,
-        message_budget::Reservation,
         state::session::Session,
     },
     error::McpError,
+    message_budget::Reservation,
     response::Content,
 };
 

@@ -3,7 +3,10 @@
 use std::sync::{Arc, mpsc};
 
 use portcullis_metadata::Secret;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use super::*;
 use crate::authorization::request::tests::{request, state};
@@ -105,7 +108,7 @@ async fn an_answer_is_taken_once() {
     assert!(page.contains("Access granted") && given.is_ok());
     for target in [target.as_str(), "/callback?code=d&state=other"] {
         let page = visit(&uri, target).await;
-        assert!(page.starts_with("HTTP/1.1 409") && page.contains("No sign-in is under way"), "{page}");
+        assert!(page.starts_with("HTTP/1.1 409") && page.contains("No sign-in is in progress"), "{page}");
     }
 }
 

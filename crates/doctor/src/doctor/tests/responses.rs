@@ -103,13 +103,7 @@ async fn cors_is_checked_at_the_authorization_server() {
     let report = world.examine().await;
     let warned = report.steps.iter().filter(|step| step.findings.iter().any(|it| it.verdict == Verdict::Warning));
     let titles: Vec<_> = warned.map(|step| step.title.as_str()).collect();
-    assert_eq!(
-        titles,
-        [
-            "a page in a browser reads the authorization server's metadata",
-            "a page in a browser uses the token endpoint"
-        ]
-    );
+    assert_eq!(titles, ["a web page reads the authorization server's metadata", "a web page uses the token endpoint"]);
 }
 
 /// A provider that is known to support PKCE, and a person who vouches for it.

@@ -55,7 +55,7 @@ impl TokenCommand {
         let mut child = command.spawn().with_context(|| format!("{program} does not start"))?;
         let output = output(&mut child, limit);
         if output.is_err() {
-            // A program that has ended cannot be killed; its status is read all the same.
+            // A program that has ended cannot be killed; its status is still read.
             let _ = child.kill();
             let _ = child.wait();
         }

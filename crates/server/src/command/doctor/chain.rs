@@ -36,7 +36,7 @@ impl<'a> Chain<'a> {
     pub(super) fn prepare(arguments: &'a cli::Doctor) -> anyhow::Result<Self> {
         anyhow::ensure!(
             std::env::var_os(sign_in::TOKEN_VARIABLE).is_none(),
-            "{} is set, which overrides a login; unset it",
+            "{} is set and replaces the sign-in; unset it",
             sign_in::TOKEN_VARIABLE
         );
         let tool_arguments = match &arguments.tool_arguments {
@@ -60,7 +60,7 @@ impl<'a> Chain<'a> {
             sign_in::prepare_login(arguments, self.start.clone(), store, login).await?;
         let mut steps = Steps { done: Vec::new(), on_step };
 
-        let mut step = Step::new("a person signs in");
+        let mut step = Step::new("the user signs in");
         let signed_in = match token_manager.sign_in().await {
             Ok(token) => {
                 step.findings = token_findings(&token);
@@ -88,8 +88,8 @@ impl<'a> Chain<'a> {
             }
             Err(error) => Finding::warning(
                 REVOKED,
-                format!("it is deleted here, and not revoked: {}", chain(&error)),
-                "see why the revocation endpoint fails",
+                format!("it is deleted on this machine, but not revoked: {}", chain(&error)),
+                "find out why the revocation endpoint fails",
             ),
         });
         steps.add(step);
@@ -130,7 +130,7 @@ impl<'a> Chain<'a> {
         step.findings.push(match selected {
             None => Finding::note(
                 CALL,
-                "no tool says that it only reads and needs no arguments; name one to call with --tool",
+                "no tool is marked as read-only (readOnlyHint) and needs no arguments; name one with --tool",
             ),
             Some(name) => self.call(client, &name).await,
         });
@@ -142,7 +142,7 @@ impl<'a> Chain<'a> {
         let shown = EscapedText::first(name, MAX_NAME);
         match client.call("tools/call", Some(params)).await {
             Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => {
-                Finding::warning(CALL, format!("{shown} was called, and reports an error"), "see the server's log")
+                Finding::warning(CALL, format!("{shown} was called and reported an error"), "see the server's log")
             }
             Ok(_) => Finding::met(CALL, format!("{shown} was called")),
             Err(error) => failure(CALL, &error),
@@ -186,7 +186,7 @@ fn token_findings(token: &ResourceToken) -> Vec<Finding> {
     }
     findings.push(match token.refresh_token() {
         Some(_) => Finding::met(REFRESH, "there is a refresh token"),
-        None => Finding::note(REFRESH, "there is no refresh token: people sign in again when the token expires"),
+        None => Finding::note(REFRESH, "there is no refresh token: users sign in again when the token expires"),
     });
     findings
 }

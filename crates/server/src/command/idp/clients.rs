@@ -84,12 +84,16 @@ impl ClientEntry {
             ("client_secret_post", Some(secret), None) => Ok(ClientAuthentication::SecretPost(secret.read()?)),
             ("private_key_jwt", None, Some(path)) => Ok(ClientAuthentication::PrivateKeyJwt(keys(path)?)),
             ("client_secret_basic" | "client_secret_post", ..) => {
-                bail!("auth_method {method:?} goes with secret = {{ env = \"NAME\" }} or {{ file = \"/path\" }} alone")
+                bail!(
+                    "auth_method {method:?} requires secret = {{ env = \"NAME\" }} or {{ file = \"/path\" }}, without jwks_file"
+                )
             }
-            ("private_key_jwt", ..) => bail!("auth_method \"private_key_jwt\" goes with jwks_file = \"/path\" alone"),
-            ("none", ..) => bail!("auth_method \"none\" goes with neither secret nor jwks_file"),
+            ("private_key_jwt", ..) => {
+                bail!("auth_method \"private_key_jwt\" requires jwks_file = \"/path\", without secret")
+            }
+            ("none", ..) => bail!("auth_method \"none\" allows neither secret nor jwks_file"),
             _ => bail!(
-                "auth_method is none, client_secret_basic, client_secret_post or private_key_jwt, and not {method:?}"
+                "auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt, not {method:?}"
             ),
         }
     }
@@ -97,14 +101,15 @@ impl ClientEntry {
 
 fn grant_type(name: &str) -> anyhow::Result<GrantType> {
     GrantType::parse(name).ok_or_else(|| {
-        anyhow!("grant_types knows authorization_code, refresh_token, client_credentials and urn:ietf:params:oauth:grant-type:device_code, and not {name:?}")
+        anyhow!("grant_types can have authorization_code, refresh_token, client_credentials and urn:ietf:params:oauth:grant-type:device_code, not {name:?}")
     })
 }
 
 fn keys(path: &Path) -> anyhow::Result<JwkSet> {
     let shown = path.display();
     let text = fs::read(path).with_context(|| format!("the file {shown} cannot be read"))?;
-    JwkSet::parse(&text).with_context(|| format!("the file {shown} is no JWK set, {{\"keys\":[...]}} with public keys"))
+    JwkSet::parse(&text)
+        .with_context(|| format!("the file {shown} is not a JWK set, {{\"keys\":[...]}} with public keys"))
 }
 
 #[cfg(test)]
@@ -133,8 +138,8 @@ mod tests {
             ("secret = \"hunter2\"", "{ env = \"NAME\" }"),
             ("secret = { env = \"NO_SUCH_SECRET_AT_ALL\" }", "NO_SUCH_SECRET_AT_ALL is not set"),
             ("secret = { env = \"A\" }\njwks_file = \"b\"", "remove one"),
-            ("auth_method = \"client_secret_post\"", "goes with secret"),
-            ("auth_method = \"private_key_jwt\"", "goes with jwks_file"),
+            ("auth_method = \"client_secret_post\"", "requires secret"),
+            ("auth_method = \"private_key_jwt\"", "requires jwks_file"),
             ("auth_method = \"none\"\njwks_file = \"b\"", "neither"),
             ("auth_method = \"tls\"", "not \"tls\""),
             ("jwks_file = \"/nowhere/keys\"", "/nowhere/keys cannot be read"),

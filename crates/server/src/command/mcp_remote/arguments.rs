@@ -85,7 +85,7 @@ impl Arguments {
                 Argument::Port(port)
             } else {
                 // It can be a part of a secret that a shell has split.
-                Argument::Unknown("an argument behind the URL".to_owned())
+                Argument::Unknown("an argument after the URL".to_owned())
             };
             parsed.push(argument);
         }
@@ -162,7 +162,7 @@ mod tests {
             Argument::Switch("--debug"),
             Argument::Option("--header", "--silent".into()),
             Argument::Unknown("--frob".into()),
-            Argument::Unknown("an argument behind the URL".into()),
+            Argument::Unknown("an argument after the URL".into()),
         ];
         assert_eq!(arguments, expected);
         assert_eq!(parsed(&["--header", "A: b", "u"])[1], Argument::Url("u".into()));

@@ -18,7 +18,7 @@ pub(super) fn redirect(translation: &mut Translation, arguments: &Arguments) -> 
         Some("::1" | "[::1]") => "::1",
         Some(host) if ["localhost", "127.0.0.1"].contains(&host) => host,
         Some(_) => bail!(
-            "--host must be localhost, 127.0.0.1 or ::1: the browser would carry the authorization code to another machine"
+            "--host must be localhost, 127.0.0.1 or ::1: the browser would send the authorization code to another machine"
         ),
     };
     let path = match arguments.option("--callback-path") {

@@ -36,8 +36,8 @@ struct State {
     is_closed: bool,
 }
 
-/// Since when a connection is at rest, and why. Idle connections are less than blocked ones, and longer rests are less
-/// than shorter ones.
+/// Since when a connection is at rest, and why. In the order of this type, idle connections come before blocked ones,
+/// and longer rests before shorter ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rest {
     /// The connection has no request.
@@ -146,8 +146,8 @@ impl Drop for InFlight {
 }
 
 pin_project! {
-    /// A response future whose request counts as in progress until the end of the body. On a connection that is being closed it
-    /// never resolves.
+    /// A response future whose request counts as in progress until the end of the body. On a connection that is being
+    /// closed it never resolves.
     pub(crate) struct CountedResponse<F> {
         #[pin]
         answer: Option<F>,

@@ -23,8 +23,8 @@ impl Candidate {
     /// configuration can be read.
     ///
     /// # Errors
-    /// Fails when the configuration cannot run, as it is written or with the running values of keys that need a restart. There is
-    /// a reason for each part that cannot.
+    /// Fails when the configuration cannot run, as it is written or with the running values of keys that need a
+    /// restart. There is a reason for each part that cannot.
     pub(super) fn read(
         file: &Path,
         overrides: Overrides,
@@ -49,7 +49,7 @@ impl Candidate {
             let keys: Vec<&str> = kept.iter().map(|change| change.key.as_str()).collect();
             let needs_restart = |reason: anyhow::Error| {
                 reason.context(format!(
-                    "it needs a restart, because these keys cannot change before: {}",
+                    "it needs a restart, because these keys cannot change while the server runs: {}",
                     keys.join(", ")
                 ))
             };

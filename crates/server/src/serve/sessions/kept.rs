@@ -7,7 +7,8 @@ use portcullis_session::{SessionJournal, SessionObserver, SessionSettings, Sessi
 use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::plan::SessionPlan;
+use super::replicas::Replicas;
+use crate::plan::{ReplicasPlan, SessionPlan};
 
 /// How often last uses are recorded.
 const RECORD_INTERVAL: Duration = Duration::from_secs(30);
@@ -18,6 +19,7 @@ pub(crate) struct KeptSessions {
     /// The sessions of an earlier process with the same keys continue.
     keeps_keys: bool,
     journal: Option<Arc<FileJournal>>,
+    replicas: Option<Replicas>,
     recovered: Recovered,
     /// Why the state directory cannot be used.
     error: Option<StateError>,
@@ -27,7 +29,7 @@ impl KeptSessions {
     /// Keeps nothing over restarts, except the configured keys.
     pub(crate) fn in_memory(plan: &SessionPlan) -> Self {
         let (settings, keeps_keys) = (plan.settings.clone(), plan.key_sources.is_some());
-        Self { settings, keeps_keys, journal: None, recovered: Recovered::default(), error: None }
+        Self { settings, keeps_keys, journal: None, replicas: None, recovered: Recovered::default(), error: None }
     }
 
     /// Opens the state directory. If it cannot be used, everything is kept in memory.
@@ -37,6 +39,15 @@ impl KeptSessions {
             kept.error = kept.open_directory(directory, clock).err();
         }
         kept
+    }
+
+    /// Shares the sessions with other replicas.
+    ///
+    /// # Errors
+    /// Fails if the address of Redis cannot be used.
+    pub(crate) fn share(mut self, plan: Option<&ReplicasPlan>, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        self.replicas = plan.map(|plan| Replicas::new(plan, clock)).transpose()?;
+        Ok(self)
     }
 
     /// Logs a warning if the state directory cannot be used.
@@ -61,11 +72,12 @@ impl KeptSessions {
         Ok(())
     }
 
-    /// Creates the session store with what was kept, and releases the recovered records.
+    /// Creates the session store with the recovered records, and releases them.
     pub(crate) fn store(&mut self, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> SessionStore {
-        let journal = match &self.journal {
-            Some(journal) => Arc::clone(journal) as Arc<dyn SessionJournal>,
-            None => Arc::new(()),
+        let journal: Arc<dyn SessionJournal> = match (&self.replicas, &self.journal) {
+            (Some(replicas), file) => replicas.journal(file.clone()),
+            (None, Some(file)) => Arc::clone(file) as _,
+            (None, None) => Arc::new(()),
         };
         let sessions = SessionStore::with_journal(self.settings.clone(), clock, observer, journal);
         std::mem::take(&mut self.recovered).import_into(&sessions);
@@ -81,6 +93,11 @@ impl KeptSessions {
     pub(crate) fn journal(&self) -> Option<Arc<FileJournal>> {
         self.journal.clone()
     }
+
+    /// Returns the connection to other replicas.
+    pub(crate) fn replicas(&self) -> Option<&Replicas> {
+        self.replicas.as_ref()
+    }
 }
 
 /// Records last uses until the task is aborted.
@@ -93,9 +110,8 @@ pub(crate) async fn record_last_uses(sessions: SessionStore) {
     }
 }
 
-/// Records the last uses, and waits until everything is written, at most `limit`.
-pub(crate) async fn finish(sessions: &SessionStore, journal: &FileJournal, limit: Duration) {
-    sessions.record_last_uses();
+/// Waits until everything is written, at most `limit`.
+pub(crate) async fn finish(journal: &FileJournal, limit: Duration) {
     if timeout(limit, journal.flush()).await.is_err() {
         tracing::warn!("the last uses of sessions were not written in time; clients may have to open new sessions");
     }

@@ -156,12 +156,14 @@ impl SessionObserver for SessionEvents {
                 | EndReason::Administrator
         );
         if ends_with_many {
-            // More than the queue can take, and one line in the log is enough. The caller tells the upstreams.
+            // There can be more of these than the queue can hold, and one log line is enough. The caller ends them at
+            // the upstreams.
             tracing::debug!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
             return;
         }
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
-        // The upstream already ended these: it was asked to delete them, here or by another process, or no longer knew them.
+        // The upstream has already ended these: this or another process deleted them there, or the upstream did not
+        // know them.
         let upstream_is_unaware =
             !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
         if upstream_is_unaware && !session.backend_id().is_empty() {

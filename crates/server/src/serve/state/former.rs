@@ -12,7 +12,7 @@ use crate::serve::sessions::upstream_end::{UpstreamSession, Upstreams};
 #[derive(Default)]
 pub(in crate::serve) struct EndedSessions {
     pub(in crate::serve) count: usize,
-    /// Those that their upstreams must be told of.
+    /// The sessions that must also be ended at their upstreams.
     pub(in crate::serve) at_upstreams: Vec<UpstreamSession>,
 }
 
@@ -22,8 +22,8 @@ impl ServerState {
         self.end_sessions(&former.upstreams(), || self.end_removed_scopes(former))
     }
 
-    /// Ends all sessions of resources, upstreams and issuers that `former` has and this state does not, including those that are
-    /// in no table and those on other replicas. They stay ended if the part is added again.
+    /// Ends all sessions of resources, upstreams and issuers that `former` has and this state does not, including those
+    /// that are in no table and those on other replicas. They stay ended if the part is added again.
     fn end_removed_scopes(&self, former: &Self) {
         let sessions = &self.process.sessions;
         for resource in &former.resources {
@@ -44,10 +44,10 @@ impl ServerState {
         }
     }
 
-    /// Ends sessions and streams of requests that were admitted with a former configuration and have opened them since.
-    pub(super) fn end_latecomers(&self) {
+    /// Ends sessions and streams that requests of a former configuration have opened since the change.
+    pub(super) fn end_opened_since_reload(&self) {
         if self.former.iter().any(|former| former.strong_count() > 0) {
-            // Their upstreams were not told at the change of the configuration.
+            // The change of the configuration did not end them at their upstreams.
             self.process.upstream_ends.add_all(self.end_sessions(&self.upstreams(), || {}).at_upstreams);
             self.end_streams();
         }
@@ -64,7 +64,7 @@ impl ServerState {
         })
     }
 
-    /// Returns the clients by which upstreams are told of ended sessions.
+    /// Returns the clients that end sessions at the upstreams.
     pub(in crate::serve) fn upstreams(&self) -> Upstreams {
         let entry = |resource: &Arc<Resource>| {
             let upstream = &resource.upstream;

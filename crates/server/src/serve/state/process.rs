@@ -10,6 +10,7 @@ use super::super::{
     observers::Observers,
     sessions::{
         kept::KeptSessions,
+        replicas::Replicas,
         upstream_end::{SessionEvents, UpstreamEndQueue, UpstreamEnder},
     },
 };
@@ -19,6 +20,8 @@ use crate::plan::Plan;
 #[derive(Clone)]
 pub(in crate::serve) struct Process {
     pub(in crate::serve) sessions: SessionStore,
+    /// The connection to other replicas. `None` if there is one replica.
+    pub(in crate::serve) replicas: Option<Replicas>,
     pub(in crate::serve) streams: StreamRegistry,
     pub(in crate::serve) clock: Arc<dyn Clock>,
     pub(in crate::serve) observers: Arc<Observers>,
@@ -44,6 +47,7 @@ impl Process {
         (
             Self {
                 sessions,
+                replicas: kept.replicas().cloned(),
                 streams,
                 clock,
                 observers,

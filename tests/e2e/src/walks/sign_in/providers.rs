@@ -3,7 +3,7 @@
 use std::{fs, net::SocketAddr, path::Path};
 
 use anyhow::Context as _;
-use portcullis_scenarios::{Peer, PeerAnswer, PeerRequest, free_address};
+use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, free_address};
 use serde_json::json;
 use url::Url;
 
@@ -184,7 +184,7 @@ upstream = "demo"
 /// An MCP server with one tool that accepts every token, with metadata that names this issuer.
 pub(super) fn accepting_resource(
     issuer: String,
-) -> impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static {
+) -> impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static {
     move |request| {
         if request.is_for_resource_metadata("/mcp") {
             let resource = format!("{}/mcp", request.base);

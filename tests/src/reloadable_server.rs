@@ -1,13 +1,13 @@
-//! [`Reloading`]: the program with a configuration that a scenario changes.
+//! [`ReloadableServer`]: the program with a configuration file that a test changes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::{Answer, AuthorizationServer, Connection, Portcullis, Request, Scratch, Signal, Upstream};
+use crate::{AuthorizationServer, Connection, HttpResponse, Portcullis, Request, Scratch, Signal, Upstream};
 
-/// The program with an issuer, an upstream, and a configuration file that a scenario changes.
-pub struct Reloading {
+/// The program with an issuer, an upstream, and a configuration file that a test changes.
+pub struct ReloadableServer {
     /// The program.
     pub portcullis: Portcullis,
     /// The first issuer.
@@ -20,7 +20,7 @@ pub struct Reloading {
     reloads: AtomicU64,
 }
 
-impl Reloading {
+impl ReloadableServer {
     /// The first resource.
     pub const MCP: &'static str = "http://127.0.0.1:3000/mcp";
     /// The second resource.
@@ -42,7 +42,7 @@ impl Reloading {
         Self { portcullis, issuer, upstream, configuration, file, reloads: AtomicU64::new(0) }
     }
 
-    /// Writes a configuration: that of the start with replacements.
+    /// Writes the configuration of the start with replacements.
     ///
     /// # Panics
     /// Panics if a text to replace is missing, or the file cannot be written.
@@ -59,11 +59,11 @@ impl Reloading {
     pub async fn reload(&self, replacements: &[(&str, &str)]) -> Value {
         self.write(replacements);
         self.portcullis.signal(Signal::HUP);
-        self.reloaded().await
+        self.wait_for_reload().await
     }
 
     /// Waits for the next reload and returns the log line of its result.
-    pub async fn reloaded(&self) -> Value {
+    pub async fn wait_for_reload(&self) -> Value {
         let number = self.reloads.fetch_add(1, Ordering::Relaxed) + 1;
         let is_result = |line: &Value| line["config.reload"] == number && line.get("config.reason").is_none();
         self.portcullis.logged("config.reload", is_result).await
@@ -75,18 +75,18 @@ impl Reloading {
     }
 
     /// Sends a request.
-    pub async fn send(&self, request: Request) -> Answer {
+    pub async fn send(&self, request: Request) -> HttpResponse {
         request.send(self.portcullis.address()).await
     }
 
     /// Calls a tool in a session.
-    pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> Answer {
+    pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> HttpResponse {
         let body = crate::call(2, "echo", &serde_json::json!({}));
         self.send(Request::post(endpoint, body).bearer(token).session(session)).await
     }
 
-    /// Reads the next event of a stream. Comments do not count.
-    pub async fn event(stream: &mut Connection) -> Option<Vec<u8>> {
+    /// Reads the next chunk of a stream that is not a comment.
+    pub async fn next_event(stream: &mut Connection) -> Option<Vec<u8>> {
         loop {
             let chunk = stream.chunk().await;
             if chunk.as_deref() != Some(b":\n\n") {
@@ -100,8 +100,8 @@ impl Reloading {
     /// # Panics
     /// Panics if it is rejected.
     pub async fn open_session(&self, endpoint: &str, token: &str) -> String {
-        let answer = self.send(Request::post(endpoint, crate::INITIALIZE).bearer(token)).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        answer.header("mcp-session-id").expect("a session identifier").to_owned()
+        let response = self.send(Request::post(endpoint, crate::INITIALIZE).bearer(token)).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        response.header("mcp-session-id").expect("a session identifier").to_owned()
     }
 }

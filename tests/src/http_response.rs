@@ -1,4 +1,4 @@
-//! [`Answer`]: an HTTP response as it was received.
+//! [`HttpResponse`]: an HTTP response as it was received.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::Deployment;
 
 /// An HTTP response as it was received.
 #[derive(Clone)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The status code.
     pub status: u16,
     /// The header fields in order, with names in lower case.
@@ -15,15 +15,15 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// Returns the first field of a name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(held, _)| held == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns the number of fields of a name.
     pub fn count(&self, name: &str) -> usize {
-        self.headers.iter().filter(|(held, _)| held == name).count()
+        self.headers.iter().filter(|(field, _)| field == name).count()
     }
 
     /// Returns the body as a string.
@@ -92,7 +92,7 @@ impl Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.status)?;
         for (name, value) in &self.headers {

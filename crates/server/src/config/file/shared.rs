@@ -1,0 +1,24 @@
+//! `[shared]`: what replicas share.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::SecretSource;
+
+/// `[shared]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shared {
+    /// The URL of Redis or Valkey: `redis://` or `rediss://`, without a password.
+    pub(crate) redis: String,
+    /// The password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) password: Option<SecretSource>,
+    /// PEM file with the certificates that the server's certificate is checked against; those of the system when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Answers 503 to every request while Redis cannot be used.
+    #[serde(default)]
+    pub(crate) strict: bool,
+}

@@ -1,0 +1,140 @@
+//! The connection to other replicas: validation of `[shared]`.
+
+use std::{fs, sync::Arc};
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_metadata::SystemClock;
+use portcullis_session::SessionSettings;
+use portcullis_store::{RedisJournal, RedisSettings, Retention};
+use url::Url;
+
+use super::{SessionPlan, state_dir::name_of_server};
+use crate::config::Shared;
+
+/// The connection to the other replicas.
+#[derive(Clone)]
+pub(crate) struct ReplicasPlan {
+    pub(crate) redis: RedisSettings,
+    pub(crate) strict: bool,
+}
+
+/// Validates the table.
+///
+/// # Errors
+/// Fails when a value is invalid or a file cannot be read.
+pub(super) fn plan(configured: &Shared, base_url: &Url, sessions: &SessionSettings) -> anyhow::Result<ReplicasPlan> {
+    let url = check(&configured.redis)?;
+    let retention = Retention { lifetime: sessions.lifetime, idle_timeout: sessions.idle_timeout };
+    let mut redis = RedisSettings::new(url, format!("portcullis:{}", name_of_server(base_url)), retention);
+    redis.password = configured.password.as_ref().map(|source| source.read().context("shared.password")).transpose()?;
+    if let Some(file) = &configured.ca_file {
+        ensure!(
+            redis.url.starts_with("rediss:"),
+            "shared.ca_file has no effect: shared.redis has no TLS; write rediss:// or remove ca_file"
+        );
+        let text = fs::read(file);
+        let text = text.with_context(|| format!("shared.ca_file: the file {} cannot be read", file.display()))?;
+        redis.root_certificates = Some(text);
+    }
+    let unusable =
+        "shared.redis or shared.ca_file cannot be used; expected rediss://host:port/database and PEM certificates";
+    RedisJournal::new(&redis, Arc::new(SystemClock::new())).context(unusable)?;
+    Ok(ReplicasPlan { redis, strict: configured.strict })
+}
+
+/// Checks the URL. The messages do not repeat it: it may contain a password.
+fn check(text: &str) -> anyhow::Result<Url> {
+    let Ok(url) = Url::parse(text) else {
+        bail!("shared.redis is not a URL; expected rediss://host:port");
+    };
+    ensure!(
+        matches!(url.scheme(), "redis" | "rediss"),
+        "shared.redis has the scheme {:?}; expected rediss, or redis without TLS",
+        url.scheme()
+    );
+    ensure!(
+        url.password().is_none(),
+        "shared.redis contains a password; name its source: shared.password = {{ env = \"NAME\" }} or {{ file = \"/path\" }}"
+    );
+    ensure!(url.host_str().is_some_and(|host| !host.is_empty()), "shared.redis has no host");
+    let database = url.path().trim_start_matches('/');
+    ensure!(
+        url.query().is_none() && url.fragment().is_none() && (database.is_empty() || database.parse::<u16>().is_ok()),
+        "shared.redis has more than user, host, port and database number"
+    );
+    Ok(url)
+}
+
+/// Returns warnings about settings that work but should be changed.
+pub(super) fn warnings(configured: &Shared, sessions: &SessionPlan) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if sessions.key_sources.is_none() {
+        warnings.push(
+            "shared.redis connects replicas, but session.keys is not set: each replica has keys of its own and does not \
+             continue the sessions of others; give all replicas the same session.keys"
+                .to_owned(),
+        );
+    }
+    let is_local = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    if Url::parse(&configured.redis).is_ok_and(|url| url.scheme() == "redis" && !is_local(&url)) {
+        warnings.push("shared.redis has no TLS, so that the network can read the password; write rediss://".to_owned());
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{SecretSource, Session};
+
+    fn shared(redis: &str) -> Shared {
+        Shared { redis: redis.to_owned(), password: None, ca_file: None, strict: false }
+    }
+
+    fn plan(configured: &Shared) -> anyhow::Result<ReplicasPlan> {
+        let sessions = super::super::sessions::plan(&Session::default()).unwrap().settings;
+        super::plan(configured, &Url::parse("https://mcp.example.com").unwrap(), &sessions)
+    }
+
+    /// E13: deployments with different URLs have different keys in Redis.
+    #[test]
+    fn the_prefix_follows_from_the_base_url() {
+        let planned = plan(&shared("rediss://user@redis.example.com:6380/3")).unwrap();
+        assert_eq!(planned.redis.prefix, "portcullis:604c32496e7129bf");
+    }
+
+    /// E13, J6: unusable values are named with the fix, and a password is not repeated.
+    #[test]
+    fn unusable_values_are_rejected() {
+        for (url, named) in [
+            ("redis.example.com:6379", "expected rediss"),
+            ("", "is not a URL"),
+            ("http://redis.example.com", "has the scheme \"http\""),
+            ("rediss://:hunter2@redis.example.com", "shared.password = { env"),
+            ("rediss:///0", "shared.redis"),
+            ("rediss://redis.example.com/zero", "has more than user"),
+            ("rediss://redis.example.com/0?protocol=resp2", "has more than user"),
+        ] {
+            let error = format!("{:#}", plan(&shared(url)).err().unwrap());
+            assert!(error.contains(named) && !error.contains("hunter2"), "{url}: {error}");
+        }
+        let mut configured = shared("redis://127.0.0.1");
+        configured.ca_file = Some("/nowhere".into());
+        assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("has no TLS"));
+        configured.redis = "rediss://127.0.0.1".to_owned();
+        assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("/nowhere cannot be read"));
+        configured.ca_file = None;
+        configured.password = Some(SecretSource::File("/nowhere".into()));
+        assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("shared.password: the file /nowhere"));
+    }
+
+    /// E13: replicas without common keys, and a password that the network can read, cause warnings.
+    #[test]
+    fn questionable_values_cause_warnings() {
+        let sessions = super::super::sessions::plan(&Session::default()).unwrap();
+        let warned = |url: &str| warnings(&shared(url), &sessions);
+        assert_eq!(warned("redis://127.0.0.1").len(), 1);
+        assert!(warned("rediss://redis.example.com")[0].contains("session.keys"));
+        assert!(warned("redis://redis.example.com")[1].contains("has no TLS"));
+    }
+}

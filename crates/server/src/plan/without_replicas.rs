@@ -1,0 +1,39 @@
+//! `[shared]` in a program that was built without the feature `redis`.
+
+use anyhow::bail;
+use portcullis_session::SessionSettings;
+use url::Url;
+
+use super::SessionPlan;
+use crate::config::Shared;
+
+/// The connection to other replicas, which no plan of this program has.
+#[derive(Clone)]
+pub(crate) enum ReplicasPlan {}
+
+/// Rejects the table.
+pub(super) fn plan(_: &Shared, _: &Url, _: &SessionSettings) -> anyhow::Result<ReplicasPlan> {
+    bail!(
+        "[shared] needs a portcullis that was built with the feature `redis`; build it with `--features redis`, or remove \
+         the table"
+    )
+}
+
+/// Returns no warnings.
+pub(super) fn warnings(_: &Shared, _: &SessionPlan) -> Vec<String> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{config::from_text, plan::Plan};
+
+    /// E13, J6: without the feature, the error names it.
+    #[test]
+    fn the_missing_feature_is_named() {
+        let text = "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n\
+                    [shared]\nredis = \"redis://127.0.0.1\"";
+        let error = Plan::new(&from_text(text).unwrap()).err().unwrap();
+        assert!(error.to_string().contains("--features redis"), "{error}");
+    }
+}

@@ -1,0 +1,131 @@
+//! The connection to other replicas through Redis.
+
+use std::{sync::Arc, time::Duration};
+
+use portcullis_metadata::Clock;
+use portcullis_session::{EndTicket, LastUse, SessionEnd, SessionJournal, SessionStore};
+use portcullis_store::{FileJournal, RedisJournal, RedisState};
+use serde_json::{Value, json};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::plan::ReplicasPlan;
+
+/// How long a start waits for the ends of the other replicas if Redis is connected.
+const JOIN_TIMEOUT: Duration = RedisJournal::RETURN_TIME.saturating_add(Duration::from_secs(2));
+/// How long a start waits for Redis.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const JOIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The connection to other replicas. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Replicas {
+    journal: Arc<RedisJournal>,
+    strict: bool,
+}
+
+/// Records in Redis and in the state directory.
+struct BothJournals {
+    redis: Arc<RedisJournal>,
+    file: Option<Arc<FileJournal>>,
+}
+
+impl Replicas {
+    /// Returns a connection that is not established.
+    ///
+    /// # Errors
+    /// Fails if the address of Redis cannot be used.
+    pub(crate) fn new(plan: &ReplicasPlan, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        Ok(Self { journal: Arc::new(RedisJournal::new(&plan.redis, clock)?), strict: plan.strict })
+    }
+
+    /// Returns the journal for a session store, which also records in the state directory.
+    pub(crate) fn journal(&self, file: Option<Arc<FileJournal>>) -> Arc<dyn SessionJournal> {
+        Arc::new(BothJournals { redis: Arc::clone(&self.journal), file })
+    }
+
+    /// Connects to Redis.
+    pub(crate) fn spawn(&self, sessions: SessionStore) -> JoinHandle<()> {
+        tokio::spawn(self.journal.run(sessions))
+    }
+
+    /// Waits until the ends of the other replicas are known, so that the first requests find them. Waits at most
+    /// [`JOIN_TIMEOUT`], and [`CONNECT_TIMEOUT`] if Redis is not connected.
+    pub(crate) async fn joined(&self) {
+        let started = Instant::now();
+        let mut is_logged = false;
+        loop {
+            let limit = match self.journal.state() {
+                RedisState::Complete => return,
+                RedisState::Joining => JOIN_TIMEOUT,
+                _ => CONNECT_TIMEOUT,
+            };
+            if started.elapsed() >= limit {
+                break;
+            }
+            if limit == JOIN_TIMEOUT && !is_logged {
+                is_logged = true;
+                tracing::info!("waiting for the ends of sessions at other replicas, at most {} s", limit.as_secs());
+            }
+            sleep(JOIN_CHECK_INTERVAL).await;
+        }
+        tracing::warn!(
+            "the ends of sessions at other replicas are not known yet; their sessions get 503 until they are"
+        );
+    }
+
+    /// Writes what waits and leaves the other replicas, within `limit`.
+    pub(crate) async fn finish(&self, task: JoinHandle<()>, limit: Duration) {
+        self.journal.close();
+        let abort = task.abort_handle();
+        if timeout(limit, task).await.is_err() {
+            abort.abort();
+            tracing::warn!("the last uses of sessions were not written to redis in time");
+        }
+    }
+
+    /// Returns whether all requests are rejected now.
+    pub(crate) fn rejects_all(&self) -> bool {
+        self.strict && self.journal.state() != RedisState::Complete
+    }
+
+    /// Returns whether clients should be sent to this replica, and what the report of `/readyz` has about Redis. A replica that
+    /// was ready remains so while Redis is unreachable, because it continues its sessions.
+    pub(crate) fn readiness(&self) -> (bool, Value) {
+        let state = match self.journal.state() {
+            RedisState::Complete => "complete",
+            RedisState::Joining => "joining",
+            _ => "unreachable",
+        };
+        let is_ready = self.journal.was_complete() && !self.rejects_all();
+        let (replicas, reason) = (self.journal.replicas(), self.journal.failure());
+        (is_ready, json!({ "redis": state, "reason": reason, "replicas": replicas, "strict": self.strict }))
+    }
+}
+
+/// The file keeps what Redis may lose. A confirmation means that the other replicas know the end.
+impl SessionJournal for BothJournals {
+    fn record(&self, end: &SessionEnd) -> EndTicket {
+        if let Some(file) = &self.file {
+            drop(file.record(end));
+        }
+        self.redis.record(end)
+    }
+
+    fn record_last_uses(&self, uses: &[LastUse]) {
+        if let Some(file) = &self.file {
+            file.record_last_uses(uses);
+        }
+        self.redis.record_last_uses(uses);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.redis.is_complete()
+    }
+
+    fn peer_delay(&self) -> Duration {
+        self.redis.peer_delay()
+    }
+}

@@ -1,0 +1,45 @@
+//! The connection to other replicas in a program that was built without the feature `redis`: there is none.
+
+use std::{sync::Arc, time::Duration};
+
+use portcullis_metadata::Clock;
+use portcullis_session::{SessionJournal, SessionStore};
+use portcullis_store::FileJournal;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::plan::ReplicasPlan;
+
+/// The connection to other replicas, which this program never has.
+#[derive(Clone)]
+pub(crate) enum Replicas {}
+
+impl Replicas {
+    pub(crate) fn new(plan: &ReplicasPlan, _clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        match *plan {}
+    }
+
+    pub(crate) fn journal(&self, _file: Option<Arc<FileJournal>>) -> Arc<dyn SessionJournal> {
+        match *self {}
+    }
+
+    pub(crate) fn spawn(&self, _sessions: SessionStore) -> JoinHandle<()> {
+        match *self {}
+    }
+
+    pub(crate) async fn joined(&self) {
+        match *self {}
+    }
+
+    pub(crate) async fn finish(&self, _task: JoinHandle<()>, _limit: Duration) {
+        match *self {}
+    }
+
+    pub(crate) fn rejects_all(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn readiness(&self) -> (bool, Value) {
+        match *self {}
+    }
+}

@@ -1,0 +1,55 @@
+//! Why Redis cannot be used, as text for the log.
+
+use std::error::Error as _;
+
+use portcullis_metadata::EscapedText;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+/// The maximum length of the text of another program, in characters.
+const MAX_TEXT: usize = 200;
+
+/// Returns the reason. The text of the server is escaped and cut.
+pub(crate) fn describe(error: &RedisError) -> String {
+    match error.kind() {
+        ErrorKind::AuthenticationFailed => "it rejects the user or the password".to_owned(),
+        ErrorKind::RESP3NotSupported => "it is older than version 6.2".to_owned(),
+        ErrorKind::Server(ServerErrorKind::NoPerm) => {
+            format!("the user lacks a permission: {}", text(error.detail().unwrap_or_default()))
+        }
+        ErrorKind::Server(ServerErrorKind::ReadOnly) => {
+            "it is a read-only replica of another server; name the primary".to_owned()
+        }
+        ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::ClusterDown | ServerErrorKind::CrossSlot) => {
+            "it is a cluster, which is not supported".to_owned()
+        }
+        ErrorKind::Io => error.source().map_or_else(|| text(&error.to_string()), |cause| text(&cause.to_string())),
+        _ => match error.code() {
+            Some("NOAUTH" | "WRONGPASS") => "it rejects the user or the password".to_owned(),
+            _ => text(&error.to_string()),
+        },
+    }
+}
+
+fn text(text: &str) -> String {
+    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
+    EscapedText(&text[..end]).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// E13: the log names the reason, and no text of the server can break its lines.
+    #[test]
+    fn reasons_are_named() {
+        let refused = RedisError::from(io::Error::from(io::ErrorKind::ConnectionRefused));
+        assert_eq!(describe(&refused), "connection refused");
+        let rejected = RedisError::from((ErrorKind::AuthenticationFailed, "failed", "hunter2".to_owned()));
+        assert_eq!(describe(&rejected), "it rejects the user or the password");
+        let endless = RedisError::from((ErrorKind::Client, "odd", format!("\n{}", "x".repeat(999))));
+        let described = describe(&endless);
+        assert!(!described.contains('\n') && described.len() < 2 * MAX_TEXT, "{described}");
+    }
+}

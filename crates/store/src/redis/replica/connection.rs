@@ -1,0 +1,109 @@
+//! A connection that is subscribed to the messages of the other replicas.
+
+use std::{
+    convert::Infallible,
+    io, str,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use portcullis_session::SessionStore;
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisResult, Value, aio::MultiplexedConnection, cmd};
+use tokio::time::timeout;
+
+use super::{
+    super::{
+        Inner,
+        membership::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT},
+        script::{Identity, Message, hex},
+    },
+    failed,
+};
+
+/// A connection that is subscribed.
+pub(super) struct Connection {
+    pub(super) redis: MultiplexedConnection,
+    pub(super) identity: Identity,
+    is_lost: Arc<AtomicBool>,
+}
+
+impl Connection {
+    /// Returns whether the server has closed the connection.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+}
+
+/// Connects and subscribes. Messages add their records to `sessions`.
+pub(super) async fn connect(inner: &Arc<Inner>, sessions: &SessionStore, replica: &str) -> RedisResult<Connection> {
+    let is_lost = Arc::<AtomicBool>::default();
+    let receiver = {
+        let (inner, sessions, is_lost) = (Arc::clone(inner), sessions.clone(), Arc::clone(&is_lost));
+        // Called on the connection's task, in the order of the messages.
+        move |push: PushInfo| {
+            if push.kind == PushKind::Disconnection {
+                is_lost.store(true, Ordering::Release);
+                inner.wake.notify_one();
+            }
+            receive(&sessions, &push);
+            Ok::<_, Infallible>(())
+        }
+    };
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(RESPONSE_TIMEOUT))
+        .set_push_sender(receiver);
+    let connecting = inner.client.get_multiplexed_async_connection_with_config(&config);
+    let mut redis = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| failed(io::ErrorKind::TimedOut))??;
+    let server: Value = cmd("INFO").arg("server").query_async(&mut redis).await?;
+    let run = run_id(&server).ok_or_else(|| failed(io::ErrorKind::InvalidData))?;
+    let connection = random_name().ok_or_else(|| failed(io::ErrorKind::Other))?;
+    let channels = [inner.names.channel().to_owned(), inner.names.channel_of(&connection)];
+    redis.subscribe(&channels[..]).await?;
+    let identity = Identity { run, replica: replica.to_owned(), connection };
+    Ok(Connection { redis, identity, is_lost })
+}
+
+/// Adds the records of a message of another replica.
+fn receive(sessions: &SessionStore, push: &PushInfo) {
+    let (PushKind::Message, Some(Value::BulkString(message))) = (&push.kind, push.data.get(1)) else { return };
+    match Message::decode(message) {
+        Some(Message::Ends(ends)) => ends.iter().for_each(|end| sessions.import(end)),
+        Some(Message::Uses(uses)) => sessions.import_last_uses(&uses),
+        None => {}
+    }
+}
+
+/// The run id in the answer to `INFO server`.
+fn run_id(server: &Value) -> Option<String> {
+    let text = match server {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok()?,
+        Value::VerbatimString { text, .. } | Value::SimpleString(text) => text,
+        _ => return None,
+    };
+    let id = text.lines().find_map(|line| line.strip_prefix("run_id:"))?.trim();
+    (!id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())).then(|| id.to_owned())
+}
+
+pub(super) fn random_name() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(hex(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_id_is_found() {
+        let answer = |text: &str| run_id(&Value::BulkString(text.as_bytes().to_vec()));
+        assert_eq!(answer("# Server\r\nredis_version:7\r\nrun_id:00ff\r\n"), Some("00ff".to_owned()));
+        for text in ["", "# Server\r\n", "run_id:\r\n", "run_id:a b\r\n"] {
+            assert_eq!(answer(text), None, "{text}");
+        }
+        assert_eq!(run_id(&Value::Nil), None);
+    }
+}

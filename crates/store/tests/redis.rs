@@ -1,0 +1,204 @@
+//! Replicas in one process, with a real `redis-server`.
+#![cfg(feature = "redis")]
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use std::{
+    net::{TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
+use portcullis_session::{
+    EndReason, Owner, ResolveError, SessionJournal as _, SessionKey, SessionSettings, SessionStore, SessionTarget,
+};
+use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention};
+use tokio::{task::JoinHandle, time::sleep};
+
+const OWNER: Owner<'_> = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
+
+/// A `redis-server` without persistence. It is killed when this is dropped.
+struct Redis {
+    port: u16,
+    process: Child,
+}
+
+impl Redis {
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    fn start() -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let Ok(process) = Self::run(port) else {
+            eprintln!("SKIPPED: redis-server is not installed");
+            return None;
+        };
+        Some(Self { port, process })
+    }
+
+    fn run(port: u16) -> std::io::Result<Child> {
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(process)
+    }
+
+    fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    fn restart_empty(&mut self) {
+        self.process = Self::run(self.port).unwrap();
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+struct Replica {
+    sessions: SessionStore,
+    journal: Arc<RedisJournal>,
+    task: JoinHandle<()>,
+}
+
+impl Replica {
+    fn start(redis: &Redis) -> Self {
+        let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
+        settings.idle_timeout = Duration::from_secs(600);
+        let retention = Retention { lifetime: settings.lifetime, idle_timeout: settings.idle_timeout };
+        let redis = RedisSettings::new(format!("redis://127.0.0.1:{}", redis.port), "test", retention);
+        let clock = Arc::new(SystemClock::new());
+        let journal = Arc::new(RedisJournal::new(&redis, clock.clone()).unwrap());
+        let sessions = SessionStore::with_journal(settings, clock, Arc::new(()), Arc::clone(&journal) as _);
+        let task = tokio::spawn(journal.run(sessions.clone()));
+        Self { sessions, journal, task }
+    }
+
+    async fn reaches(&self, state: RedisState) {
+        let started = Instant::now();
+        while self.journal.state() != state {
+            assert!(started.elapsed() < Duration::from_secs(30), "{:?}", self.journal.state());
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Opens a session and returns its identifier.
+    fn open(&self) -> String {
+        let reservation = self.sessions.reserve(&target(), OWNER, &Scopes::empty()).unwrap();
+        reservation.open(Box::from(*b"backend"), None).unwrap().identifier().to_string()
+    }
+
+    fn check(&self, identifier: &str) -> Result<(), ResolveError> {
+        self.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).map(drop)
+    }
+
+    /// Ends a session and returns whether the end was confirmed.
+    async fn end(&self, identifier: &str) -> bool {
+        let session = self.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).unwrap();
+        let ticket = self.sessions.end(&session, EndReason::Deleted).unwrap();
+        drop(session);
+        ticket.await.is_ok()
+    }
+
+    /// Ends without leaving the others.
+    fn crash(self) {
+        self.task.abort();
+    }
+}
+
+fn target() -> SessionTarget {
+    ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into()
+}
+
+/// E13: an end that is confirmed is known on the other replica within 50 ms. A fresh replica is ready at once, and a crashed one
+/// delays a confirmation by at most its lease.
+#[tokio::test]
+async fn ends_reach_all_replicas() {
+    let Some(redis) = Redis::start() else { return };
+    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    one.reaches(RedisState::Complete).await;
+    other.reaches(RedisState::Complete).await;
+    let mut last = String::new();
+    for round in 0..200 {
+        last = one.open();
+        if round % 2 == 0 {
+            assert_eq!(other.check(&last), Ok(()));
+        }
+        assert!(one.end(&last).await);
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(other.check(&last), Err(ResolveError::Ended));
+    }
+    assert_eq!((one.journal.replicas(), other.journal.replicas()), (2, 2));
+    let (fresh, started) = (Replica::start(&redis), Instant::now());
+    fresh.reaches(RedisState::Complete).await;
+    assert!(started.elapsed() < RedisJournal::LEASE / 2, "{:?}", started.elapsed());
+    assert_eq!(fresh.check(&last), Err(ResolveError::Ended));
+    let session = one.open();
+    fresh.crash();
+    assert!(one.end(&session).await);
+    assert_eq!(other.check(&session), Err(ResolveError::Ended));
+}
+
+/// E13: Redis is killed and restarted empty: ends hold everywhere, and a fresh replica accepts no ended session.
+#[tokio::test]
+async fn ends_survive_a_loss_of_redis() {
+    let Some(mut redis) = Redis::start() else { return };
+    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    one.reaches(RedisState::Complete).await;
+    other.reaches(RedisState::Complete).await;
+    let (kept, ended, unconfirmed) = (one.open(), one.open(), one.open());
+    assert!(other.end(&ended).await);
+    redis.kill();
+    one.reaches(RedisState::Unreachable).await;
+    other.reaches(RedisState::Unreachable).await;
+    assert!(!one.end(&unconfirmed).await);
+    assert_eq!((one.check(&kept), one.check(&unconfirmed)), (Ok(()), Err(ResolveError::Ended)));
+    let early = Replica::start(&redis);
+    assert_eq!(early.check(&kept), Err(ResolveError::NotReady));
+
+    redis.restart_empty();
+    let fresh = Replica::start(&redis);
+    while fresh.journal.state() != RedisState::Complete {
+        for session in [&ended, &unconfirmed] {
+            assert!(matches!(fresh.check(session), Err(ResolveError::NotReady | ResolveError::Ended)));
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    for replica in [&one, &other, &early, &fresh] {
+        replica.reaches(RedisState::Complete).await;
+        for session in [&ended, &unconfirmed] {
+            assert_eq!(replica.check(session), Err(ResolveError::Ended));
+        }
+        assert_eq!(replica.check(&kept), Ok(()));
+    }
+    assert!(fresh.end(&kept).await);
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!(one.check(&kept), Err(ResolveError::Ended));
+    assert!(one.journal.is_complete() && one.journal.was_complete());
+}
+
+/// E13: a list of ends that Redis has evicted is written again, and no fresh replica takes the empty one for complete.
+#[tokio::test]
+async fn ends_survive_an_eviction() {
+    let Some(redis) = Redis::start() else { return };
+    let one = Replica::start(&redis);
+    one.reaches(RedisState::Complete).await;
+    let ended = one.open();
+    assert!(one.end(&ended).await);
+    let port = redis.port.to_string();
+    let list = "{test}:session-ends";
+    let evicted = Command::new("redis-cli").args(["-p", &port, "DEL", list]).output().unwrap();
+    assert_eq!(evicted.stdout, b"1\n");
+    let fresh = Replica::start(&redis);
+    while fresh.journal.state() != RedisState::Complete {
+        assert!(matches!(fresh.check(&ended), Err(ResolveError::NotReady | ResolveError::Ended)));
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(fresh.check(&ended), Err(ResolveError::Ended));
+}
