@@ -10,10 +10,12 @@ use std::{
 };
 
 use portcullis_metadata::Clock;
+use portcullis_session::Session;
 
 use super::{
     EndedStream, StreamEndReason, StreamObserver,
     open_stream::{Checked, Now, OpenStream},
+    session_streams::SessionStreams,
 };
 
 /// The number of shards: more than workers, so that locks are rarely contended.
