@@ -185,10 +185,10 @@ async fn the_default_limit() {
 #[tokio::test]
 async fn the_shared_budget() {
     let (release, body) = ChannelBody::new();
-    let held = std::sync::Mutex::new(Some(body));
+    let pending = std::sync::Mutex::new(Some(body));
     let upstream = Upstream::scripted(move |request| {
         let large = request.body.len() > 2000;
-        let body = large.then(|| held.lock().unwrap().take()).flatten()?;
+        let body = large.then(|| pending.lock().unwrap().take()).flatten()?;
         Some(Upstream::streaming(200, &[("content-type", "application/json")], body))
     })
     .await;

@@ -69,10 +69,10 @@ async fn another_path_gets_no_stored_token() {
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token(EVIL).await, None);
     for (command, more) in [("call", &["tools/list"][..]), ("login", &[])] {
-        let refused = host.run(command, EVIL, more).await;
-        assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
-        assert!(refused.stderr.contains("--accept-broader-resource"), "{refused:?}");
-        assert!(refused.stderr.contains(&host.peer.url(EVIL)), "{refused:?}");
+        let rejected = host.run(command, EVIL, more).await;
+        assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
+        assert!(rejected.stderr.contains("--accept-broader-resource"), "{rejected:?}");
+        assert!(rejected.stderr.contains(&host.peer.url(EVIL)), "{rejected:?}");
     }
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
     let url = host.peer.url(EVIL);
@@ -139,7 +139,7 @@ async fn a_terminal_asks_first() {
         let (url, store) = (host.peer.url(EVIL), host.store.as_str().to_owned());
         let shown = tokio::task::spawn_blocking(move || in_terminal(&url, &store, typed)).await.unwrap();
         let resource = host.peer.url("/");
-        for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "every other path", "[y/N]"] {
+        for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "its other paths", "[y/N]"] {
             assert!(shown.contains(part), "{part} {shown}");
         }
         assert_eq!(shown.contains("for your consent, visit"), accepted, "{shown}");

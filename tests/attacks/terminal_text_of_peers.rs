@@ -43,15 +43,15 @@ async fn errors_are_escaped() {
         assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
         assert!(finished.stderr.contains(r"a\u{1b}[2J\u{9b}b\u{7f}\u{d}\u{a}"), "{finished:?}");
     }
-    let refused = run(&["call", "tools/list"], |request| {
+    let rejected = run(&["call", "tools/list"], |request| {
         let message = request.message();
         (message["method"] == "tools/list" && request.authorization.is_some()).then(|| {
             let error = json!({ "code": -32000, "message": TEXT });
             request.json(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
         })
     });
-    let refused = refused.await;
-    assert!(refused.stderr.contains(r"-32000: a\u{1b}[2J"), "{refused:?}");
+    let rejected = rejected.await;
+    assert!(rejected.stderr.contains(r"-32000: a\u{1b}[2J"), "{rejected:?}");
 }
 
 /// J8: `login` escapes the client identifier that the server issues.

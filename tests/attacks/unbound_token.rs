@@ -44,9 +44,9 @@ async fn scopes_of_other_apis() {
     ] {
         let (peer, store) =
             (server(scope, json!({ "authorization_endpoint": endpoint })).await, Scratch::path_for("store"));
-        let refused = login(&peer, &store, &["--accept-unbound-token"]).await;
-        assert_eq!(refused.code, Some(1), "{scope}: {refused:?}");
-        assert!(refused.stderr.contains("it could use the token there in your name"), "{scope}: {refused:?}");
+        let rejected = login(&peer, &store, &["--accept-unbound-token"]).await;
+        assert_eq!(rejected.code, Some(1), "{scope}: {rejected:?}");
+        assert!(rejected.stderr.contains("could use the token there in your name"), "{scope}: {rejected:?}");
         assert!(peer.requests("/register").is_empty() && peer.requests("/token").is_empty(), "{scope}");
     }
 }
@@ -57,14 +57,17 @@ async fn scopes_of_other_apis() {
 async fn a_sign_in_without_resource() {
     let store = Scratch::path_for("store");
     let graph = server("https://graph.microsoft.com/User.Read", json!({})).await;
-    let refused = login(&graph, &store, &["--no-resource", "--accept-unbound-token"]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("Microsoft Graph"), "{refused:?}");
+    let rejected = login(&graph, &store, &["--no-resource", "--accept-unbound-token"]).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("Microsoft Graph"), "{rejected:?}");
     assert!(graph.requests("/register").is_empty() && graph.requests("/token").is_empty());
 
     let own = server("mcp:tools", json!({})).await;
-    let refused = login(&own, &store, &["--no-resource"]).await;
-    assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
-    assert!(refused.stderr.contains("--accept-unbound-token") && refused.stderr.contains("mcp:tools"), "{refused:?}");
+    let rejected = login(&own, &store, &["--no-resource"]).await;
+    assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
+    assert!(
+        rejected.stderr.contains("--accept-unbound-token") && rejected.stderr.contains("mcp:tools"),
+        "{rejected:?}"
+    );
     assert!(own.requests("/register").is_empty() && own.requests("/token").is_empty());
     let signed_in = login(&own, &store, &["--no-resource", "--accept-unbound-token"]).await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
@@ -77,13 +80,13 @@ async fn a_sign_in_without_resource() {
 async fn pkce_is_assumed_only_without_a_list() {
     let store = Scratch::path_for("store");
     let plain = server("mcp:tools", json!({ "code_challenge_methods_supported": ["plain"] })).await;
-    let refused = login(&plain, &store, &["--assume-pkce"]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("PKCE"), "{refused:?}");
+    let rejected = login(&plain, &store, &["--assume-pkce"]).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("PKCE"), "{rejected:?}");
     assert!(plain.requests("/register").is_empty());
 
     let unlisted = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
-    let refused = login(&unlisted, &store, &[]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("--assume-pkce"), "{refused:?}");
+    let rejected = login(&unlisted, &store, &[]).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("--assume-pkce"), "{rejected:?}");
     assert_eq!(login(&unlisted, &store, &["--assume-pkce"]).await.code, Some(0));
 }
 
@@ -94,9 +97,9 @@ async fn reserved_parameters() {
     for parameter in
         ["redirect_uri=https://evil.example/", "state=x", "RESOURCE=x", "code_challenge_method=plain", "scope=x"]
     {
-        let refused = login(&peer, &store, &["--authorize-param", parameter]).await;
-        assert_eq!(refused.code, Some(2), "{parameter}: {refused:?}");
-        assert!(refused.stderr.contains("is a parameter of the protocol"), "{parameter}: {refused:?}");
+        let rejected = login(&peer, &store, &["--authorize-param", parameter]).await;
+        assert_eq!(rejected.code, Some(2), "{parameter}: {rejected:?}");
+        assert!(rejected.stderr.contains("is a parameter of the protocol"), "{parameter}: {rejected:?}");
     }
     assert!(peer.requests(PATH).is_empty());
     assert_eq!(login(&peer, &store, &["--authorize-param", "audience=https://api.example.com"]).await.code, Some(0));

@@ -110,6 +110,7 @@ async fn rotation() {
     let text = fs::read_to_string(file.path()).unwrap();
     let more: Vec<_> = text.strip_prefix(&torn).expect("the trail continues").lines().collect();
     assert!(more[0].is_empty() && more[1].contains("audit.started"), "{more:?}");
+    assert!(more[2].contains("audit.torn") && more[2].contains("\"audit.bytes\":13"), "{more:?}");
 }
 
 /// J4: if the folder of the file was removed, the open file stays in use.

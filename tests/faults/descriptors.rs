@@ -23,10 +23,10 @@ async fn assert_serves(deployment: &Deployment) {
 async fn idle_connections_under_a_soft_limit() {
     let deployment =
         Deployment::builder().file_limit("-Sn 256").tables("[limits]\nmax_connections = 1000").start().await;
-    let held = flood(&deployment).await;
+    let connections = flood(&deployment).await;
     assert_serves(&deployment).await;
     assert!(!deployment.portcullis.log().contains("is lowered"), "{}", deployment.portcullis.log());
-    drop(held);
+    drop(connections);
 }
 
 /// L9: with a hard limit that is too low, the connection limits are lowered, with a warning that names the numbers and
@@ -52,7 +52,7 @@ async fn idle_connections_under_a_hard_limit() {
     stream.write(&Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
     assert_eq!(stream.head().await.unwrap().status, 200);
 
-    let mut held = flood(&deployment).await;
+    let mut connections = flood(&deployment).await;
     assert_serves(&deployment).await;
     events.send(": still open\n\n".into()).unwrap();
     assert_eq!(
@@ -60,6 +60,6 @@ async fn idle_connections_under_a_hard_limit() {
         Some(b": still open\n\n".as_slice()),
         "a stream is not closed for others"
     );
-    held[0].assert_closed().await;
+    connections[0].assert_closed().await;
     assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
 }

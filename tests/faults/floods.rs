@@ -79,7 +79,7 @@ async fn idle_connections_are_replaced() {
     let mut third = Connection::open(address).await;
     assert_eq!(third.send(&healthy).await.status, 200);
     silent.assert_closed().await;
-    assert_eq!(used.send(&healthy).await.status, 200, "the one that was used last stays");
+    assert_eq!(used.send(&healthy).await.status, 200, "the most recently used connection remains open");
 }
 
 /// F4: a connection is closed if a head is not complete in time, even if bytes keep arriving.
@@ -239,6 +239,10 @@ async fn streams() {
     assert_eq!(streams[2..], 7_u32.to_be_bytes());
     let refused: Vec<_> = frames.iter().filter(|(frame_type, ..)| *frame_type == RST_STREAM).collect();
     assert!(!refused.is_empty() && refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
-    let answered = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
-    assert!(answered >= 7 && answered + refused.len() == 20, "{answered} answered, {} refused", refused.len());
+    let with_response = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
+    assert!(
+        with_response >= 7 && with_response + refused.len() == 20,
+        "{with_response} with a response, {} refused",
+        refused.len()
+    );
 }

@@ -57,14 +57,14 @@ async fn hanging_requests_of_one_principal() {
             hanging.spawn(async move { client.send(request, call(number, "hang", &json!({}))).await.unwrap() });
         }
     }
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     for _ in 0..50 {
         let response = hanging.join_next().await.unwrap().unwrap();
         assert_eq!((response.status, response.header("retry-after")), (429, Some("1")), "{response:?}");
-        refused.push((response, "limit.in_flight"));
+        rejected.push((response, "limit.in_flight"));
     }
     deployment.upstream.wait_for_requests(1 + 100).await;
-    deployment.portcullis.assert_all_denied(&refused).await;
+    deployment.portcullis.assert_all_denied(&rejected).await;
 
     let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).session(&session);
     let other_client = deployment.token().subject("alice").client_id("another").sign();
@@ -91,10 +91,10 @@ async fn requests_without_a_response() {
     let address = silent.local_addr().unwrap();
     let (counted, mut reached) = watch::channel(0);
     tokio::spawn(async move {
-        let mut held = Vec::new();
+        let mut streams = Vec::new();
         while let Ok((stream, _)) = silent.accept().await {
-            held.push(stream);
-            counted.send_replace(held.len());
+            streams.push(stream);
+            counted.send_replace(streams.len());
         }
     });
     let deployment = Deployment::builder()
@@ -149,9 +149,9 @@ async fn streams_are_counted_separately() {
         assert_eq!(stream.head().await.unwrap().status, 200);
         streams.push(stream);
     }
-    let refused = deployment.send(listen.clone()).await;
-    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("5")), "{refused:?}");
-    deployment.portcullis.assert_denied(&refused, "limit.streams").await;
+    let rejected = deployment.send(listen.clone()).await;
+    assert_eq!((rejected.status, rejected.header("retry-after")), (429, Some("5")), "{rejected:?}");
+    deployment.portcullis.assert_denied(&rejected, "limit.streams").await;
     let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).bearer(&token).session(&session);
     assert_eq!(deployment.send(echo.clone()).await.status, 200);
 

@@ -46,7 +46,7 @@ struct FaultyIssuer {
 impl FaultyIssuer {
     async fn start(keys: Keys) -> Self {
         let (test_issuer, keys) = (Arc::new(OnceLock::<Arc<TestIssuer>>::new()), Arc::new(Mutex::new(keys)));
-        let (hits, held) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
+        let (hits, senders) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
         let (known, published, counted) = (Arc::clone(&test_issuer), Arc::clone(&keys), Arc::clone(&hits));
         let script = move |request: &RecordedRequest| {
             let test_issuer = known.get()?;
@@ -61,7 +61,7 @@ impl FaultyIssuer {
                 ));
             }
             counted.fetch_add(1, Ordering::SeqCst);
-            Some(publish(test_issuer, *published.lock().unwrap(), &held))
+            Some(publish(test_issuer, *published.lock().unwrap(), &senders))
         };
         let server = Upstream::scripted(script).await;
         let made = TestIssuer::new(&server.origin()).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
@@ -84,7 +84,11 @@ impl FaultyIssuer {
     }
 }
 
-fn publish(test_issuer: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSender<Bytes>>>) -> Response<ResponseBody> {
+fn publish(
+    test_issuer: &TestIssuer,
+    keys: Keys,
+    senders: &Mutex<Vec<UnboundedSender<Bytes>>>,
+) -> Response<ResponseBody> {
     match keys {
         Keys::Good => Upstream::response(200, &[JSON], test_issuer.jwks_json()),
         Keys::AsText => Upstream::response(200, &[("content-type", "text/plain")], test_issuer.jwks_json()),
@@ -98,7 +102,7 @@ fn publish(test_issuer: &TestIssuer, keys: Keys, held: &Mutex<Vec<UnboundedSende
                 sender.send(vec![b' '; 8 << 10].into()).unwrap();
             }
             // These two responses do not end.
-            held.lock().unwrap().push(sender);
+            senders.lock().unwrap().push(sender);
             Upstream::streaming(200, &[JSON], body)
         }
         Keys::TooMany => {

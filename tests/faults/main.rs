@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;
+mod audit_chain;
 mod check;
 mod descriptors;
 mod draining;

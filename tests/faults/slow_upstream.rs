@@ -29,7 +29,7 @@ fn hanging(token: &str) -> Request {
 
 fn assert_timed_out(response: &HttpResponse) {
     response.assert_rpc_error(504, -32603);
-    assert!(response.text().contains("did not response in time"), "{response:?}");
+    assert!(response.text().contains("did not answer in time"), "{response:?}");
 }
 
 /// L9: if the head of a response does not arrive in time, the client gets 504 and the upstream connection is closed, on
@@ -137,7 +137,7 @@ async fn more_requests_than_files() {
         .start()
         .await;
     let (mallory, alice) = (deployment.token().subject("mallory").sign(), deployment.token().subject("alice").sign());
-    let mut refused = tokio::task::JoinSet::new();
+    let mut requests = tokio::task::JoinSet::new();
     for _ in 0..REQUESTS.div_ceil(95) {
         let client = Http2::connect(deployment.portcullis.address()).await;
         for _ in 0..95 {
@@ -147,7 +147,7 @@ async fn more_requests_than_files() {
                 .header("mcp-protocol-version", "2026-07-28")
                 .header("mcp-method", "tools/list")
                 .header("x-hang", "1");
-            refused.spawn(async move { client.send(request, modern_call(1, "tools/list", &json!({}))).await });
+            requests.spawn(async move { client.send(request, modern_call(1, "tools/list", &json!({}))).await });
         }
     }
     for _ in 0..20 {
@@ -157,7 +157,7 @@ async fn more_requests_than_files() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // All responses have Retry-After.
-    while let Some(response) = refused.try_join_next() {
+    while let Some(response) = requests.try_join_next() {
         let response = response.unwrap().unwrap();
         assert!(matches!(response.status, 429 | 503) && response.count("retry-after") == 1, "{response:?}");
     }

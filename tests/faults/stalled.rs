@@ -39,7 +39,7 @@ async fn send(sender: &mut SendRequest<Empty<Bytes>>, request: http::request::Bu
 #[tokio::test]
 async fn windows_of_zero_at_the_limit() {
     let deployment = Deployment::builder().tables("[limits]\nmax_connections = 20").start().await;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for number in 0..25 {
         let mut sender = with_window(&deployment, 0).await;
         let request = async move {
@@ -47,7 +47,7 @@ async fn windows_of_zero_at_the_limit() {
             (sender, response)
         };
         let request = tokio::spawn(request);
-        held.push(if number < 20 { Ok(request.await.unwrap()) } else { Err(request) });
+        connections.push(if number < 20 { Ok(request.await.unwrap()) } else { Err(request) });
     }
     let started = Instant::now();
     for _ in 0..3 {

@@ -52,11 +52,11 @@ async fn decisions() {
     }
     let trail = trail(deployment).await;
     assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");
-    for (id, method, answered, decision, code, status, subject) in requests {
+    for (id, method, actual_status, decision, code, status, subject) in requests {
         let matching: Vec<_> =
             with_event(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
         let [record] = matching[..] else { panic!("{decision} {code:?}: not one record: {matching:?}") };
-        assert_eq!((answered, &record["http.status"]), (status, &status.into()), "{record}");
+        assert_eq!((actual_status, &record["http.status"]), (status, &status.into()), "{record}");
         assert_eq!((&record["decision"], record["deny.code"].as_str()), (&decision.into(), code), "{record}");
         assert_eq!(
             (&record["http.method"], &record["resource"]),

@@ -56,12 +56,12 @@ async fn three_hundred_concurrent_calls() {
     for id in 1..=300 {
         bridge.send(json!({ "jsonrpc": "2.0", "id": id, "method": "echo", "params": { "n": id } })).await;
     }
-    let mut answered = HashSet::new();
-    while answered.len() < 300 {
+    let mut received = HashSet::new();
+    while received.len() < 300 {
         let line = timeout(TIMEOUT, bridge.output.next_line()).await.unwrap().unwrap().unwrap();
         let response: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(response["result"]["n"], response["id"], "{response}");
-        answered.insert(response["id"].as_i64().unwrap());
+        received.insert(response["id"].as_i64().unwrap());
     }
 }
 

@@ -15,7 +15,7 @@ fn exposed(header: &str) -> Vec<String> {
     header.split(',').map(|name| name.trim().to_ascii_lowercase()).collect()
 }
 
-/// F1, F2: a preflight is answered before the bearer check; requested headers are allowed by reflection.
+/// F1, F2: a preflight gets a response before the bearer check; requested headers are allowed by reflection.
 #[tokio::test]
 async fn preflight_needs_no_token() {
     let deployment = Deployment::start().await;

@@ -71,7 +71,7 @@ async fn a_failed_revocation() {
     Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     let logout = Portcullis::run(&["logout", &url, "--store", store.as_str()]).await;
     assert_eq!(logout.code, Some(1), "{logout:?}");
-    assert!(logout.stderr.contains("signed out here"), "{logout:?}");
+    assert!(logout.stderr.contains("signed out on this machine"), "{logout:?}");
     assert!(logout.stderr.contains("503") && logout.stderr.contains("body: maintenance"), "{logout:?}");
     assert_eq!(Portcullis::run(&["status", &url, "--store", store.as_str()]).await.code, Some(1));
 }

@@ -94,7 +94,7 @@ async fn a_token_is_explained() {
     let (demo, url) = demo().await;
     let opaque = Portcullis::run_with_input(&["explain-token", &url], "opaque-secret").await;
     assert_eq!(opaque.code, Some(1), "{opaque:?}");
-    assert!(opaque.stdout.contains("401 Unauthorized, with the reason code "), "{opaque:?}");
+    assert!(opaque.stdout.contains("401 Unauthorized, and its log has the reason code "), "{opaque:?}");
     assert_eq!(opaque.stderr, "", "nothing is logged");
     assert!(opaque.stdout.contains("error=\"invalid_token\""), "{opaque:?}");
 

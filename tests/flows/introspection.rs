@@ -321,9 +321,9 @@ async fn invalid_settings_are_rejected() {
         (&format!("{ON}\nintrospection_endpoint = \"http://auth.example.com/introspect\""), "introspection_endpoint"),
         ("validate = \"introspection\"", "client_id"),
     ] {
-        let refused = check(issuer, &[]).await;
-        assert_ne!(refused.code, Some(0), "{refused:?}");
-        let line = refused.stderr.trim_end();
-        assert!(line.contains(named) && !line.contains('\n') && !line.contains("hush"), "{refused:?}");
+        let rejected = check(issuer, &[]).await;
+        assert_ne!(rejected.code, Some(0), "{rejected:?}");
+        let line = rejected.stderr.trim_end();
+        assert!(line.contains(named) && !line.contains('\n') && !line.contains("hush"), "{rejected:?}");
     }
 }

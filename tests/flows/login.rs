@@ -69,8 +69,8 @@ async fn a_token_in_the_environment() {
     };
     assert_eq!(with("call", &token).await.code, Some(0));
     assert_eq!(with("token", &token).await.stdout.trim(), token);
-    let refused = with("call", "wrong").await;
-    assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
+    let rejected = with("call", "wrong").await;
+    assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
     assert_eq!(with("login", &token).await.code, Some(1));
     assert!(with("token", "").await.stderr.contains("PORTCULLIS_TOKEN is empty"));
 }
@@ -104,7 +104,7 @@ async fn the_client_id_metadata_document() {
     assert_eq!(document["redirect_uris"], serde_json::json!(["http://127.0.0.1/callback"]));
     assert_eq!(document["token_endpoint_auth_method"], "none");
     for wrong in ["http://client.example/a", "https://client.example", "nothing"] {
-        let refused = Portcullis::run(&["client-document", wrong]).await;
-        assert_eq!((refused.code, refused.stderr.lines().count()), (Some(1), 1), "{refused:?}");
+        let rejected = Portcullis::run(&["client-document", wrong]).await;
+        assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
     }
 }

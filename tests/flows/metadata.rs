@@ -69,7 +69,7 @@ async fn methods_and_caching() {
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
 }
 
-/// A4, F2: web pages can read the document, and preflights are answered.
+/// A4, F2: web pages can read the document, and preflights get a response.
 #[tokio::test]
 async fn web_pages_can_read_it() {
     let deployment = Deployment::start().await;

@@ -63,8 +63,8 @@ async fn a_server_that_reads_the_client_from_the_body() {
     let doctor = Portcullis::run(&["doctor", &peer.url("/mcp"), "--json"]).await;
     assert!(doctor.stdout.contains("requires `client_id` in the body"), "{doctor:?}");
     let wrong = ["login", &peer.url("/mcp"), "--client-id", "me", "--token-auth-method", "client_secret_post"];
-    let refused = Portcullis::run(&wrong).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("needs --client-secret-file"), "{refused:?}");
+    let rejected = Portcullis::run(&wrong).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("needs --client-secret-file"), "{rejected:?}");
 }
 
 /// I4: `client_id` in the body is omitted where the server rejects it beside `client_secret_basic`.
@@ -176,8 +176,8 @@ async fn a_login_on_another_device() {
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
     assert_eq!(token.stdout.trim(), "the-token");
     let other = Peer::start(|_| None).await;
-    let refused = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("--device"), "{refused:?}");
+    let rejected = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
+    assert!(rejected.code == Some(1) && rejected.stderr.contains("--device"), "{rejected:?}");
 }
 
 /// I8: `connect --device` and mcp-remote's `--device-code` print the page and the code to standard error, and no browser
@@ -261,8 +261,8 @@ async fn forgotten_registrations_are_replaced() {
         assert_eq!(run(&["token", signed_out]).await.code, Some(1));
     }
     for wrong in [&["logout"][..], &["logout", &url, "--all"]] {
-        let refused = run(wrong).await;
-        assert!(refused.code.is_some_and(|code| code != 0), "{refused:?}");
+        let rejected = run(wrong).await;
+        assert!(rejected.code.is_some_and(|code| code != 0), "{rejected:?}");
     }
 }
 
@@ -337,7 +337,7 @@ async fn a_preregistered_redirect_uri() {
     let status = timeout(Duration::from_secs(20), process.wait()).await.unwrap().unwrap();
     assert!(status.success());
     for wrong in [["--callback-host", "0.0.0.0"], ["--callback-path", "/a?b"]] {
-        let refused = Portcullis::run(&[&["login", &url][..], &wrong].concat()).await;
-        assert!(refused.code.is_some_and(|code| code != 0), "{refused:?}");
+        let rejected = Portcullis::run(&[&["login", &url][..], &wrong].concat()).await;
+        assert!(rejected.code.is_some_and(|code| code != 0), "{rejected:?}");
     }
 }

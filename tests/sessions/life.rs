@@ -74,7 +74,7 @@ async fn a_refreshed_token() {
     }
 }
 
-/// E7: a token without `sub` opens no session, unless its issuer lets clients own sessions; a client never equals a
+/// E7: a token without `sub` opens no session, unless its issuer allows clients to own sessions; a client never equals a
 /// subject.
 #[tokio::test]
 async fn tokens_without_a_subject() {

@@ -30,9 +30,9 @@ async fn in_total() {
 /// E2: the capacity that was reserved for a session is released if the upstream rejects it.
 #[tokio::test]
 async fn rejected_sessions_release_their_capacity() {
-    let refusing = std::sync::atomic::AtomicUsize::new(0);
+    let request_count = std::sync::atomic::AtomicUsize::new(0);
     let upstream = Upstream::scripted(move |_| {
-        let number = refusing.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let number = request_count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         (number < 5).then(|| Upstream::response(500, &[], ""))
     })
     .await;

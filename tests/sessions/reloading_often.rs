@@ -39,21 +39,21 @@ async fn fifty_reloads() {
         assert_eq!(connection.head().await.unwrap().status, 200);
         streams.push(connection);
     }
-    let (finished, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (finished, response_count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let (endpoint, resource) =
             if number % 2 == 0 { ("/mcp", ReloadableServer::MCP) } else { ("/other", ReloadableServer::OTHER) };
         let token = reloading.token(resource);
         let session = reloading.open_session(endpoint, &token).await;
-        let (finished, answered) = (Arc::clone(&finished), Arc::clone(&answered));
+        let (finished, response_count) = (Arc::clone(&finished), Arc::clone(&response_count));
         clients.spawn(async move {
             let mut connection = Connection::open(address).await;
-            while !finished.load(Ordering::Relaxed) || answered.load(Ordering::Relaxed) < 2_000 {
+            while !finished.load(Ordering::Relaxed) || response_count.load(Ordering::Relaxed) < 2_000 {
                 let body = call(2, "echo", &json!({}));
                 let response = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
                 assert_eq!(response.status, 200, "{response:?}");
-                answered.fetch_add(1, Ordering::Relaxed);
+                response_count.fetch_add(1, Ordering::Relaxed);
             }
         });
     }
@@ -77,7 +77,7 @@ async fn fifty_reloads() {
     while let Some(client) = clients.join_next().await {
         client.unwrap();
     }
-    assert!(answered.load(Ordering::Relaxed) >= 2_000);
+    assert!(response_count.load(Ordering::Relaxed) >= 2_000);
     for (number, stream) in streams.iter_mut().enumerate() {
         senders.lock().unwrap()[number].send("data: open\n\n".into()).unwrap();
         assert_eq!(

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::{net::TcpStream, time::sleep};
 
 const KEY: &str = "the-common-key-0123456789abcdef0123456";
-/// How long a replica may take until it is ready: the lease, and some more on a loaded machine.
+/// The maximum time until a replica is ready: the lease and a margin for a busy machine.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A `redis-server` without persistence.
@@ -24,8 +24,8 @@ struct Redis {
 }
 
 impl Redis {
-    /// Starts a server. Returns `None`, and says so, if the program is not installed.
-    #[expect(clippy::print_stderr, reason = "a skipped scenario says so")]
+    /// Starts a server. If the program is not installed, prints a note and returns `None`.
+    #[expect(clippy::print_stderr, reason = "a skipped scenario prints a note")]
     async fn start() -> Option<Self> {
         let is_installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
         if !is_installed {
@@ -81,7 +81,7 @@ impl Replicas {
             replicas.add().await;
         }
         for replica in replicas.all() {
-            ready(replica).await;
+            wait_until_ready(replica).await;
         }
         replicas
     }
@@ -122,13 +122,13 @@ async fn readiness(replica: &Portcullis) -> HttpResponse {
     Request::new("GET", "/readyz").send(replica.address()).await
 }
 
-/// Waits until a replica knows the ends of all others.
-async fn ready(replica: &Portcullis) {
-    shared_state(replica, "complete").await;
+/// Waits until a replica has the ended sessions of all others.
+async fn wait_until_ready(replica: &Portcullis) {
+    wait_for_state(replica, "complete").await;
     assert_eq!(readiness(replica).await.status, 200);
 }
 
-async fn shared_state(replica: &Portcullis, state: &str) {
+async fn wait_for_state(replica: &Portcullis, state: &str) {
     let started = Instant::now();
     while readiness(replica).await.json()["shared"]["redis"] != state {
         assert!(started.elapsed() < JOIN_TIMEOUT, "{:?}", readiness(replica).await);
@@ -136,8 +136,8 @@ async fn shared_state(replica: &Portcullis, state: &str) {
     }
 }
 
-/// E13: replicas continue each other's sessions, and an end that one has confirmed is known on all within 50 ms, also when the
-/// session is in their tables.
+/// E13: replicas continue each other's sessions. Within 50 ms of a confirmed end, all replicas reject the session, also those
+/// that have it in their tables.
 #[tokio::test]
 async fn sessions_continue_and_end_on_all() {
     let Some(redis) = Redis::start().await else { return };
@@ -158,50 +158,51 @@ async fn sessions_continue_and_end_on_all() {
 /// E13: after Redis was killed and restarted empty, ended sessions stay ended everywhere, a fresh replica does not accept them,
 /// and the other sessions continue.
 #[tokio::test]
-async fn redis_loses_its_data() {
+async fn redis_restarts_without_data() {
     let Some(mut redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (kept, ended, unused) = (replicas.open(0).await, replicas.open(0).await, replicas.open(1).await);
+    let (active, ended, unused) = (replicas.open(0).await, replicas.open(0).await, replicas.open(1).await);
     assert_eq!(replicas.delete(1, &ended).await.status, 200);
 
     redis.kill().await;
     redis.restart_empty().await;
     let fresh = replicas.add().await;
     let started = Instant::now();
-    // As long as it does not know the ends, it accepts none of these sessions.
+    // Before it has the ended sessions, it accepts none of these sessions.
     while started.elapsed() < Duration::from_secs(8) {
         let response = replicas.echo(fresh, &ended).await;
         assert!([503, 404].contains(&response.status), "{response:?}");
-        assert_eq!(replicas.echo(0, &kept).await.status, 200, "known sessions continue");
+        assert_eq!(replicas.echo(0, &active).await.status, 200, "known sessions continue");
         replicas.echo(0, &ended).await.assert_rpc_error(404, -32000);
         sleep(Duration::from_millis(50)).await;
     }
     for replica in replicas.all() {
-        ready(replica).await;
+        wait_until_ready(replica).await;
     }
     replicas.echo(fresh, &ended).await.assert_rpc_error(404, -32000);
-    for session in [&kept, &unused] {
+    for session in [&active, &unused] {
         assert_eq!(replicas.echo(fresh, session).await.status, 200);
     }
-    assert_eq!(replicas.delete(0, &kept).await.status, 200, "ends are confirmed again");
+    assert_eq!(replicas.delete(0, &active).await.status, 200, "ends are confirmed again");
     sleep(Duration::from_millis(50)).await;
-    replicas.echo(fresh, &kept).await.assert_rpc_error(404, -32000);
+    replicas.echo(fresh, &active).await.assert_rpc_error(404, -32000);
 }
 
-/// E13: while Redis is unreachable, known sessions continue, and an end is not confirmed, but holds. When Redis is back, it holds
-/// everywhere. A replica that was started meanwhile accepts no identifier of others.
+/// E13: while Redis is unreachable, known sessions continue, and an end takes effect at its replica without a
+/// confirmation. When Redis is reachable again, it takes effect at all replicas. A replica started meanwhile accepts no
+/// identifiers of others.
 #[tokio::test]
 async fn redis_is_unreachable() {
     let Some(mut redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (kept, ended) = (replicas.open(0).await, replicas.open(0).await);
+    let (active, ended) = (replicas.open(0).await, replicas.open(0).await);
     assert_eq!(replicas.echo(1, &ended).await.status, 200);
     redis.kill().await;
-    shared_state(replicas.replica(0), "unreachable").await;
+    wait_for_state(replicas.replica(0), "unreachable").await;
     assert_eq!(readiness(replicas.replica(0)).await.status, 200, "it continues its sessions");
     replicas.replica(0).logged("redis cannot be used", |line| line["level"] == "ERROR").await;
 
-    assert_eq!(replicas.echo(0, &kept).await.status, 200);
+    assert_eq!(replicas.echo(0, &active).await.status, 200);
     assert_eq!(replicas.echo(0, &replicas.open(0).await).await.status, 200);
     let response = replicas.delete(0, &ended).await;
     assert_eq!(response.status, 503, "{response:?}");
@@ -211,29 +212,29 @@ async fn redis_is_unreachable() {
 
     let fresh = replicas.add().await;
     assert_eq!(readiness(replicas.replica(fresh)).await.status, 503);
-    let response = replicas.echo(fresh, &kept).await;
+    let response = replicas.echo(fresh, &active).await;
     assert_eq!(response.status, 503, "{response:?}");
     replicas.replica(fresh).assert_denied(&response, "session.not_ready").await;
 
     redis.restart_empty().await;
     for replica in replicas.all() {
-        ready(replica).await;
+        wait_until_ready(replica).await;
     }
     for number in 0..=fresh {
         replicas.echo(number, &ended).await.assert_rpc_error(404, -32000);
-        assert_eq!(replicas.echo(number, &kept).await.status, 200);
+        assert_eq!(replicas.echo(number, &active).await.status, 200);
     }
 }
 
-/// E13: with `strict`, everything is rejected while Redis is unreachable, except the health checks.
+/// E13: with `strict`, all requests are rejected while Redis is unreachable, except the health checks.
 #[tokio::test]
-async fn strictly() {
+async fn strict_mode() {
     let Some(mut redis) = Redis::start().await else { return };
     let replicas = Replicas::start(&redis, 1, "strict = true").await;
     let session = replicas.open(0).await;
     assert_eq!(replicas.echo(0, &session).await.status, 200);
     redis.kill().await;
-    shared_state(replicas.replica(0), "unreachable").await;
+    wait_for_state(replicas.replica(0), "unreachable").await;
     let response = replicas.echo(0, &session).await;
     assert_eq!((response.status, response.header("retry-after")), (503, Some("1")), "{response:?}");
     replicas.replica(0).assert_denied(&response, "shared.unreachable").await;
@@ -241,13 +242,13 @@ async fn strictly() {
     let healthy = Request::new("GET", "/healthz").send(replicas.replica(0).address()).await;
     assert_eq!(healthy.status, 200);
     redis.restart_empty().await;
-    ready(replicas.replica(0)).await;
+    wait_until_ready(replicas.replica(0)).await;
     assert_eq!(replicas.echo(0, &session).await.status, 200);
 }
 
-/// E13: a replica that is killed does not keep the others from confirming ends for longer than its lease.
+/// E13: a killed replica delays the confirmation of ends by at most its lease.
 #[tokio::test]
-async fn a_replica_is_killed() {
+async fn killed_replicas() {
     let Some(redis) = Redis::start().await else { return };
     let replicas = Replicas::start(&redis, 2, "").await;
     let session = replicas.open(0).await;

@@ -44,7 +44,7 @@ async fn no_identifier_is_needed_or_issued() {
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
-/// E11, E14: a revision that is not served fails at once all the same.
+/// E11, E14: a revision that is not served fails immediately, too.
 #[tokio::test]
 async fn the_negotiated_revision_is_checked() {
     let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;

@@ -215,7 +215,7 @@ impl Portcullis {
             self.log.ended().await;
             self.output.ended().await;
         };
-        timeout(TIMEOUT, ended).await.expect("no other process holds its output");
+        timeout(TIMEOUT, ended).await.expect("no other process has its output open");
         Finished { code: status.code(), stdout: self.output.text(), stderr: self.log.text() }
     }
 

@@ -14,7 +14,7 @@ impl PrivateAuthority {
     /// Generates an authority.
     ///
     /// # Panics
-    /// Panics if there is no randomness or no place for temporary files.
+    /// Panics if there is no randomness or no folder for temporary files.
     #[expect(clippy::new_without_default, reason = "each one is different")]
     pub fn new() -> Self {
         let key = KeyPair::generate().expect("a key");

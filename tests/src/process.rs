@@ -79,7 +79,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal to the process group. A group that has ended is left alone.
+    /// Sends a signal to the process group. It is not an error if the group has ended.
     pub fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.group(), signal);
     }
@@ -106,7 +106,7 @@ impl Process {
         }
         self.signal(signal);
         loop {
-            // The group's number is not reused while one of its processes lives.
+            // The group's number is not reused while one of its processes exists.
             if let Some(status) = self.child.try_wait()?
                 && test_kill_process_group(self.group()).is_err()
             {

@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    api, layers, requirements,
+    api, layers, reason_codes, requirements,
     tool::{self, Tool},
 };
 
@@ -34,6 +34,7 @@ const CHECKS: &[Check] = &[
     Check::cargo("format", &["fmt", "--all", "--check"]),
     Check::function("layers", layers::run),
     Check::function("requirements", || requirements::run(true)),
+    Check::function("reason-codes", || reason_codes::run(true)),
     Check::cargo(
         "clippy",
         &["clippy", "--workspace", "--all-targets", "--keep-going", "--locked", "--", "--deny", "warnings"],

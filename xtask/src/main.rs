@@ -5,6 +5,7 @@ mod api;
 mod ci;
 mod crates;
 mod layers;
+mod reason_codes;
 mod requirements;
 mod tool;
 
@@ -29,6 +30,12 @@ enum Command {
     /// Check that every requirement has a test, and write docs/contribute/requirements.md.
     Requirements {
         /// Fail when docs/contribute/requirements.md is out of date, instead of writing it.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check that every reason code is explained, and write docs/use/reason-codes.md.
+    ReasonCodes {
+        /// Fail when docs/use/reason-codes.md is out of date, instead of writing it.
         #[arg(long)]
         check: bool,
     },
@@ -59,6 +66,7 @@ fn main() -> anyhow::Result<()> {
         Command::Ci(arguments) => ci::run(&arguments),
         Command::Layers => layers::run(),
         Command::Requirements { check } => requirements::run(check),
+        Command::ReasonCodes { check } => reason_codes::run(check),
         Command::Api { check } => api::run(check),
         Command::Crates { time } => crates::run(time),
         Command::E2e(arguments) => Tool::E2E.run(&arguments),

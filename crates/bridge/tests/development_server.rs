@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// Heads of requests, as they came.
+/// The heads of received requests, in order.
 type Heads = Arc<Mutex<Vec<String>>>;
 
 async fn development_server() -> Issuer {
@@ -31,12 +31,12 @@ async fn development_server_with(settings: DevIdpSettings) -> Issuer {
     issuer
 }
 
-/// An MCP endpoint that answers every call with `true` once there is a token, whatever token.
+/// Starts an MCP endpoint that accepts any token and returns `true` for every call.
 async fn resource(issuer: &Issuer) -> (StartUrl, Heads) {
     resource_for("Bearer", issuer).await
 }
 
-/// The same, for tokens of this scheme.
+/// As [`resource`], for tokens of this scheme.
 async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -45,16 +45,16 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
     let (seen, issuer) = (heads.clone(), issuer.clone());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let head = answer(stream, scheme, &base, &issuer).await;
+            let head = respond(stream, scheme, &base, &issuer).await;
             seen.lock().unwrap().push(head);
         }
     });
     (start, heads)
 }
 
-async fn answer(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer) -> String {
+async fn respond(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer) -> String {
     let mut received = Vec::new();
-    // What these tests send is a head and at most one small JSON object.
+    // A request has a head and at most one small JSON object.
     while !(received.ends_with(b"\r\n\r\n") && !received.starts_with(b"POST") || received.ends_with(b"}")) {
         assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0);
     }

@@ -19,7 +19,7 @@ use crate::{AuthorizationRequest, Interaction, InteractionError, RedirectParamet
 
 /// A user whose response a function creates from `state`.
 pub(crate) struct ScriptedUser {
-    answer: Box<dyn Fn(&str) -> String + Send + Sync>,
+    respond: Box<dyn Fn(&str) -> String + Send + Sync>,
     redirect_uri: Url,
     visited: Mutex<Vec<Url>>,
     visits: AtomicUsize,
@@ -28,13 +28,14 @@ pub(crate) struct ScriptedUser {
 impl ScriptedUser {
     /// Consents, with the correct `iss`.
     pub(crate) fn consents() -> Arc<Self> {
-        Self::answers(|state| format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com"))
+        Self::responds(|state| format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com"))
     }
 
-    pub(crate) fn answers(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Arc<Self> {
+    /// Responds with the redirect parameters that a function creates from `state`.
+    pub(crate) fn responds(respond: impl Fn(&str) -> String + Send + Sync + 'static) -> Arc<Self> {
         let redirect_uri = Url::parse("http://127.0.0.1:7/callback").unwrap();
         Arc::new(Self {
-            answer: Box::new(answer),
+            respond: Box::new(respond),
             redirect_uri,
             visited: Mutex::default(),
             visits: AtomicUsize::new(0),
@@ -62,23 +63,23 @@ impl Interaction for ScriptedUser {
         self.visits.fetch_add(1, Ordering::Relaxed);
         self.visited.lock().unwrap().push(request.url().clone());
         let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
-        let answer = RedirectParameters::parse(&(self.answer)(&state)).unwrap();
+        let parameters = RedirectParameters::parse(&(self.respond)(&state)).unwrap();
         Box::pin(async {
-            // Other tasks run while the user answers.
+            // Other tasks run while the user decides.
             tokio::task::yield_now().await;
-            Ok(answer)
+            Ok(parameters)
         })
     }
 }
 
-/// A clock at 1,000 s.
+/// Returns a clock at 1,000 s.
 pub(crate) fn clock() -> Arc<ManualClock> {
     let clock = ManualClock::new();
     clock.set_unix(UnixTime::from_secs(1_000));
     Arc::new(clock)
 }
 
-/// The fields of a form.
+/// Returns the fields of a form.
 pub(crate) fn form(request: &FetchRequest) -> std::collections::HashMap<String, String> {
     url::form_urlencoded::parse(&request.body).into_owned().collect()
 }

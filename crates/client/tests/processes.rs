@@ -1,5 +1,5 @@
-//! Several processes on one store, against the development authorization server, which lets a refresh token be used
-//! once and ends the whole grant when one comes again.
+//! Several processes with one store, at the development authorization server, which rotates refresh tokens and revokes the
+//! grant after a reuse.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,10 +21,10 @@ const STORE: &str = "PORTCULLIS_TEST_STORE";
 const ISSUER: &str = "PORTCULLIS_TEST_ISSUER";
 const PROCESSES: usize = 4;
 
-/// The machine's clock, some seconds ahead.
-struct Ahead(SystemClock, Duration);
+/// The system clock with an offset.
+struct OffsetClock(SystemClock, Duration);
 
-impl Clock for Ahead {
+impl Clock for OffsetClock {
     fn now(&self) -> UnixTime {
         self.0.now().saturating_add(self.1)
     }
@@ -34,7 +34,7 @@ impl Clock for Ahead {
     }
 }
 
-/// A token_manager for a resource beside the authorization server, which publishes nothing itself.
+/// Returns a token manager for a resource with configured metadata.
 fn token_manager(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenManager> {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let start = format!("{issuer}/mcp");
@@ -43,7 +43,7 @@ fn token_manager(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenManager> {
     settings.resource_metadata = Some(ProtectedResourceMetadata::new(resource, vec![Issuer::parse(issuer).unwrap()]));
     settings.scopes = Some(Scopes::parse("mcp:tools offline_access").unwrap());
     settings.store = CredentialStore::in_directory(store);
-    let clock = Arc::new(Ahead(SystemClock::new(), Duration::from_secs(ahead)));
+    let clock = Arc::new(OffsetClock(SystemClock::new(), Duration::from_secs(ahead)));
     let authorizer = Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch)), clock, settings);
     Arc::new(TokenManager::new(StartUrl::parse(&start).unwrap(), Arc::new(authorizer)))
 }
@@ -52,10 +52,10 @@ async fn text(token_manager: &TokenManager) -> String {
     token_manager.token().await.unwrap().unwrap().access_token().secret().to_owned()
 }
 
-/// I5: of several processes that find a token due at once, one refreshes it. All have the newer one, and the grant
-/// lives on.
+/// I5: if several processes need a refresh concurrently, one refreshes the token. All use the new one, and the grant stays
+/// valid.
 #[tokio::test]
-async fn processes_refresh_one_at_a_time() {
+async fn one_process_refreshes_the_token() {
     if let (Some(store), Ok(issuer)) = (env::var_os(STORE), env::var(ISSUER)) {
         let store = PathBuf::from(store);
         let token = text(&token_manager(&store, &issuer, 250)).await;
@@ -73,7 +73,7 @@ async fn processes_refresh_one_at_a_time() {
     let children: Vec<_> = (0..PROCESSES)
         .map(|_| {
             Command::new(env::current_exe().unwrap())
-                .args(["--exact", "processes_refresh_one_at_a_time"])
+                .args(["--exact", "one_process_refreshes_the_token"])
                 .envs([(STORE, store.as_os_str()), (ISSUER, issuer.as_ref())])
                 .stdout(std::process::Stdio::null())
                 .spawn()

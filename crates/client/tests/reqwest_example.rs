@@ -1,4 +1,4 @@
-//! The reqwest example against the development authorization server: a 401, then a step-up, then the response.
+//! The reqwest example with the development authorization server: a 401, a step-up, then the response.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -4,16 +4,26 @@
 //! are lost and counted. The count is written as a record as soon as the sink accepts more.
 
 mod administration;
+mod chain;
+mod chunk;
 mod key;
+mod key_source;
 mod record;
+mod rotation;
 mod sink;
+mod tail;
 mod usage;
+mod verify;
 mod writer;
 
 pub(crate) use administration::{AdminAction, AdminPeer};
+pub(crate) use chain::{ChainKeys, Head};
+pub(crate) use rotation::Rotation;
 pub(crate) use sink::dry_run;
+pub(crate) use verify::{Break, Report, verify};
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -85,13 +95,21 @@ struct State {
 
 impl AuditTrail {
     /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads and the control runtime.
+    /// They are chained with the configured key, or else with that of the state directory.
     ///
     /// # Errors
     /// Fails when the sink cannot be opened, or the thread cannot be created.
-    pub(crate) fn start(plan: &AuditPlan, workers: usize, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
-        let sink = Target::open(&plan.target).context("audit.target")?;
+    pub(crate) fn start(
+        plan: &AuditPlan,
+        state_dir: Option<&Path>,
+        workers: usize,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        let opened = Target::open(&plan.target, plan.rotation).context("audit.target")?;
+        let keys = plan.keys.clone().or_else(|| key_source::of_state_dir(state_dir));
+        let key = keys.as_ref().and_then(ChainKeys::current).cloned();
         let audit = Audit::new(plan, workers, clock);
-        let writer = Writer::new(Arc::clone(&audit.0), sink, plan.usage_interval);
+        let writer = Writer::new(Arc::clone(&audit.0), opened, key, plan.usage_interval);
         let (ended, done) = oneshot::channel();
         let running = thread::Builder::new().name("audit".to_owned()).spawn(move || {
             writer.run();

@@ -1,6 +1,7 @@
 //! The command line, as clap parses it.
 
 mod admin;
+mod audit;
 mod connect;
 mod doctor;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
 pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminServer, AdminSessions};
+pub(crate) use self::audit::{Audit, AuditVerify};
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
@@ -120,6 +122,9 @@ pub(crate) enum Command {
         /// The https URL at which the document will be served.
         url: String,
     },
+    /// Verify the audit trail.
+    #[command(subcommand)]
+    Audit(Audit),
     /// Print a completion script for a shell.
     Completions {
         /// The shell to complete for.

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => Ok(command::doctor::run(&arguments)),
         Command::ExplainToken(arguments) => Ok(command::doctor::explain_token(&arguments)),
         Command::ClientDocument { url } => done(command::client_document::run(&url)),
+        Command::Audit(cli::Audit::Verify(arguments)) => command::audit::verify(&arguments),
         Command::Completions { shell } => done(command::completions::run(shell)),
     });
     result.unwrap_or_else(|error| {

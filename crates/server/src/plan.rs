@@ -34,7 +34,7 @@ use self::without_replicas as replicas;
 use crate::config::{Config, Limits};
 
 pub(crate) use admin::AdminPlan;
-pub(crate) use audit::AuditPlan;
+pub(crate) use audit::{AuditPlan, keys as audit_keys};
 pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
@@ -142,6 +142,14 @@ impl Plan {
     pub(crate) fn max_head(&self) -> usize {
         self.limits.max_token + HEAD_BESIDE_TOKEN
     }
+}
+
+/// Returns the state directory of a configuration. `None` if everything is kept in memory.
+///
+/// # Errors
+/// Fails when `state_dir` is empty or `base_url` is invalid.
+pub(crate) fn state_dir_of(config: &Config) -> anyhow::Result<Option<PathBuf>> {
+    state_dir::plan(config.state_dir.as_deref(), &base_url(&config.base_url)?)
 }
 
 fn base_url(text: &str) -> anyhow::Result<Url> {

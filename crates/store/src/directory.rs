@@ -1,4 +1,4 @@
-//! [`StateDirectory`]: a locked directory with the session keys.
+//! [`StateDirectory`]: a locked directory with generated keys.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
@@ -15,7 +15,7 @@ use crate::error::StateError;
 
 const LOCK: &str = "lock";
 const KEYS: &str = "session-keys";
-/// The maximum size of the file with the keys, in bytes.
+/// The maximum size of a file with keys, in bytes.
 const MAX_KEYS: u64 = 16 * 1024;
 
 /// A directory that this process alone uses, until the value is dropped.
@@ -26,6 +26,9 @@ pub struct StateDirectory {
 }
 
 impl StateDirectory {
+    /// The name of the file of [`audit_key`](Self::audit_key).
+    pub const AUDIT_KEY: &'static str = "audit-key";
+
     /// Opens a directory and locks it. A missing one is created. Its mode becomes 0700.
     ///
     /// # Errors
@@ -58,15 +61,30 @@ impl StateDirectory {
     /// # Errors
     /// Fails if the file cannot be read or written, if other users can read it, or if it has no usable key.
     pub fn session_keys(&self) -> Result<SessionKeys, StateError> {
-        let path = self.path.join(KEYS);
+        let (path, text) = self.keys(KEYS)?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let keys: Result<Vec<_>, _> = lines.map(|secret| SessionKey::derive(secret.as_bytes())).collect();
+        keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
+    }
+
+    /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of an audit trail, and secrets
+    /// that an operator added, one per line. The first call generates one and stores it. Does not check the secrets.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written, or if other users can read it.
+    pub fn audit_key(&self) -> Result<Zeroizing<String>, StateError> {
+        self.keys(Self::AUDIT_KEY).map(|(_, text)| text)
+    }
+
+    /// Returns the path and the content of a file with secrets. A missing one is generated.
+    fn keys(&self, name: &str) -> Result<(PathBuf, Zeroizing<String>), StateError> {
+        let path = self.path.join(name);
         let text = match File::open(&path) {
             Ok(file) => read_keys(&path, &file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.generate_keys(&path)?,
             Err(error) => return Err(StateError::io(&path)(error)),
         };
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let keys: Result<Vec<_>, _> = lines.map(|secret| SessionKey::derive(secret.as_bytes())).collect();
-        keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
+        Ok((path, text))
     }
 
     /// Writes a file with one random secret. It appears under its name only when it is complete.
@@ -154,6 +172,22 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
         fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         assert_eq!(code(directory.session_keys()), Some("state.exposed"));
+    }
+
+    /// J4: the key of the audit trail is generated once. It is not that of the sessions, and not readable for others.
+    #[test]
+    fn the_audit_key_is_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let key = directory.audit_key().unwrap();
+        assert_eq!(key.trim().len(), 44);
+        assert_eq!(directory.audit_key().unwrap(), key);
+        directory.session_keys().unwrap();
+        assert_ne!(fs::read_to_string(parent.path().join(KEYS)).unwrap(), *key);
+        let file = parent.path().join(StateDirectory::AUDIT_KEY);
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(code(directory.audit_key()), Some("state.exposed"));
     }
 
     /// E12: an operator can add a key. Unusable keys are errors, never replaced by new ones.

@@ -14,16 +14,16 @@ use url::Url;
 
 use crate::test_issuer::TestIssuer;
 
-/// A [`Fetch`] that answers by URL from a script and records the requests. Clones share the script.
+/// A [`Fetch`] that responds by URL from a script and records the requests. Clones share the script.
 ///
-/// The query is part of the URL. URLs without a script answer 404. A request's policy and `max_body` are enforced as by the
+/// The query is part of the URL. URLs without a script get 404. A request's policy and `max_body` are enforced as by the
 /// real fetcher; its timeout is ignored.
 #[derive(Clone, Default)]
 pub struct ScriptedFetch(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 struct Script {
-    answers: HashMap<String, Answer>,
+    responses: HashMap<String, Answer>,
     gates: HashMap<String, Gate>,
     requests: Vec<FetchRequest>,
 }
@@ -31,7 +31,7 @@ struct Script {
 type Answer = Arc<dyn Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync>;
 
 impl ScriptedFetch {
-    /// Creates an issuer that answers 404 to all requests.
+    /// Creates an issuer that responds with 404 to all requests.
     pub fn new() -> Self {
         Self::default()
     }
@@ -42,33 +42,33 @@ impl ScriptedFetch {
         self.serve(test_issuer.endpoint("jwks"), 200, test_issuer.jwks_json());
     }
 
-    /// Answers requests for this URL with a status and an `application/json` body.
+    /// Responds to requests for this URL with a status and an `application/json` body.
     pub fn serve(&self, url: impl AsRef<str>, status: u16, body: impl Into<Bytes>) {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let status = StatusCode::from_u16(status).expect("a status from 100 to 999");
         let response = FetchResponse { status, headers, body: body.into() };
-        self.answer(url, move |_| Ok(response.clone()));
+        self.respond(url, move |_| Ok(response.clone()));
     }
 
     /// Fails requests for this URL as if the connection was refused.
     pub fn fail(&self, url: impl AsRef<str>) {
-        self.answer(url, |_| Err(FetchError::network(NetworkFailure::Connect)));
+        self.respond(url, |_| Err(FetchError::network(NetworkFailure::Connect)));
     }
 
     /// Fails requests for this URL with a timeout.
     pub fn time_out(&self, url: impl AsRef<str>) {
-        self.answer(url, |_| Err(FetchError::Timeout));
+        self.respond(url, |_| Err(FetchError::Timeout));
     }
 
-    /// Answers requests for this URL with the result of a function.
-    pub fn answer<F>(&self, url: impl AsRef<str>, answer: F)
+    /// Responds to requests for this URL with the result of a function.
+    pub fn respond<F>(&self, url: impl AsRef<str>, respond: F)
     where
         F: Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync + 'static,
     {
-        self.script().answers.insert(key(url), Arc::new(answer));
+        self.script().responses.insert(key(url), Arc::new(respond));
     }
 
-    /// Delays requests for this URL until the gate is released. They are then answered from the current script.
+    /// Delays requests for this URL until the gate is released. They then get the response of the current script.
     pub fn hang(&self, url: impl AsRef<str>) -> Gate {
         let gate = Gate::new();
         self.script().gates.insert(key(url), gate.clone());
@@ -108,9 +108,9 @@ impl Fetch for ScriptedFetch {
             if let Some(gate) = gate {
                 gate.pass().await;
             }
-            let answer = self.script().answers.get(request.url.as_str()).cloned();
-            let response = match answer {
-                Some(answer) => answer(&request)?,
+            let response = self.script().responses.get(request.url.as_str()).cloned();
+            let response = match response {
+                Some(response) => response(&request)?,
                 None => FetchResponse { status: StatusCode::NOT_FOUND, headers: HeaderMap::new(), body: Bytes::new() },
             };
             if response.body.len() > request.max_body {

@@ -1,4 +1,4 @@
-//! [`Bench`]: one issuer, one resource and a manual clock, for tests.
+//! [`Fixture`]: one issuer, one resource and a manual clock, for tests.
 
 use std::{
     fmt::{Debug, Write},
@@ -17,7 +17,7 @@ use crate::{IssuerSettings, TrustedIssuer, VerifiedToken, Verifier, VerifierSett
 
 pub(crate) const ISSUER: &str = "https://issuer.example";
 
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) clock: ManualClock,
     pub(crate) test_issuer: TestIssuer,
     pub(crate) fake: ScriptedFetch,
@@ -25,7 +25,7 @@ pub(crate) struct Bench {
     pub(crate) verifier: Arc<Verifier>,
 }
 
-impl Bench {
+impl Fixture {
     /// Returns an available issuer whose keys are not fetched yet.
     pub(crate) fn new() -> Self {
         Self::with(|_| ())
@@ -52,7 +52,7 @@ impl Bench {
         self.verifier.verify(&AccessToken::new(token)).await.map_err(|error| error.code())
     }
 
-    pub(crate) async fn refusal(&self, token: &str) -> Option<&'static str> {
+    pub(crate) async fn rejection(&self, token: &str) -> Option<&'static str> {
         self.verify(token).await.err()
     }
 

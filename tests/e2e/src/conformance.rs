@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: the public MCP conformance suite against this project's own parts.
+//! `cargo xtask conformance`: the public MCP conformance suite with the parts of this project.
 //!
 //! Node and the suite come from npm at pinned versions, into `target/conformance`.
 
@@ -18,12 +18,12 @@ pub(crate) enum Part {
     Client(client::Arguments),
     /// The development authorization server: the authorization server scenarios; warnings are failures.
     Authorization,
-    /// The gateway: every server scenario of each revision must end through it as it ends against the server alone.
+    /// The gateway: every server scenario of each revision must have the same result with and without it.
     Server(server::Arguments),
-    /// What the suite starts as the client.
+    /// The client that the suite starts.
     #[command(hide = true)]
     Driver {
-        /// The server to talk to.
+        /// The URL of the server.
         url: String,
     },
 }

@@ -1,9 +1,9 @@
-//! Whole sign-ins through the real programs (`cargo xtask e2e`), and the public MCP conformance suite
+//! End-to-end flows of the real programs (`cargo xtask e2e`), and the public MCP conformance suite
 //! (`cargo xtask conformance`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod conformance;
-mod walks;
+mod flows;
 
 use clap::{Parser, Subcommand};
 
@@ -18,7 +18,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Run {
     /// Sign in through the real programs, from the first 401 to the end of a session.
-    E2e(walks::Arguments),
+    E2e(flows::Arguments),
     /// Run the public MCP conformance suite.
     Conformance {
         #[command(subcommand)]
@@ -28,7 +28,18 @@ enum Run {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().run {
-        Run::E2e(arguments) => walks::run(&arguments),
+        Run::E2e(arguments) => flows::run(&arguments),
         Run::Conformance { part } => conformance::run(&part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// clap checks most mistakes only when a command is built.
+    #[test]
+    fn the_command_line_is_sound() {
+        super::Arguments::command().debug_assert();
     }
 }

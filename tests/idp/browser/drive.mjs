@@ -1,4 +1,4 @@
-// A person with a browser: headless Chromium, driven over a pipe by its DevTools protocol.
+// A user with a browser: headless Chromium, controlled through a pipe with the DevTools protocol.
 //
 //   node drive.mjs PLAN
 //
@@ -150,7 +150,7 @@ class Chromium {
   }
 }
 
-// What the page at hand asks for, and what a person does then.
+// The current page and the user's action on it.
 const KINDS = [
   {
     kind: 'login',
@@ -184,7 +184,7 @@ const KINDS = [
   },
 ];
 
-async function walk(browser) {
+async function visitPages(browser) {
   await browser.navigated(() => browser.send('Page.navigate', { url: plan.url }));
   for (let page = 1; page <= MAX_PAGES; page++) {
     const ended = (await browser.evaluate('location.href')).startsWith(plan.end);
@@ -194,7 +194,7 @@ async function walk(browser) {
       return;
     }
     if (kind === undefined) {
-      throw new Error('this page is none that a person could go on from');
+      throw new Error('this page is neither a login nor a consent page');
     }
     await kind.act(browser);
   }
@@ -231,7 +231,7 @@ try {
     await browser.navigated(() => browser.send('Page.navigate', { url }));
     await told(browser, name, 0);
   }
-  await walk(browser);
+  await visitPages(browser);
 } catch (error) {
   fail(error.message);
 }

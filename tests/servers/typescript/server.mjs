@@ -1,6 +1,6 @@
-// An MCP server on the TypeScript SDK with what the public conformance suite looks for.
+// An MCP server on the TypeScript SDK with the tools, resources and prompts of the public conformance suite.
 //
-// It listens on PORT: sessions for the revisions until 2025-11-25, and 2026-07-28 without them.
+// It listens on PORT, with sessions for the revisions until 2025-11-25 and without them for 2026-07-28.
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
@@ -27,35 +27,35 @@ const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 const image = { type: "image", data: PNG, mimeType: "image/png" };
 const text = (content) => ({ type: "text", text: content });
 const embedded = (uri, mimeType, content) => ({ type: "resource", resource: { uri, mimeType, text: content } });
-const said = (...content) => ({ messages: content.map((part) => ({ role: "user", content: part })) });
+const userMessages = (...content) => ({ messages: content.map((part) => ({ role: "user", content: part })) });
 const none = z.object({});
 
 const sessions = new Map();
 const states = createRequestStateCodec({ key: randomBytes(32) });
 const modern = createMcpHandler(() => server());
-const answerModern = toNodeHandler(modern);
+const handleModern = toNodeHandler(modern);
 
 createServer((request, response) => {
-  answer(request, response).catch((error) => {
+  handle(request, response).catch((error) => {
     console.error(error);
-    response.headersSent ? response.destroy() : refuse(response, 500, -32603, "internal error");
+    response.headersSent ? response.destroy() : sendError(response, 500, -32603, "internal error");
   });
 }).listen(Number(process.env.PORT), "127.0.0.1");
 
-async function answer(request, response) {
+async function handle(request, response) {
   if (!isLocal(request.headers.host) || !isLocal(request.headers.origin?.replace(/^https?:\/\//, ""), true)) {
-    return refuse(response, 403, -32000, "a foreign host or origin");
+    return sendError(response, 403, -32000, "a foreign host or origin");
   }
   const session = request.headers["mcp-session-id"];
   if (request.method !== "POST") {
     const transport = sessions.get(session);
-    return transport ? transport.handleRequest(request, response) : refuse(response, session ? 404 : 400, -32001, "no session");
+    return transport ? transport.handleRequest(request, response) : sendError(response, session ? 404 : 400, -32001, "no session");
   }
   let body;
   try {
     body = JSON.parse(Buffer.concat(await request.toArray()).toString());
   } catch {
-    return refuse(response, 400, -32700, "not JSON");
+    return sendError(response, 400, -32700, "not JSON");
   }
   const route = classifyInboundRequest({
     httpMethod: "POST",
@@ -64,17 +64,17 @@ async function answer(request, response) {
     body,
   });
   if (route.kind !== "legacy") {
-    return answerModern(request, response, body);
+    return handleModern(request, response, body);
   }
   const transport = sessions.get(session) ?? (session === undefined && isInitializeRequest(body) ? await open() : undefined);
-  return transport ? transport.handleRequest(request, response, body) : refuse(response, session ? 404 : 400, -32001, "no session");
+  return transport ? transport.handleRequest(request, response, body) : sendError(response, session ? 404 : 400, -32001, "no session");
 }
 
 function isLocal(host, mayBeAbsent = false) {
   return host === undefined ? mayBeAbsent : /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/.test(host);
 }
 
-function refuse(response, status, code, message) {
+function sendError(response, status, code, message) {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id: null }));
 }
@@ -91,7 +91,7 @@ async function open() {
   return transport;
 }
 
-// Events of one session, so that a stream can be resumed.
+// Stores the events of one session, so that a stream can be resumed.
 function events() {
   const stored = [];
   return {
@@ -121,7 +121,7 @@ function server() {
   };
   const server = new McpServer({ name: "everything", version: "1.0.0" }, { capabilities, requestState: { verify: states.verify } });
   addTools(server);
-  addConversations(server);
+  addInteractiveTools(server);
   addInputTools(server);
   addResources(server);
   addPrompts(server);
@@ -130,7 +130,7 @@ function server() {
   return server;
 }
 
-// Tools that answer by themselves.
+// Tools with fixed results.
 function addTools(server) {
   const contents = {
     test_simple_text: [text("This is a simple text response for testing.")],
@@ -184,10 +184,10 @@ function addTools(server) {
   }
 }
 
-// Tools that send something before they answer.
-function addConversations(server) {
+// Tools that send messages before their result.
+function addInteractiveTools(server) {
   const add = (name, inputSchema, run) =>
-    server.registerTool(name, { description: `Sends before it answers: ${name}`, inputSchema }, async (input, ctx) => ({
+    server.registerTool(name, { description: `Sends messages before its result: ${name}`, inputSchema }, async (input, ctx) => ({
       content: [text(await run(input, ctx))],
     }));
   add("test_tool_with_logging", none, async (_, ctx) => {
@@ -250,18 +250,18 @@ function addConversations(server) {
   });
 }
 
-const asked = (message, name, type) =>
+const formRequest = (message, name, type) =>
   inputRequired.elicit({ message, requestedSchema: { type: "object", properties: { [name]: { type } }, required: [name] } });
-const askedForName = () => asked("What is your name?", "name", "string");
-const askedForText = (content) => inputRequired.createMessage({ messages: [{ role: "user", content: text(content) }], maxTokens: 100 });
+const nameRequest = () => formRequest("What is your name?", "name", "string");
+const samplingRequest = (content) => inputRequired.createMessage({ messages: [{ role: "user", content: text(content) }], maxTokens: 100 });
 const given = (ctx, key) => acceptedContent(ctx.mcpReq.inputResponses, key);
 
-// Tools of 2026-07-28 that are called again with what they asked for.
+// Tools of 2026-07-28 that require input and are called again with it.
 function addInputTools(server) {
   const addPlain = (name, run) =>
-    server.registerTool(name, { description: `Looks at what the client declares: ${name}`, inputSchema: none }, async (_, ctx) => run(ctx));
-  addPlain("test_missing_capability", () => inputRequired({ inputRequests: { question: askedForText("A question") } }));
-  addPlain("test_streaming_elicitation", () => inputRequired({ inputRequests: { user_name: askedForName() } }));
+    server.registerTool(name, { description: `Checks the client's capabilities: ${name}`, inputSchema: none }, async (_, ctx) => run(ctx));
+  addPlain("test_missing_capability", () => inputRequired({ inputRequests: { question: samplingRequest("A question") } }));
+  addPlain("test_streaming_elicitation", () => inputRequired({ inputRequests: { user_name: nameRequest() } }));
   addPlain("test_logging_tool", async (ctx) => {
     if (ctx.mcpReq.envelope?.[LOG_LEVEL_META_KEY] !== undefined) {
       await ctx.mcpReq.notify({ method: "notifications/message", params: { level: "info", data: "logged" } });
@@ -275,11 +275,11 @@ function addInputTools(server) {
     });
   add("elicitation", (ctx) => {
     const name = given(ctx, "user_name")?.name;
-    return typeof name === "string" ? `Hello, ${name}!` : { inputRequests: { user_name: askedForName() } };
+    return typeof name === "string" ? `Hello, ${name}!` : { inputRequests: { user_name: nameRequest() } };
   });
   add("sampling", (ctx) => {
-    const answer = ctx.mcpReq.inputResponses?.capital_question;
-    return answer ? `Sampling response: ${answer.content?.text}` : { inputRequests: { capital_question: askedForText("What is the capital of France?") } };
+    const response = ctx.mcpReq.inputResponses?.capital_question;
+    return response ? `Sampling response: ${response.content?.text}` : { inputRequests: { capital_question: samplingRequest("What is the capital of France?") } };
   });
   add("list_roots", (ctx) => {
     const roots = ctx.mcpReq.inputResponses?.client_roots?.roots;
@@ -291,7 +291,7 @@ function addInputTools(server) {
         return "state-ok: the state is the one that was sent";
       }
       const requestState = await states.mint({ tool: name, nonce: randomUUID() });
-      return { inputRequests: { confirm: asked("Please confirm", "ok", "boolean") }, requestState };
+      return { inputRequests: { confirm: formRequest("Please confirm", "ok", "boolean") }, requestState };
     });
   }
   add("multiple_inputs", async (ctx) => {
@@ -300,17 +300,17 @@ function addInputTools(server) {
     if (typeof name === "string" && typeof greeting === "string" && Array.isArray(roots)) {
       return `${greeting} ${name}, with ${roots.length} roots`;
     }
-    const inputRequests = { user_name: askedForName(), greeting: askedForText("Generate a greeting"), client_roots: inputRequired.listRoots() };
+    const inputRequests = { user_name: nameRequest(), greeting: samplingRequest("Generate a greeting"), client_roots: inputRequired.listRoots() };
     return { inputRequests, requestState: await states.mint({ nonce: randomUUID() }) };
   });
   add("multi_round", async (ctx) => {
     const { round = 0, name } = ctx.mcpReq.requestState() ?? {};
     if (round === 0) {
-      return { inputRequests: { step1: askedForName() }, requestState: await states.mint({ round: 1, nonce: randomUUID() }) };
+      return { inputRequests: { step1: nameRequest() }, requestState: await states.mint({ round: 1, nonce: randomUUID() }) };
     }
     if (round === 1) {
       const state = { round: 2, name: given(ctx, "step1")?.name ?? "unknown", nonce: randomUUID() };
-      const step2 = asked("Step 2: What is your favorite color?", "color", "string");
+      const step2 = formRequest("Step 2: What is your favorite color?", "color", "string");
       return { inputRequests: { step2 }, requestState: await states.mint(state) };
     }
     return `${name} likes ${given(ctx, "step2")?.color ?? "unknown"}`;
@@ -321,11 +321,11 @@ function addInputTools(server) {
     }
     const declared = ctx.mcpReq.envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? {};
     const inputRequests = {
-      ...(declared.elicitation && { user_name: askedForName() }),
-      ...(declared.sampling && { greeting: askedForText("Generate a greeting") }),
+      ...(declared.elicitation && { user_name: nameRequest() }),
+      ...(declared.sampling && { greeting: samplingRequest("Generate a greeting") }),
       ...(declared.roots && { client_roots: inputRequired.listRoots() }),
     };
-    return Object.keys(inputRequests).length > 0 ? { inputRequests } : "nothing can be asked for";
+    return Object.keys(inputRequests).length > 0 ? { inputRequests } : "the client supports no input";
   });
 }
 
@@ -349,20 +349,20 @@ function addResources(server) {
 }
 
 function addPrompts(server) {
-  server.registerPrompt("test_simple_prompt", { description: "Fixed text" }, async () => said(text("This is a simple prompt for testing.")));
+  server.registerPrompt("test_simple_prompt", { description: "Fixed text" }, async () => userMessages(text("This is a simple prompt for testing.")));
   const two = z.object({ arg1: z.string(), arg2: z.string() });
   server.registerPrompt("test_prompt_with_arguments", { description: "Two arguments", argsSchema: two }, async ({ arg1, arg2 }) =>
-    said(text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)),
+    userMessages(text(`Prompt with arguments: arg1='${arg1}', arg2='${arg2}'`)),
   );
   const one = z.object({ resourceUri: z.string() });
   server.registerPrompt("test_prompt_with_embedded_resource", { description: "A resource", argsSchema: one }, async ({ resourceUri }) =>
-    said(embedded(resourceUri, "text/plain", "Embedded resource content for testing."), text("Please process the resource above.")),
+    userMessages(embedded(resourceUri, "text/plain", "Embedded resource content for testing."), text("Please process the resource above.")),
   );
-  server.registerPrompt("test_prompt_with_image", { description: "An image" }, async () => said(image, text("Please analyze the image above.")));
+  server.registerPrompt("test_prompt_with_image", { description: "An image" }, async () => userMessages(image, text("Please analyze the image above.")));
   server.registerPrompt("test_input_required_result_prompt", { description: "Asks for input" }, async (ctx) => {
     const context = given(ctx, "user_context")?.context;
     return typeof context === "string"
-      ? said(text(`Use the following context: ${context}`))
-      : inputRequired({ inputRequests: { user_context: asked("What context should the prompt use?", "context", "string") } });
+      ? userMessages(text(`Use the following context: ${context}`))
+      : inputRequired({ inputRequests: { user_context: formRequest("What context should the prompt use?", "context", "string") } });
   });
 }

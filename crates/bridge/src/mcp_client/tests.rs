@@ -7,7 +7,7 @@ use crate::testing::{FetchFn, RESOURCE, Reply, ScriptedUser, clock, well_behaved
 use portcullis_client::AuthorizerSettings;
 
 mod http_sse;
-mod refusals;
+mod rejections;
 mod server_requests;
 
 const SESSION: HeaderName = names::SESSION;
@@ -19,12 +19,12 @@ fn client(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, revision: Revision) 
     McpClient::new(start, network.clone(), Some(Arc::new(authorizer)), settings)
 }
 
-/// The protected endpoint, answered by `answer`, with all that surrounds it well-behaved.
-fn endpoint(answer: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
+/// Returns a network with these responses of the protected endpoint, and default responses for other URLs.
+fn endpoint(respond: impl Fn(&Value, &FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
     FetchFn::new(move |request| {
         well_behaved(request).or_else(|| {
             let message = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
-            (request.url.as_str() == RESOURCE).then(|| answer(&message, request))
+            (request.url.as_str() == RESOURCE).then(|| respond(&message, request))
         })
     })
 }
@@ -33,7 +33,7 @@ fn result(message: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })
 }
 
-/// A legacy server with one session.
+/// Responds as a legacy server with one session.
 fn legacy(message: &Value, request: &FetchRequest) -> Reply {
     let in_session = request.headers.get(SESSION).is_some_and(|value| value == "s-1");
     match (&request.method, message["method"].as_str()) {
@@ -44,12 +44,12 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
         _ if !in_session || request.headers[names::PROTOCOL_VERSION] != "2025-06-18" => Reply::status(400),
         (&Method::POST, Some("tools/call")) => {
             let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress" });
-            let answer = result(message, json!({ "content": [] }));
+            let response = result(message, json!({ "content": [] }));
             Reply::events(&[
                 ": hello\n\nid: 1\ndata:\n\ndata: ",
                 &progress.to_string(),
                 "\n\ndata: ",
-                &format!("{answer}\n\n"),
+                &format!("{response}\n\n"),
             ])
         }
         (&Method::POST, Some(_)) if message.get("id").is_none() => Reply::status(202),
@@ -59,9 +59,9 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
     }
 }
 
-/// I9: one authorization for a whole legacy session; the token is in the header of every request after it.
+/// I9: a legacy session needs one authorization, and all later requests have the token.
 #[tokio::test]
-async fn a_legacy_session_from_beginning_to_end() {
+async fn a_legacy_session() {
     let (network, user) = (endpoint(legacy), ScriptedUser::consents());
     let client = client(&network, &user, Revision::V2025_11_25);
     let agreed = client.initialize().await.unwrap().unwrap();
@@ -70,8 +70,8 @@ async fn a_legacy_session_from_beginning_to_end() {
     assert_eq!(client.call("ping", None).await.unwrap(), "ok");
     let mut observed = Vec::new();
     let params = json!({ "name": "add" });
-    let answer = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
-    assert_eq!(answer.unwrap(), json!({ "content": [] }));
+    let response = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
+    assert_eq!(response.unwrap(), json!({ "content": [] }));
     assert_eq!(observed.len(), 1);
     client.notify("notifications/cancelled", None).await.unwrap();
 
@@ -96,17 +96,17 @@ async fn a_legacy_session_from_beginning_to_end() {
     assert!(others.into_iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }
 
-/// A server need not let a client end its session (405); another refusal is told.
+/// A 405 to the DELETE of a session is accepted. Another rejection is an error.
 #[tokio::test]
-async fn a_session_may_be_for_the_server_to_end() {
-    for (status, outcome) in [(204, Ok(())), (405, Ok(())), (500, Err("mcp.status"))] {
+async fn a_server_can_refuse_to_delete_sessions() {
+    for (status, expected) in [(204, Ok(())), (405, Ok(())), (500, Err("mcp.status"))] {
         let network = endpoint(move |message, request| match request.method {
             Method::DELETE => Reply::status(status),
             _ => legacy(message, request),
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
-        assert_eq!(client.delete().await.map_err(|error| error.code()), outcome, "{status}");
+        assert_eq!(client.delete().await.map_err(|error| error.code()), expected, "{status}");
     }
 }
 
@@ -141,14 +141,14 @@ async fn a_modern_call_needs_no_session() {
     assert_eq!(client.delete().await.unwrap_err().code(), "mcp.not_in_revision");
 }
 
-/// The rules for annotations of tools are those of 2026-07-28: a legacy list stays as it is.
+/// The rules for annotations of tools apply only to 2026-07-28. A legacy list is not changed.
 #[tokio::test]
-async fn a_legacy_list_of_tools_is_left_alone() {
+async fn a_legacy_list_of_tools_is_unchanged() {
     let properties = json!({ "p": { "type": "string", "x-mcp-header": "" } });
     let list = json!({ "tools": [{ "name": "t", "inputSchema": { "properties": properties } }] });
-    let answer = list.clone();
+    let response = list.clone();
     let network = endpoint(move |message, request| match message["method"].as_str() {
-        Some("tools/list") => Reply::json(200, result(message, answer.clone())),
+        Some("tools/list") => Reply::json(200, result(message, response.clone())),
         _ => legacy(message, request),
     });
     let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);

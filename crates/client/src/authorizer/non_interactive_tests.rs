@@ -113,13 +113,13 @@ async fn an_id_token_is_exchanged() {
 /// I8: a token that is not an assertion is not presented.
 #[tokio::test]
 async fn another_token_type_is_not_presented() {
-    for answer in [
+    for response in [
         json!({ "access_token": "a", "token_type": "N_A" }),
         json!({ "access_token": "a", "token_type": "Bearer", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag" }),
         json!({ "access_token": "a", "token_type": "N_A", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token" }),
     ] {
         let network = FetchFn::new(move |request| match request.url.as_str() {
-            PROVIDER => Some(Reply::json(200, answer.clone())),
+            PROVIDER => Some(Reply::json(200, response.clone())),
             _ => well_behaved(request),
         });
         let error = run(&network, enterprise(), settings(ClientAuthentication::None)).await.unwrap_err();
@@ -151,13 +151,13 @@ async fn a_workload_sends_one_request() {
     let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "for https://auth.example.com"));
     assert_eq!(sent["client_id"], "machine");
-    // It needs no client at all.
+    // No client is needed.
     run(&network, grant(true), AuthorizerSettings::default()).await.unwrap();
     assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
 
-    for refusal in ["invalid_grant", "invalid_scope", "unauthorized_client", "invalid_client"] {
+    for rejection in ["invalid_grant", "invalid_scope", "unauthorized_client", "invalid_client"] {
         let network = FetchFn::new(move |request| match request.url.as_str() {
-            TOKEN_URL => Some(Reply::json(400, json!({ "error": refusal }))),
+            TOKEN_URL => Some(Reply::json(400, json!({ "error": rejection }))),
             _ => well_behaved(request),
         });
         let error = run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap_err();
@@ -196,8 +196,8 @@ fn bound(token: &str, nonce: Option<&'static str>, tries: Arc<AtomicU32>) -> Arc
         }
         TOKEN_URL => {
             tries.fetch_add(1, Ordering::Relaxed);
-            let said = dpop::tests::claims(&request.headers[dpop::PROOF]);
-            if said.get("nonce").and_then(Value::as_str) != nonce {
+            let claims = dpop::tests::claims(&request.headers[dpop::PROOF]);
+            if claims.get("nonce").and_then(Value::as_str) != nonce {
                 let reply = Reply::json(400, r#"{"error":"use_dpop_nonce"}"#);
                 return Some(reply.header("dpop-nonce".parse().unwrap(), nonce.unwrap()));
             }
@@ -224,9 +224,13 @@ async fn a_token_is_bound_if_the_resource_requires_it() {
         assert!(token.is_dpop_bound());
         assert_eq!(tries.load(Ordering::Relaxed), requests);
         let sent = network.to(TOKEN_URL);
-        let said: Vec<_> = sent.iter().map(|request| dpop::tests::claims(&request.headers[dpop::PROOF])).collect();
-        assert!(said.iter().all(|said| said["htu"] == TOKEN_URL && said["htm"] == "POST" && said.get("ath").is_none()));
-        assert!(said.len() == 1 || said[0]["jti"] != said[1]["jti"]);
+        let claims: Vec<_> = sent.iter().map(|request| dpop::tests::claims(&request.headers[dpop::PROOF])).collect();
+        assert!(
+            claims
+                .iter()
+                .all(|claims| claims["htu"] == TOKEN_URL && claims["htm"] == "POST" && claims.get("ath").is_none())
+        );
+        assert!(claims.len() == 1 || claims[0]["jti"] != claims[1]["jti"]);
 
         let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
         token.authorize(&Method::POST, &url, clock().now(), &mut headers).unwrap();
@@ -286,13 +290,13 @@ async fn a_nonce_is_sent_only_if_required() {
         let mut authorization = token_manager.request_authorization();
         let mut headers = http::HeaderMap::new();
         authorization.authorize(&Method::POST, &Url::parse(RESOURCE).unwrap(), &mut headers).await.unwrap();
-        let says =
+        let with_nonce =
             |nonce| http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static(nonce))]);
-        assert!(!authorization.should_retry(StatusCode::OK, &says(known)).await.unwrap());
-        let mut refusal = says(nonce);
+        assert!(!authorization.should_retry(StatusCode::OK, &with_nonce(known)).await.unwrap());
+        let mut rejection = with_nonce(nonce);
         let challenge = format!(r#"DPoP error="{error}""#);
-        refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_str(&challenge).unwrap());
-        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+        rejection.insert(header::WWW_AUTHENTICATE, HeaderValue::from_str(&challenge).unwrap());
+        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection).await.unwrap());
         assert_eq!(tries.load(Ordering::Relaxed), tokens, "{error} {nonce}");
     }
 }
@@ -309,15 +313,15 @@ async fn a_nonce_of_the_resource_is_sent_once() {
     let mut authorization = token_manager.request_authorization();
     let mut headers = http::HeaderMap::new();
     authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
-    let said = dpop::tests::claims(&headers[dpop::PROOF]);
-    assert_eq!((said.get("nonce"), &said["iat"]), (None, &json!(1_000)));
-    let mut refusal = http::HeaderMap::new();
-    refusal.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"DPoP error="use_dpop_nonce""#));
-    refusal.insert("dpop-nonce", HeaderValue::from_static("rs-1"));
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal).await.unwrap());
+    let claims = dpop::tests::claims(&headers[dpop::PROOF]);
+    assert_eq!((claims.get("nonce"), &claims["iat"]), (None, &json!(1_000)));
+    let mut rejection = http::HeaderMap::new();
+    rejection.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"DPoP error="use_dpop_nonce""#));
+    rejection.insert("dpop-nonce", HeaderValue::from_static("rs-1"));
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection).await.unwrap());
     authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-1");
-    // A nonce that comes with an answer is used from then on.
+    // The nonce of a response is used for later proofs.
     let next = http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static("rs-2"))]);
     assert!(!authorization.should_retry(StatusCode::OK, &next).await.unwrap());
     token_manager.request_authorization().authorize(&Method::GET, &url, &mut headers).await.unwrap();

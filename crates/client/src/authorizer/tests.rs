@@ -14,6 +14,7 @@ use crate::testing::{
 mod binding;
 mod broader_resource;
 mod client_authentication;
+mod confirming_user;
 mod device;
 mod error_responses;
 mod forgotten_client;
@@ -30,13 +31,13 @@ async fn run(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>) -> Result<Resourc
     authorizer(network, user, AuthorizerSettings::default()).authorize(&start).await
 }
 
-/// A well-behaved network, except for the responses of `other`.
-fn but(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
+/// Returns a network with the responses of `other`, and default responses where that returns `None`.
+fn network_with(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
     FetchFn::new(move |request| other(request).or_else(|| well_behaved(request)))
 }
 
-fn but_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<FetchFn> {
-    but(move |request| {
+fn network_with_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<FetchFn> {
+    network_with(move |request| {
         (request.url.as_str() == METADATA_URL).then(|| {
             let mut document = metadata();
             change(&mut document);
@@ -58,18 +59,18 @@ async fn a_challenge_leads_to_a_token() {
     assert_eq!(token.issuer().as_str(), ISSUER);
     assert_eq!(token.expires_at(), Some(UnixTime::from_secs(1_300)));
 
-    let asked = query(&user.last_visit());
+    let authorization = query(&user.last_visit());
     let sent = form(&network.to(TOKEN_URL)[0]);
-    assert_eq!((asked["resource"].as_str(), sent["resource"].as_str()), (RESOURCE, RESOURCE));
-    assert_eq!((asked["client_id"].as_str(), sent["client_id"].as_str()), ("registered", "registered"));
-    assert_eq!(asked["scope"], "mcp:tools");
+    assert_eq!((authorization["resource"].as_str(), sent["resource"].as_str()), (RESOURCE, RESOURCE));
+    assert_eq!((authorization["client_id"].as_str(), sent["client_id"].as_str()), ("registered", "registered"));
+    assert_eq!(authorization["scope"], "mcp:tools");
     assert_eq!(sent["grant_type"], "authorization_code");
     assert_eq!(sent["code"], "the-code");
     assert_eq!(
-        (asked["redirect_uri"].as_str(), sent["redirect_uri"].as_str()),
+        (authorization["redirect_uri"].as_str(), sent["redirect_uri"].as_str()),
         ("http://127.0.0.1:7/callback", "http://127.0.0.1:7/callback")
     );
-    assert!(PkceChallenge::parse(&asked["code_challenge"]).unwrap().matches(&sent["code_verifier"]));
+    assert!(PkceChallenge::parse(&authorization["code_challenge"]).unwrap().matches(&sent["code_verifier"]));
 
     let urls: Vec<_> = network.requests().iter().map(|request| request.url.to_string()).collect();
     assert_eq!(urls, [RESOURCE, PRM_URL, METADATA_URL, REGISTRATION_URL, TOKEN_URL]);
@@ -94,8 +95,9 @@ async fn a_challenge_of_the_caller_is_used() {
 /// G2: metadata of another resource ends the flow before a request to an authorization server.
 #[tokio::test]
 async fn metadata_of_another_resource_ends_the_flow() {
-    let network =
-        but(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm("https://evil.example/mcp"))));
+    let network = network_with(|request| {
+        (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm("https://evil.example/mcp")))
+    });
     let user = ScriptedUser::consents();
     assert_eq!(run(&network, &user).await.unwrap_err().code(), "discovery.resource_mismatch");
     assert!(network.to(METADATA_URL).is_empty());
@@ -104,9 +106,10 @@ async fn metadata_of_another_resource_ends_the_flow() {
 /// G7, G8: without S256 or the code flow, there is neither a registration nor an authorization request.
 #[tokio::test]
 async fn an_unsupported_server_is_not_used() {
-    let no_pkce =
-        but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
-    let no_code = but_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
+    let no_pkce = network_with_metadata(|document| {
+        drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported"))
+    });
+    let no_code = network_with_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
     for (network, code) in [(no_pkce, "server.pkce_not_advertised"), (no_code, "server.no_code")] {
         let user = ScriptedUser::consents();
         assert_eq!(run(&network, &user).await.unwrap_err().code(), code);
@@ -118,16 +121,16 @@ async fn an_unsupported_server_is_not_used() {
 /// I1, I2: with a wrong state or issuer, or an error, no code is sent.
 #[tokio::test]
 async fn an_invalid_response_sends_no_code() {
-    type Answer = fn(&str) -> String;
-    let answers: [(Answer, &str); 5] = [
+    type Redirect = fn(&str) -> String;
+    let redirects: [(Redirect, &str); 5] = [
         (|_| "code=c&state=other&iss=https://auth.example.com".into(), "redirect.state"),
         (|state| format!("code=c&state={state}&iss=https://evil.example"), "response.issuer_mismatch"),
         (|state| format!("code=c&state={state}"), "response.issuer_missing"),
         (|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"), "redirect.denied"),
         (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
     ];
-    for (answer, code) in answers {
-        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::answers(answer));
+    for (redirect, code) in redirects {
+        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::responds(redirect));
         assert_eq!(run(&network, &user).await.unwrap_err().code(), code);
         assert!(network.to(TOKEN_URL).is_empty());
     }
@@ -144,7 +147,8 @@ async fn an_invalid_token_response_is_rejected() {
         (502, "<html>", "client.status"),
         (302, r#"{"access_token":"hush","token_type":"Bearer"}"#, "client.status"),
     ] {
-        let network = but(move |request| (request.url.as_str() == TOKEN_URL).then(|| Reply::json(status, body)));
+        let network =
+            network_with(move |request| (request.url.as_str() == TOKEN_URL).then(|| Reply::json(status, body)));
         let error = run(&network, &ScriptedUser::consents()).await.unwrap_err();
         assert_eq!(error.code(), code);
         assert!(!format!("{error} {error:?}").contains("hush"));
@@ -153,7 +157,7 @@ async fn an_invalid_token_response_is_rejected() {
 
 /// G6: URLs at the start URL's origin are fetched with the user's policy, all others with the peer policy.
 #[tokio::test]
-async fn what_the_resource_names_is_a_peers() {
+async fn urls_of_other_origins_have_the_peer_policy() {
     let network = FetchFn::new(well_behaved);
     run(&network, &ScriptedUser::consents()).await.unwrap();
     for request in network.requests() {
@@ -168,7 +172,7 @@ async fn what_the_resource_names_is_a_peers() {
 
 /// G6: a resource on this machine can name plain http URLs on this machine; private addresses need the setting.
 #[tokio::test]
-async fn a_resource_on_this_machine_may_name_others_there() {
+async fn a_resource_on_this_machine_can_name_others_there() {
     for (start, private_addresses, loopback_http) in
         [(RESOURCE, true, false), ("http://127.0.0.1:3000/mcp", false, true), ("http://localhost:3000/mcp", true, true)]
     {
@@ -181,8 +185,8 @@ async fn a_resource_on_this_machine_may_name_others_there() {
         });
         let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
         let start = StartUrl::parse(start).unwrap();
-        let refused = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
-        assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
+        let rejected = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
+        assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
         let policies: Vec<_> = network.requests().into_iter().map(|request| request.policy).collect();
         let peer = UrlPolicy::Peer { loopback_http, private_addresses };
         let own = UrlPolicy::StartOrigin;
@@ -190,10 +194,12 @@ async fn a_resource_on_this_machine_may_name_others_there() {
     }
 }
 
+/// A resource that rejects GET before it checks the token is probed with POST.
 #[tokio::test]
-async fn a_resource_that_judges_the_method_first_is_asked_by_post() {
-    let network =
-        but(|request| (request.url.as_str() == RESOURCE && request.method == Method::GET).then(|| Reply::status(405)));
+async fn a_resource_that_rejects_get_is_probed_with_post() {
+    let network = network_with(|request| {
+        (request.url.as_str() == RESOURCE && request.method == Method::GET).then(|| Reply::status(405))
+    });
     assert!(run(&network, &ScriptedUser::consents()).await.is_ok());
 }
 
@@ -203,7 +209,7 @@ async fn the_first_request_follows_redirects_within_the_resource() {
     let slash = format!("{RESOURCE}/");
     let follow = |location: &str, status| {
         let location = HeaderValue::from_str(location).unwrap();
-        let network = but(move |request| match request.url.as_str() {
+        let network = network_with(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(status).header(header::LOCATION, location.to_str().unwrap())),
             url if url == format!("{RESOURCE}/") => Some(Reply::status(401)),
             _ => None,
@@ -222,8 +228,9 @@ async fn the_first_request_follows_redirects_within_the_resource() {
     }
 }
 
+/// A resource without a challenge, a redirect and a failed connection are different errors.
 #[tokio::test]
-async fn a_resource_without_a_challenge_is_told_apart() {
+async fn a_resource_without_a_challenge() {
     for (status, requests) in [(200, 1), (500, 1), (404, 2)] {
         let network = FetchFn::new(move |_| Some(Reply::status(status)));
         assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.not_challenged");
@@ -237,9 +244,9 @@ async fn a_resource_without_a_challenge_is_told_apart() {
 
 /// G1: after a 401 with a malformed challenge, or with another scheme, the well-known URLs are used.
 #[tokio::test]
-async fn a_malformed_challenge_counts_as_none() {
+async fn a_malformed_challenge_is_ignored() {
     for value in ["Bearer realm=\"", "Basic realm=\"a\""] {
-        let network = but(move |request| {
+        let network = network_with(move |request| {
             (request.url.as_str() == RESOURCE).then(|| Reply::status(401).header(header::WWW_AUTHENTICATE, value))
         });
         assert!(run(&network, &ScriptedUser::consents()).await.is_ok(), "{value}");
@@ -276,7 +283,7 @@ async fn the_settings_can_limit_the_scopes() {
 
 /// With the setting, a resource without metadata is its own authorization server, which can have no metadata either.
 #[tokio::test]
-async fn the_oldest_revision_is_an_option() {
+async fn revision_2025_03_26_is_an_option() {
     const OWN: &str = "https://mcp.example.com";
     let start = StartUrl::parse(RESOURCE).unwrap();
     for publishes in [true, false] {
@@ -291,9 +298,9 @@ async fn the_oldest_revision_is_an_option() {
             }
             _ => Some(Reply::status(404)),
         });
-        let user = ScriptedUser::answers(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
-        let refused = authorizer(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
-        assert_eq!(refused.unwrap_err().code(), "discovery.not_found");
+        let user = ScriptedUser::responds(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
+        let rejected = authorizer(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
+        assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
         let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
         let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
         assert_eq!((token.issuer().as_str(), token.resource().as_str()), (OWN, RESOURCE));
@@ -306,7 +313,7 @@ async fn the_oldest_revision_is_an_option() {
 #[tokio::test]
 async fn only_the_resources_own_server_needs_no_metadata() {
     const OWN: &str = "https://mcp.example.com";
-    for (server, revision_2025_03_26, outcome) in [
+    for (server, revision_2025_03_26, expected) in [
         (OWN, true, Ok(())),
         (OWN, false, Err("discovery.not_found")),
         (ISSUER, true, Err("discovery.not_found")),
@@ -323,9 +330,9 @@ async fn only_the_resources_own_server_needs_no_metadata() {
             ("/token", _) => Some(Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer"}"#)),
             _ => Some(Reply::status(404)),
         });
-        let user = ScriptedUser::answers(move |state| format!("code=c&state={state}&iss={server}"));
+        let user = ScriptedUser::responds(move |state| format!("code=c&state={state}&iss={server}"));
         let settings = AuthorizerSettings { revision_2025_03_26, ..AuthorizerSettings::default() };
-        let given = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
-        assert_eq!(given.map(drop).map_err(|error| error.code()), outcome, "{server} {revision_2025_03_26}");
+        let result = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        assert_eq!(result.map(drop).map_err(|error| error.code()), expected, "{server} {revision_2025_03_26}");
     }
 }

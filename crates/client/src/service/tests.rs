@@ -11,15 +11,15 @@ use crate::{
     testing::{FetchFn, PRM_URL, RESOURCE, Reply, ScriptedUser, clock, prm, well_behaved},
 };
 
-/// An HTTP client that answers by script and keeps the `Authorization` headers it saw.
+/// An HTTP client that responds by a script and records the `Authorization` headers.
 #[derive(Clone, Default)]
 struct Client(Arc<Mutex<Script>>);
 
 type Script = (Vec<Response<()>>, Vec<Option<HeaderValue>>);
 
 impl Client {
-    fn new(answers: impl IntoIterator<Item = (u16, &'static str)>) -> Self {
-        let mut answers: Vec<_> = answers
+    fn new(responses: impl IntoIterator<Item = (u16, &'static str)>) -> Self {
+        let mut responses: Vec<_> = responses
             .into_iter()
             .map(|(status, challenge)| {
                 let mut response = Response::new(());
@@ -30,13 +30,13 @@ impl Client {
                 response
             })
             .collect();
-        answers.reverse();
-        Self(Arc::new(Mutex::new((answers, Vec::new()))))
+        responses.reverse();
+        Self(Arc::new(Mutex::new((responses, Vec::new()))))
     }
 
-    fn seen(&self) -> Vec<String> {
-        let held = self.0.lock().unwrap();
-        held.1.iter().map(|value| value.as_ref().map_or("none", |value| value.to_str().unwrap()).to_owned()).collect()
+    fn authorization_headers(&self) -> Vec<String> {
+        let script = self.0.lock().unwrap();
+        script.1.iter().map(|value| value.as_ref().map_or("none", |value| value.to_str().unwrap()).to_owned()).collect()
     }
 }
 
@@ -51,9 +51,9 @@ impl Service<Request<&'static str>> for Client {
 
     fn call(&mut self, request: Request<&'static str>) -> Self::Future {
         assert_eq!(*request.body(), "body");
-        let mut held = self.0.lock().unwrap();
-        held.1.push(request.headers().get(header::AUTHORIZATION).cloned());
-        std::future::ready(Ok(held.0.pop().unwrap()))
+        let mut script = self.0.lock().unwrap();
+        script.1.push(request.headers().get(header::AUTHORIZATION).cloned());
+        std::future::ready(Ok(script.0.pop().unwrap()))
     }
 }
 
@@ -67,28 +67,29 @@ fn request(url: &str) -> Request<&'static str> {
     Request::post(url).body("body").unwrap()
 }
 
-const FEW: &str = r#"Bearer error="insufficient_scope", scope="more""#;
+const INSUFFICIENT_SCOPE: &str = r#"Bearer error="insufficient_scope", scope="more""#;
 
-/// I6: a request is sent again after a 401 and after a 403, body and all.
+/// I6: a request is sent again with its body after a 401 and after a 403.
 #[tokio::test]
-async fn a_refusal_is_helped() {
-    let (client, user) = (Client::new([(401, "Bearer"), (403, FEW), (200, "")]), ScriptedUser::consents());
+async fn a_rejected_request_is_retried() {
+    let (client, user) =
+        (Client::new([(401, "Bearer"), (403, INSUFFICIENT_SCOPE), (200, "")]), ScriptedUser::consents());
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 200);
-    assert_eq!(client.seen(), ["none", "Bearer hush", "Bearer hush"]);
+    assert_eq!(client.authorization_headers(), ["none", "Bearer hush", "Bearer hush"]);
     assert_eq!(user.visits(), 2);
 }
 
-/// What cannot be helped is the answer; what goes wrong is the error.
+/// A rejection that a new token does not resolve is returned as the response. A failed authorization is an error.
 #[tokio::test]
-async fn a_refusal_that_stands_is_the_answer() {
+async fn a_repeated_rejection_is_returned() {
     let (client, user) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), ScriptedUser::consents());
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 401);
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 403);
 
     let denies =
-        ScriptedUser::answers(|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"));
+        ScriptedUser::responds(|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"));
     let mut service = AuthorizeLayer::new(token_manager(&denies)).layer(Client::new([(401, "Bearer")]));
     assert_eq!(service.call(request(RESOURCE)).await.unwrap_err().code(), "redirect.denied");
     assert_eq!(service.call(request("/relative")).await.unwrap_err().code(), "authorize.url");
@@ -112,8 +113,12 @@ async fn the_token_is_sent_only_to_the_start_url() {
     ] {
         service.call(request(other)).await.unwrap();
     }
-    assert_eq!(client.seen()[0], "Bearer hush");
-    assert!(client.seen()[1..].iter().all(|sent| sent == "none"), "{:?}", client.seen());
+    assert_eq!(client.authorization_headers()[0], "Bearer hush");
+    assert!(
+        client.authorization_headers()[1..].iter().all(|sent| sent == "none"),
+        "{:?}",
+        client.authorization_headers()
+    );
 }
 
 /// H4: a token that was obtained below its resource is also sent to the resource's own URL.
@@ -134,26 +139,26 @@ async fn the_token_is_sent_to_the_url_of_its_resource() {
     for url in [RESOURCE, ROOT, "https://mcp.example.com/other"] {
         service.call(request(url)).await.unwrap();
     }
-    assert_eq!(client.seen(), ["Bearer hush", "Bearer hush", "none"]);
+    assert_eq!(client.authorization_headers(), ["Bearer hush", "Bearer hush", "none"]);
 }
 
 /// H4: a 401 or 403 of another URL neither starts an authorization nor replaces the token.
 #[tokio::test]
 async fn challenges_of_other_urls_are_ignored() {
-    let client = Client::new([(401, "Bearer"), (403, FEW)]);
+    let client = Client::new([(401, "Bearer"), (403, INSUFFICIENT_SCOPE)]);
     let user = ScriptedUser::consents();
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     for status in [401, 403] {
         assert_eq!(service.call(request("https://mcp.example.com/other")).await.unwrap().status(), status);
     }
-    assert_eq!((user.visits(), client.seen()), (0, vec!["none".to_owned(); 2]));
+    assert_eq!((user.visits(), client.authorization_headers()), (0, vec!["none".to_owned(); 2]));
 }
 
-/// Answers nothing, and is as ready as it says.
+/// A service with fixed readiness. It is never called.
 #[derive(Clone)]
-struct Readiness(Poll<Result<(), &'static str>>);
+struct FixedReadiness(Poll<Result<(), &'static str>>);
 
-impl Service<Request<()>> for Readiness {
+impl Service<Request<()>> for FixedReadiness {
     type Response = Response<()>;
     type Error = &'static str;
     type Future = std::future::Ready<Result<Response<()>, &'static str>>;
@@ -167,16 +172,16 @@ impl Service<Request<()>> for Readiness {
     }
 }
 
-/// It is ready when the HTTP client is, and has failed when that has.
+/// The service has the readiness of the HTTP client.
 #[test]
-fn it_is_as_ready_as_the_client() {
+fn readiness_is_that_of_the_client() {
     let token_manager = token_manager(&ScriptedUser::consents());
     for (client, expected) in [
         (Poll::Pending, Poll::Pending),
         (Poll::Ready(Err("closed")), Poll::Ready(Err("authorize.inner"))),
         (Poll::Ready(Ok(())), Poll::Ready(Ok(()))),
     ] {
-        let mut service = AuthorizeLayer::new(token_manager.clone()).layer(Readiness(client));
+        let mut service = AuthorizeLayer::new(token_manager.clone()).layer(FixedReadiness(client));
         let ready = service.poll_ready(&mut Context::from_waker(std::task::Waker::noop()));
         assert_eq!(ready.map_err(|error| error.code()), expected);
     }

@@ -15,9 +15,10 @@ mod files;
 mod listing;
 mod unsaved;
 
-/// Registrations are kept in the directory, tokens are not; without a directory, both are in memory.
+/// `clients_in_directory` keeps registrations in the directory and tokens in memory. Without a usable directory, both are in
+/// memory.
 #[tokio::test]
-async fn registrations_may_be_kept_without_tokens() {
+async fn registrations_can_be_kept_without_tokens() {
     let directory = ScratchDirectory::new();
     let redirect = Url::parse("http://127.0.0.1:7/callback").unwrap();
     for (path, is_kept) in [(directory.path().join("store"), true), ("/proc/none".into(), false)] {
@@ -44,7 +45,7 @@ fn issuer(text: &str) -> Issuer {
     Issuer::parse(text).unwrap()
 }
 
-/// A token of the resource, obtained for the resource's own URL.
+/// Returns a token of the resource that was obtained for the resource's own URL.
 fn token_at(issuer_text: &str, resource: &str, access_token: &str) -> ResourceToken {
     obtained_for(Some(resource), issuer_text, resource, access_token)
 }
@@ -81,15 +82,15 @@ fn read(store: &CredentialStore, start: &str) -> Result<Vec<String>, StoreError>
     Ok(tokens.iter().map(|token| token.access_token().secret().to_owned()).collect())
 }
 
-fn both(scratch: &ScratchDirectory) -> [CredentialStore; 2] {
+fn both_stores(scratch: &ScratchDirectory) -> [CredentialStore; 2] {
     [CredentialStore::in_memory(), CredentialStore::in_directory(scratch.path())]
 }
 
-/// I7, H4: a token comes back as it was, its key too, for its own resource and no other URL.
+/// I7, H4: all members of a token are stored, and it is found only for its own resource.
 #[tokio::test]
-async fn a_token_comes_back_as_it_was() {
+async fn a_token_is_stored_and_found() {
     let scratch = ScratchDirectory::new();
-    for store in both(&scratch) {
+    for store in both_stores(&scratch) {
         assert!(read(&store, RESOURCE).unwrap().is_empty());
         write(&store, &token("first")).await;
         write(&store, &token("second")).await;
@@ -124,7 +125,7 @@ async fn a_token_comes_back_as_it_was() {
     }
 }
 
-/// I7, I8: a token that is bound to a key comes back with the key.
+/// I7, I8: a sender-constrained token is stored with its key.
 #[tokio::test]
 async fn a_bound_token_keeps_its_key() {
     let scratch = ScratchDirectory::new();
@@ -145,18 +146,18 @@ async fn a_bound_token_keeps_its_key() {
     assert_eq!((found.expires_at(), found.scopes(), found.client_id()), (None, None, None));
 }
 
-/// H3: registrations are kept for each issuer and redirect, with all that the server answered.
+/// H3: registrations are stored per issuer and redirect URI, with all members of the response.
 #[tokio::test]
-async fn registrations_are_kept_apart() {
+async fn registrations_are_separate() {
     let scratch = ScratchDirectory::new();
-    for store in both(&scratch) {
+    for store in both_stores(&scratch) {
         let redirect = Url::parse("http://127.0.0.1:1/callback").unwrap();
-        let answer = r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":7,"registration_access_token":"r","x":{"y":1}}"#;
+        let response = r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":7,"registration_access_token":"r","x":{"y":1}}"#;
         let registered = Registered {
             issuer: issuer(ISSUER),
             redirect_uri: Some(redirect.to_string()),
             asked: Scopes::parse("a b").unwrap(),
-            response: ClientRegistrationResponse::parse(answer.as_bytes()).unwrap(),
+            response: ClientRegistrationResponse::parse(response.as_bytes()).unwrap(),
         };
         assert!(!store.knows(&issuer(ISSUER)));
         store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&registered).unwrap();
@@ -177,13 +178,13 @@ async fn registrations_are_kept_apart() {
 
 const ROOT: &str = "https://mcp.example.com/";
 
-/// H4: two start URLs with the same resource have an entry each; the resource's own URL takes its own token first, and
-/// theirs where it has none.
+/// H4: two start URLs with the same resource have separate tokens. For the resource's own URL, its own token comes first,
+/// then theirs.
 #[tokio::test]
 async fn start_urls_below_one_resource_have_their_own_tokens() {
     let (one, other) = ("https://mcp.example.com/one/mcp", "https://mcp.example.com/other/mcp");
     let scratch = ScratchDirectory::new();
-    for store in both(&scratch) {
+    for store in both_stores(&scratch) {
         write(&store, &obtained_for(Some(one), ISSUER, ROOT, "one")).await;
         assert_eq!((read(&store, one).unwrap(), read(&store, other).unwrap()), (vec!["one".into()], vec![]));
         write(&store, &obtained_for(Some(other), ISSUER, ROOT, "other")).await;
@@ -196,9 +197,9 @@ async fn start_urls_below_one_resource_have_their_own_tokens() {
     }
 }
 
-/// H4: a token without a start URL, as it was stored before, serves its resource's own URL alone.
+/// H4: a token without a start URL, as in the previous format, is used only for its resource's own URL.
 #[tokio::test]
-async fn a_token_of_the_previous_format_serves_its_resource_alone() {
+async fn a_token_of_the_previous_format_is_for_its_resource_only() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &obtained_for(None, ISSUER, ROOT, "old")).await;
@@ -208,14 +209,14 @@ async fn a_token_of_the_previous_format_serves_its_resource_alone() {
     assert_ne!(fs::read_to_string(&file).unwrap(), written);
     assert_eq!(read(&store, "https://mcp.example.com").unwrap(), ["old"]);
     assert!(read(&store, RESOURCE).unwrap().is_empty());
-    // Its entry is the one of the token that takes its place.
+    // A new token replaces the entry.
     write(&store, &token_at(ISSUER, ROOT, "new")).await;
     assert_eq!(read(&store, ROOT).unwrap(), ["new"]);
 }
 
-/// H4: an entry under another name than its own is no entry: it could be neither locked nor removed.
+/// H4: an entry in a file with another name is ignored, because it could be neither locked nor removed.
 #[tokio::test]
-async fn an_entry_is_found_under_its_own_name_alone() {
+async fn an_entry_is_found_only_under_its_own_name() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
@@ -231,9 +232,9 @@ async fn an_entry_is_found_under_its_own_name_alone() {
     assert!(store.lock_token(&token("hush")).await.unwrap().read().unwrap().is_none());
 }
 
-/// I7: of two handles on one entry, one has the lock; the other gets it when the first lets go, or is told.
+/// I7: of two handles on one entry, one has the lock. The other gets it when it is released, or times out.
 #[tokio::test(start_paused = true)]
-async fn one_holds_an_entry_at_a_time() {
+async fn one_lock_per_entry() {
     let scratch = ScratchDirectory::new();
     let memory = CredentialStore::in_memory();
     let pairs = [
@@ -242,11 +243,11 @@ async fn one_holds_an_entry_at_a_time() {
     ];
     for (first, second) in pairs {
         let held = first.lock_token(&token("held")).await.unwrap();
-        // Others are not in the way.
+        // Other entries can be locked.
         second.lock_token(&token_at("https://other.example", RESOURCE, "other")).await.unwrap();
         second.lock_sign_in(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
-        let refused = second.lock_token(&token("held")).await.err().unwrap();
-        assert_eq!(refused.code(), "store.busy");
+        let rejected = second.lock_token(&token("held")).await.err().unwrap();
+        assert_eq!(rejected.code(), "store.busy");
         let waiting = tokio::spawn(async move { second.lock_token(&token("held")).await.is_ok() });
         tokio::task::yield_now().await;
         drop(held);
@@ -254,11 +255,11 @@ async fn one_holds_an_entry_at_a_time() {
     }
 }
 
-/// I7: who waits for another process's sign-in waits for as long as a user has.
+/// I7: the wait for another process's sign-in lasts as long as the timeout of the loopback redirect.
 #[tokio::test(start_paused = true)]
-async fn a_sign_in_is_waited_for() {
+async fn the_wait_for_a_sign_in() {
     let scratch = ScratchDirectory::new();
-    for store in both(&scratch) {
+    for store in both_stores(&scratch) {
         let start = StartUrl::parse(RESOURCE).unwrap();
         let held = store.lock_sign_in(&start).await.unwrap();
         let waiting = tokio::spawn(async move { store.lock_sign_in(&start).await.is_ok() });
@@ -270,13 +271,13 @@ async fn a_sign_in_is_waited_for() {
 
 const WRITER: &str = "PORTCULLIS_TEST_STORE_WRITER";
 
-/// I7: a process that is killed in the middle of its writes leaves a whole entry, whenever it dies.
+/// I7: a process that is killed during a write leaves a complete entry.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_killed_writer_leaves_a_whole_entry() {
+async fn a_killed_writer_leaves_a_complete_entry() {
     if let Some(directory) = std::env::var_os(WRITER) {
         let store = CredentialStore::in_directory(directory);
-        // Not without end, should nobody be left to kill it.
+        // Bounded, in case the test does not kill this process.
         for number in 0..10_000 {
             write(&store, &token(&format!("{number}-{}", "x".repeat(100_000)))).await;
         }
@@ -285,12 +286,12 @@ async fn a_killed_writer_leaves_a_whole_entry() {
     let store = CredentialStore::in_directory(scratch.path());
     for _ in 0..8 {
         let mut writer = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "store::tests::a_killed_writer_leaves_a_whole_entry", "--nocapture"])
+            .args(["--exact", "store::tests::a_killed_writer_leaves_a_complete_entry", "--nocapture"])
             .env(WRITER, scratch.path())
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        // It writes again and again: seen once, it is in the middle of the next.
+        // The writer writes continuously, so after the first visible entry it is writing the next one.
         let seen = read(&store, RESOURCE).unwrap();
         while read(&store, RESOURCE).unwrap() == seen {
             tokio::task::yield_now().await;
@@ -299,7 +300,7 @@ async fn a_killed_writer_leaves_a_whole_entry() {
         writer.wait().unwrap();
         let [left] = &read(&store, RESOURCE).unwrap()[..] else { panic!("no entry") };
         assert!(left.ends_with(&"x".repeat(100_000)));
-        // The lock went with the process.
+        // The lock ended with the process.
         write(&store, &token("mine")).await;
         assert_eq!(read(&store, RESOURCE).unwrap(), ["mine"]);
     }
@@ -307,11 +308,11 @@ async fn a_killed_writer_leaves_a_whole_entry() {
 
 const DIRECTORY: &str = "PORTCULLIS_TEST_USER_DIRECTORY";
 
-/// The environment names the directory, by the first of its variables that has an absolute path.
+/// The first environment variable with an absolute path determines the directory.
 #[cfg(unix)]
 #[test]
-fn the_environment_names_the_directory() {
-    // In a process of its own: an environment is of a whole process.
+fn the_environment_determines_the_directory() {
+    // The environment applies to a whole process, so each case runs in its own.
     if let Some(expected) = std::env::var_os(DIRECTORY) {
         let expected = Some(PathBuf::from(expected)).filter(|path| path.is_absolute());
         assert_eq!(CredentialStore::user_directory(), expected);
@@ -325,7 +326,7 @@ fn the_environment_names_the_directory() {
         (vec![("HOME", "")], "none"),
     ] {
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "store::tests::the_environment_names_the_directory"])
+            .args(["--exact", "store::tests::the_environment_determines_the_directory"])
             .env_clear()
             .envs(environment.iter().copied())
             .env(DIRECTORY, expected)
@@ -335,14 +336,14 @@ fn the_environment_names_the_directory() {
     }
 }
 
-/// J3: nothing of an entry shows in Debug, and too large a token is not written but kept in memory.
+/// J3: Debug shows nothing of an entry. A token that is too large is kept in memory.
 #[tokio::test]
-async fn secrets_stay_inside() {
+async fn debug_is_redacted_and_large_tokens_stay_in_memory() {
     let scratch = ScratchDirectory::new();
-    for (store, told) in both(&scratch).into_iter().zip(["entries: 1", "Directory"]) {
+    for (store, part) in both_stores(&scratch).into_iter().zip(["entries: 1", "Directory"]) {
         write(&store, &token("hush")).await;
         let shown = format!("{store:?}");
-        assert!(!shown.contains("hush") && shown.contains(told), "{shown}");
+        assert!(!shown.contains("hush") && shown.contains(part), "{shown}");
     }
     let store = CredentialStore::in_directory(scratch.path());
     let large = token(&"x".repeat(300 * 1024));

@@ -65,14 +65,14 @@ impl TestServer {
         }
         let number = self.issued.fetch_add(1, Ordering::Relaxed) + 1;
         *live = Some(format!("r{number}"));
-        let mut answer = serde_json::json!({
+        let mut response = serde_json::json!({
             "access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 300,
             "refresh_token": format!("r{number}"),
         });
         if let Some(scope) = &*self.grants.lock().unwrap() {
-            answer["scope"] = scope.as_str().into();
+            response["scope"] = scope.as_str().into();
         }
-        Reply::json(200, answer)
+        Reply::json(200, response)
     }
 
     fn counts(&self) -> (u32, u32) {
@@ -116,13 +116,13 @@ async fn send_to(authorization: &mut RequestAuthorization, url: &str) -> Option<
 }
 
 /// The headers of a 401 with these parameters of the challenge.
-fn refusal(parameters: &str) -> HeaderMap {
+fn rejection(parameters: &str) -> HeaderMap {
     let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM_URL}"{parameters}"#);
     HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_str(&value).unwrap())])
 }
 
-fn few(scopes: &str) -> HeaderMap {
-    refusal(&format!(r#", error="insufficient_scope", scope="{scopes}""#))
+fn insufficient_scope(scopes: &str) -> HeaderMap {
+    rejection(&format!(r#", error="insufficient_scope", scope="{scopes}""#))
 }
 
 /// I5: a token that is rejected before its expiry is refreshed; a second 401 in a row is final.
@@ -133,12 +133,12 @@ async fn a_401_is_retried_once() {
     token_manager.sign_in().await.unwrap();
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
-    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 1), 1));
     for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
-        assert!(!authorization.should_retry(status, &refusal("")).await.unwrap());
+        assert!(!authorization.should_retry(status, &rejection("")).await.unwrap());
     }
 }
 
@@ -157,7 +157,7 @@ async fn a_replaced_token_is_not_replaced_again() {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }
     for authorization in [&mut one, &mut same, &mut other] {
-        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
     }
     assert_eq!(fixture.server.counts(), (2, 1));
@@ -167,7 +167,7 @@ async fn a_replaced_token_is_not_replaced_again() {
 
 /// If several instances start without a token, only one asks the user.
 #[tokio::test]
-async fn one_asks_for_all_processes() {
+async fn one_sign_in_for_all_processes() {
     let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
     let keepers: Vec<_> =
         (0..3).map(|_| fixture.token_manager(CredentialStore::in_directory(scratch.path()))).collect();
@@ -175,7 +175,7 @@ async fn one_asks_for_all_processes() {
         tokio::spawn(async move {
             let mut authorization = token_manager.request_authorization();
             assert_eq!(send(&mut authorization).await, None);
-            assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+            assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
             send(&mut authorization).await
         })
     });
@@ -192,7 +192,7 @@ async fn a_sign_in_outlives_its_request() {
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     {
         let mut authorization = token_manager.request_authorization();
-        let headers = refusal("");
+        let headers = rejection("");
         let given_up = authorization.should_retry(StatusCode::UNAUTHORIZED, &headers);
         tokio::pin!(given_up);
         assert!(
@@ -201,20 +201,20 @@ async fn a_sign_in_outlives_its_request() {
     }
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await, None);
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
     assert_eq!((fixture.server.counts(), fixture.user.visits()), ((1, 0), 1));
 }
 
 /// I10: a token of the caller replaces every flow; it is sent only to its origin, and a rejection is final.
 #[tokio::test]
-async fn a_given_token_replaces_the_flow() {
+async fn a_token_of_the_caller_replaces_the_flow() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token_manager = Arc::new(TokenManager::with_access_token(start, AccessToken::new("given")));
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer given"));
-    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &few("a")).await.unwrap());
+    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+    assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("a")).await.unwrap());
     for elsewhere in ["https://evil.example/mcp", "http://mcp.example.com/mcp"] {
         let mut headers = HeaderMap::new();
         authorization.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
@@ -251,7 +251,7 @@ async fn another_server_requires_another_registration() {
         _ => well_behaved(request),
     });
     let has_moved = moved.clone();
-    fixture.user = ScriptedUser::answers(move |state| {
+    fixture.user = ScriptedUser::responds(move |state| {
         let issuer = if has_moved.load(Ordering::Relaxed) { OTHER } else { "https://auth.example.com" };
         format!("code=the-code&state={state}&iss={issuer}")
     });
@@ -260,9 +260,9 @@ async fn another_server_requires_another_registration() {
     moved.store(true, Ordering::Relaxed);
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer other"));
-    // The first server's refresh token went nowhere.
+    // The first server's refresh token was not sent.
     assert_eq!(fixture.server.counts(), (1, 0));
     let left = CredentialStore::in_directory(scratch.path()).tokens(token_manager.start_url()).unwrap();
     assert_eq!(left.iter().map(|token| token.issuer().as_str()).collect::<Vec<_>>(), [OTHER]);
@@ -271,7 +271,7 @@ async fn another_server_requires_another_registration() {
 /// A client that the server has forgotten is registered again, once; a configured client is not.
 #[tokio::test]
 async fn a_forgotten_client_is_registered_again() {
-    for (knows_second, outcome, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
+    for (knows_second, expected, registrations) in [(true, Ok(()), 2), (false, Err("client.token"), 2)] {
         let registered = Arc::new(AtomicU32::new(0));
         let mut fixture = Fixture::new();
         fixture.network = FetchFn::new(move |request| match request.url.as_str() {
@@ -284,7 +284,7 @@ async fn a_forgotten_client_is_registered_again() {
             _ => well_behaved(request),
         });
         let token_manager = fixture.token_manager(CredentialStore::in_memory());
-        assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), outcome);
+        assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), expected);
         assert_eq!(fixture.network.to(REGISTRATION_URL).len(), registrations);
     }
 }

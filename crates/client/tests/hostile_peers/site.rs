@@ -1,4 +1,4 @@
-//! [`Site`]: a resource and authorization server on loopback, with changed answers.
+//! [`Site`]: a resource and authorization server on loopback, with configurable responses.
 
 use std::{
     collections::HashMap,
@@ -14,15 +14,15 @@ use tokio::{
 };
 use url::Url;
 
-/// What to send for a path: a whole response, and bytes to send without end after it.
-pub(crate) type Answer = (Vec<u8>, &'static [u8]);
-pub(crate) type Answers = Arc<Mutex<HashMap<String, Answer>>>;
+/// The response for a path, and bytes that are then sent endlessly.
+pub(crate) type Response = (Vec<u8>, &'static [u8]);
+pub(crate) type Responses = Arc<Mutex<HashMap<String, Response>>>;
 
-/// A site on loopback that is resource and authorization server in one, well-behaved but for what a test changes.
+/// A resource and authorization server on loopback. It behaves correctly unless a test changes a response.
 pub(crate) struct Site {
     pub(crate) base: String,
-    pub(crate) answers: Answers,
-    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    pub(crate) responses: Responses,
+    pub(crate) requested: Arc<Mutex<Vec<String>>>,
 }
 
 pub(crate) const PRM: &str = "/.well-known/oauth-protected-resource/mcp";
@@ -41,7 +41,7 @@ impl Site {
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let site = Self { base, answers: Answers::default(), asked: Arc::default() };
+        let site = Self { base, responses: Responses::default(), requested: Arc::default() };
         let base = &site.base;
         let challenge = format!("Bearer resource_metadata=\"{base}{PRM}\"");
         site.challenge(&challenge);
@@ -49,10 +49,10 @@ impl Site {
         site.json(METADATA, &site.metadata());
         site.json("/register", r#"{"client_id":"c"}"#);
         site.json("/token", r#"{"access_token":"hush","token_type":"Bearer"}"#);
-        let (answers, asked) = (site.answers.clone(), site.asked.clone());
+        let (responses, requested) = (site.responses.clone(), site.requested.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, answers.clone(), asked.clone()));
+                tokio::spawn(serve(stream, responses.clone(), requested.clone()));
             }
         });
         site
@@ -68,20 +68,20 @@ impl Site {
     }
 
     pub(crate) fn challenge(&self, value: &str) {
-        let answer = format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {value}\r\nContent-Length: 0\r\n\r\n");
-        self.put("/mcp", answer.into(), b"");
+        let response = format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {value}\r\nContent-Length: 0\r\n\r\n");
+        self.put("/mcp", response.into(), b"");
     }
 
     pub(crate) fn json(&self, path: &str, body: &str) {
         self.put(path, json(body), b"");
     }
 
-    pub(crate) fn put(&self, path: &str, answer: Vec<u8>, more: &'static [u8]) {
-        self.answers.lock().unwrap().insert(path.to_owned(), (answer, more));
+    pub(crate) fn put(&self, path: &str, response: Vec<u8>, more: &'static [u8]) {
+        self.responses.lock().unwrap().insert(path.to_owned(), (response, more));
     }
 
     pub(crate) fn remove(&self, path: &str) {
-        self.answers.lock().unwrap().remove(path);
+        self.responses.lock().unwrap().remove(path);
     }
 
     /// Changes the server's metadata.
@@ -91,34 +91,34 @@ impl Site {
         self.json(METADATA, &changed);
     }
 
-    pub(crate) fn was_asked(&self, path: &str) -> bool {
-        self.asked.lock().unwrap().iter().any(|asked| asked == path)
+    pub(crate) fn was_requested(&self, path: &str) -> bool {
+        self.requested.lock().unwrap().iter().any(|requested| requested == path)
     }
 
     pub(crate) fn start(&self) -> StartUrl {
         StartUrl::parse(&format!("{}/mcp", self.base)).unwrap()
     }
 
-    /// A sign-in whose redirect is made of the state by `answer`, in the place of a person.
+    /// Signs in. The redirect has the parameters that `redirect` creates from the state.
     pub(crate) async fn sign_in(
         &self,
-        answer: impl Fn(&str) -> String + Send + Sync + 'static,
+        redirect: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Result<ResourceToken, ClientError> {
         let opened = Arc::new(Mutex::new(Vec::new()));
         let seen = opened.clone();
         let browser = LoopbackRedirect::bind(move |url| {
             seen.lock().unwrap().push(url.clone());
             let value = |name| url.query_pairs().find(|(found, _)| found == name).unwrap().1.into_owned();
-            let target = format!("{}?{}", value("redirect_uri"), answer(&value("state")));
+            let target = format!("{}?{}", value("redirect_uri"), redirect(&value("state")));
             tokio::spawn(async move {
                 fetcher().fetch(FetchRequest::get(Url::parse(&target).unwrap(), UrlPolicy::Operator)).await
             });
         });
         let interaction = Arc::new(browser.await.unwrap());
-        let outcome = self.authorize(interaction).await;
-        // Every URL that the browser opened belongs to this server, also when the sign-in failed.
+        let result = self.authorize(interaction).await;
+        // Every opened URL belongs to this server, even if the sign-in failed.
         assert!(opened.lock().unwrap().iter().all(|url| url.as_str().starts_with(&self.base)));
-        outcome
+        result
     }
 
     pub(crate) async fn authorize(
@@ -129,25 +129,26 @@ impl Site {
         Authorizer::new(fetcher(), interaction, Arc::new(SystemClock::new()), settings).authorize(&self.start()).await
     }
 
-    /// What a well-behaved redirect says.
+    /// Returns the parameters of a correct redirect.
     pub(crate) fn consent(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
         let base = self.base.clone();
         move |state| format!("code=the-code&state={state}&iss={base}")
     }
 
-    pub(crate) async fn code_of(&self) -> &'static str {
-        let outcome = self.sign_in(self.consent()).await;
-        let error = outcome.err().map(|error| (error.code(), format!("{error} {error:?}")));
-        let (code, shown) = error.unwrap_or(("fine", String::new()));
+    /// Signs in with a correct redirect and returns the code of the error.
+    pub(crate) async fn error_code(&self) -> Option<&'static str> {
+        let result = self.sign_in(self.consent()).await;
+        let error = result.err()?;
+        let shown = format!("{error} {error:?}");
         assert!(!shown.contains("hush"), "{shown}");
-        code
+        Some(error.code())
     }
 }
 
 pub(crate) async fn serve(
     mut stream: TcpStream,
-    answers: Answers,
-    asked: Arc<Mutex<Vec<String>>>,
+    responses: Responses,
+    requested: Arc<Mutex<Vec<String>>>,
 ) -> std::io::Result<()> {
     loop {
         let mut head = Vec::new();
@@ -161,11 +162,11 @@ pub(crate) async fn serve(
         stream.read_exact(&mut body).await?;
         let target = head.split(' ').nth(1).unwrap_or("");
         let path = target.split('?').next().unwrap_or("").to_owned();
-        asked.lock().unwrap().push(path.clone());
-        let answer = answers.lock().unwrap().get(&path).cloned();
+        requested.lock().unwrap().push(path.clone());
+        let response = responses.lock().unwrap().get(&path).cloned();
         let missing = || (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(), &b""[..]);
-        let (answer, more) = answer.unwrap_or_else(missing);
-        stream.write_all(&answer).await?;
+        let (response, more) = response.unwrap_or_else(missing);
+        stream.write_all(&response).await?;
         while !more.is_empty() {
             stream.write_all(more).await?;
         }

@@ -60,6 +60,23 @@ const TEMPLATE: Difference = difference(
     METADATA,
 );
 
+/// The differences of both versions, and those of one version.
+macro_rules! differences {
+    ($($own:expr),+ $(,)?) => {
+        &[
+            RESOURCE,
+            SCOPES,
+            REFRESH_SCOPE,
+            KEEPS_REFRESH_TOKENS,
+            NO_PKCE,
+            ONE_LOCATION,
+            FEWER_MEMBERS,
+            TEMPLATE,
+            $($own),+
+        ]
+    };
+}
+
 /// Tokens of version 2.0.
 pub(super) const V2: Profile = Profile {
     issuer_path: concat!("/", tenant!(), "/v2.0"),
@@ -101,20 +118,10 @@ pub(super) const V2: Profile = Profile {
     refresh_requires_scope: true,
     registration: RegistrationRule::None,
     client_documents: false,
-    differences: &[
-        RESOURCE,
-        SCOPES,
-        REFRESH_SCOPE,
-        KEEPS_REFRESH_TOKENS,
-        NO_PKCE,
-        ONE_LOCATION,
-        FEWER_MEMBERS,
-        TEMPLATE,
-        difference(
-            "issues tokens whose `aud` is the API's application identifier (a UUID), with `scp`, `azp`, `tid`, `uti` and `ver` \"2.0\", without `scope`, `client_id` and `jti`",
-            CLAIMS,
-        ),
-    ],
+    differences: differences![difference(
+        "issues tokens whose `aud` is the API's application identifier (a UUID), with `scp`, `azp`, `tid`, `uti` and `ver` \"2.0\", without `scope`, `client_id` and `jti`",
+        CLAIMS,
+    ),],
     ..Profile::STANDARD
 };
 
@@ -123,15 +130,7 @@ pub(super) const V1: Profile = Profile {
     audience: AudienceRule::Fixed(concat!("api://", api!())),
     token_issuer_path: Some(V1_ISSUER_PATH),
     rewrite_claims: claims_v1,
-    differences: &[
-        RESOURCE,
-        SCOPES,
-        REFRESH_SCOPE,
-        KEEPS_REFRESH_TOKENS,
-        NO_PKCE,
-        ONE_LOCATION,
-        FEWER_MEMBERS,
-        TEMPLATE,
+    differences: differences![
         difference(
             "issues tokens whose `aud` is `api://ID`, with `scp`, `appid`, `tid`, `uti` and `ver` \"1.0\", without `scope`, `azp`, `client_id` and `jti`",
             CLAIMS,

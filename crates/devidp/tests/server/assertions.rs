@@ -53,7 +53,7 @@ impl Signer {
         self.key.sign("JWT", claims.to_string().as_bytes()).unwrap()
     }
 
-    async fn ask(&self, assertion: &str) -> Response {
+    async fn request_token(&self, assertion: &str) -> Response {
         let parameters = [
             ("grant_type", "client_credentials"),
             ("resource", RESOURCE),
@@ -69,17 +69,17 @@ impl Signer {
 async fn a_signed_assertion_authenticates_the_client_once() {
     let signer = Signer::start().await;
     let assertion = signer.sign(&signer.claims("x", json!(1)));
-    let answer = signer.ask(&assertion).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    let again = signer.ask(&assertion).await;
+    let response = signer.request_token(&assertion).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    let again = signer.request_token(&assertion).await;
     assert_eq!((again.status, &*again.error()), (StatusCode::UNAUTHORIZED, "invalid_client"));
     assert!(again.text("error_description").contains("used before"));
 
     let assertion = signer.sign(&signer.claims("x", json!(1)));
-    let token = answer.text("access_token");
+    let token = response.text("access_token");
     let form = [("token", &*token), ("client_assertion_type", TYPE), ("client_assertion", &*assertion)];
-    let answer = signer.server.send(Method::POST, "/introspect", &[FORM], &encoded(&form)).await;
-    assert_eq!(answer.json()["active"], true, "{}", answer.body);
+    let response = signer.server.send(Method::POST, "/introspect", &[FORM], &encoded(&form)).await;
+    assert_eq!(response.json()["active"], true, "{}", response.body);
 }
 
 /// K1: the audience of an assertion must be exactly the issuer, and its lifetime must be short and current.
@@ -107,19 +107,27 @@ async fn invalid_assertions_are_rejected() {
         ("jti", json!("")),
         ("jti", json!("a".repeat(257))),
     ] {
-        let answer = signer.ask(&signer.sign(&signer.claims(name, value.clone()))).await;
-        assert_eq!((answer.status, &*answer.error()), (StatusCode::UNAUTHORIZED, "invalid_client"), "{name} {value}");
+        let response = signer.request_token(&signer.sign(&signer.claims(name, value.clone()))).await;
+        assert_eq!(
+            (response.status, &*response.error()),
+            (StatusCode::UNAUTHORIZED, "invalid_client"),
+            "{name} {value}"
+        );
     }
     let good = signer.claims("aud", json!([issuer]));
     let stranger = SigningKey::generate(Algorithm::Es256, "one").unwrap();
     let forged = stranger.sign("JWT", good.to_string().as_bytes()).unwrap();
     let typed = signer.key.sign("at+jwt", good.to_string().as_bytes()).unwrap();
     for bad in [&*forged, &typed, "rubbish", ""] {
-        assert_eq!(signer.ask(bad).await.error(), "invalid_client", "{bad}");
+        assert_eq!(signer.request_token(bad).await.error(), "invalid_client", "{bad}");
     }
-    assert_eq!(signer.ask(&signer.sign(&good)).await.status, StatusCode::OK, "the audience may be an array of one");
+    assert_eq!(
+        signer.request_token(&signer.sign(&good)).await.status,
+        StatusCode::OK,
+        "the audience may be an array of one"
+    );
     let typed = signer.key.sign("client-authentication+jwt", signer.claims("x", json!(1)).to_string().as_bytes());
-    assert_eq!(signer.ask(&typed.unwrap()).await.status, StatusCode::OK);
+    assert_eq!(signer.request_token(&typed.unwrap()).await.status, StatusCode::OK);
 }
 
 /// An assertion cannot be combined with another method and requires its type.
@@ -142,8 +150,8 @@ async fn an_assertion_cannot_be_combined() {
     ] {
         assert_eq!(signer.server.token(&changed(&good, name, value)).await.error(), error, "{name}");
     }
-    let answer = signer.server.token(&changed(&good, "client_id", "machine")).await;
-    assert_eq!(answer.status, StatusCode::OK, "none of these used the assertion up: {}", answer.body);
+    let response = signer.server.token(&changed(&good, "client_id", "machine")).await;
+    assert_eq!(response.status, StatusCode::OK, "none of these used the assertion up: {}", response.body);
 }
 
 /// A used assertion is remembered until it expires.
@@ -152,11 +160,11 @@ async fn a_used_assertion_is_remembered_until_it_expires() {
     let signer = Signer::start().await;
     let now = signer.server.clock.now().as_secs();
     let assertion = signer.sign(&signer.claims("exp", json!(now + 3600)));
-    assert_eq!(signer.ask(&assertion).await.status, StatusCode::OK);
+    assert_eq!(signer.request_token(&assertion).await.status, StatusCode::OK);
     signer.server.clock.advance(Duration::from_secs(3599));
-    assert!(signer.ask(&assertion).await.text("error_description").contains("used before"));
+    assert!(signer.request_token(&assertion).await.text("error_description").contains("used before"));
     signer.server.clock.advance(Duration::from_secs(1));
-    assert!(signer.ask(&assertion).await.text("error_description").contains("expired"));
+    assert!(signer.request_token(&assertion).await.text("error_description").contains("expired"));
 }
 
 /// A client registers its keys and authenticates with them in the code flow.

@@ -6,11 +6,11 @@ use serde_json::json;
 use crate::support::*;
 
 /// Asserts that the error is displayed on a page and not sent to the redirect URI.
-fn assert_displayed(answer: &Response, reason: &str) {
-    assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", answer.body);
-    assert!(answer.location().is_none());
-    assert!(answer.body.contains(reason), "{}", answer.body);
-    assert!(answer.body.contains("For development"));
+fn assert_displayed(response: &Response, reason: &str) {
+    assert_eq!(response.status, StatusCode::BAD_REQUEST, "{}", response.body);
+    assert!(response.location().is_none());
+    assert!(response.body.contains(reason), "{}", response.body);
+    assert!(response.body.contains("For development"));
 }
 
 /// No error is sent to an untrusted redirect URI.
@@ -25,8 +25,8 @@ async fn nothing_is_sent_to_an_untrusted_redirect_uri() {
     for (parameters, reason) in [
         (changed(&good, "client_id", None), "client_id is missing"),
         (changed(&good, "client_id", ""), "client_id is missing"),
-        (changed(&good, "client_id", "nobody"), "not registered"),
-        (twice("client_id", "nobody"), "several clients"),
+        (changed(&good, "client_id", "unknown"), "not registered"),
+        (twice("client_id", "unknown"), "several clients"),
         (twice("redirect_uri", "https://evil.example/"), "several redirect URIs"),
         (changed(&good, "redirect_uri", "https://evil.example/"), "not one that the client registered"),
         (changed(&good, "redirect_uri", "http://localhost:4321/callback"), "not one that the client registered"),
@@ -74,17 +74,17 @@ async fn other_errors_are_sent_to_the_client() {
         (changed(&good, "resource", "http://127.0.0.1:3000/mcp#part"), "invalid_target"),
         (with("resource", "https://other.example/mcp"), "invalid_target"),
     ] {
-        let answer = server.authorize(&parameters).await;
-        assert_eq!(answer.status, StatusCode::FOUND, "{parameters:?}");
-        assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
-        assert_eq!(answer.returned("error").as_deref(), Some(error), "{parameters:?}");
-        assert_eq!(answer.returned("state").as_deref(), Some("a state & more"));
-        assert_eq!(answer.returned("iss").as_deref(), Some(&*server.issuer));
-        assert_eq!(answer.returned("code"), None);
+        let response = server.authorize(&parameters).await;
+        assert_eq!(response.status, StatusCode::FOUND, "{parameters:?}");
+        assert!(response.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+        assert_eq!(response.redirect_parameter("error").as_deref(), Some(error), "{parameters:?}");
+        assert_eq!(response.redirect_parameter("state").as_deref(), Some("a state & more"));
+        assert_eq!(response.redirect_parameter("iss").as_deref(), Some(&*server.issuer));
+        assert_eq!(response.redirect_parameter("code"), None);
     }
-    let answer = server.authorize(&with("state", "another")).await;
-    assert_eq!(answer.returned("error").as_deref(), Some("invalid_request"));
-    assert_eq!(answer.returned("state"), None);
+    let response = server.authorize(&with("state", "another")).await;
+    assert_eq!(response.redirect_parameter("error").as_deref(), Some("invalid_request"));
+    assert_eq!(response.redirect_parameter("state"), None);
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn unknown_scopes_are_dropped() {
         let verifier = verifier();
         let challenge = verifier.challenge();
         let parameters = changed(&authorization_request(&client, challenge), "scope", requested);
-        let code = server.authorize(&parameters).await.returned("code").unwrap();
+        let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
         let body = server.token(&token_request(&client, &code, &verifier)).await.json();
         assert_eq!(body["scope"], granted);
     }
@@ -119,9 +119,9 @@ async fn the_default_resource_is_used() {
     let client = server.register().await;
     let verifier = verifier();
     let parameters = changed(&authorization_request(&client, verifier.challenge()), "resource", None);
-    let code = server.authorize(&parameters).await.returned("code").unwrap();
-    let answer = server.token(&changed(&token_request(&client, &code, &verifier), "resource", None)).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
+    let response = server.token(&changed(&token_request(&client, &code, &verifier), "resource", None)).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
 }
 
 #[tokio::test]
@@ -131,8 +131,8 @@ async fn the_only_redirect_uri_is_optional() {
     let verifier = verifier();
     let challenge = verifier.challenge();
     let parameters = changed(&authorization_request(&client, challenge), "redirect_uri", None);
-    let answer = server.authorize(&parameters).await;
-    assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+    let response = server.authorize(&parameters).await;
+    assert!(response.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
 
     let body = json!({ "redirect_uris": [REDIRECT, "https://client.example/cb"] });
     let two = server.register_with(&body).await.json();
@@ -143,6 +143,6 @@ async fn the_only_redirect_uri_is_optional() {
 #[tokio::test]
 async fn a_long_query_is_rejected() {
     let server = Server::with_auto_consent().await;
-    let answer = server.get(&format!("/authorize?{}", "a".repeat(9000))).await;
-    assert_eq!(answer.status, StatusCode::URI_TOO_LONG);
+    let response = server.get(&format!("/authorize?{}", "a".repeat(9000))).await;
+    assert_eq!(response.status, StatusCode::URI_TOO_LONG);
 }

@@ -1,4 +1,4 @@
-//! Servers with other rules of client authentication.
+//! The modes of client authentication.
 
 use http::{Method, StatusCode};
 use portcullis_devidp::ClientAuthenticationMode;
@@ -46,9 +46,9 @@ fn basic_credential(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }
 
-/// K1: as the Python SDK: the registration says `client_secret_post`, and every request needs `client_id` in its body.
+/// K1: like the Python SDK: registrations get `client_secret_post`, and every request needs `client_id` in its body.
 #[tokio::test]
-async fn the_python_sdk_is_imitated() {
+async fn the_mode_of_the_python_sdk() {
     let server = start(ClientAuthenticationMode::PythonSdk).await;
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_post", "client_secret_basic"]));

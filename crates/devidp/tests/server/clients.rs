@@ -32,9 +32,9 @@ async fn a_configured_client_obtains_a_token() {
     .await;
     let verifier = verifier();
     let parameters = changed(&authorization_request("desktop", verifier.challenge()), "scope", "mcp:admin mcp:tools");
-    let code = server.authorize(&parameters).await.returned("code").unwrap();
-    let answer = server.token(&token_request("desktop", &code, &verifier)).await;
-    assert_eq!(answer.text("scope"), "mcp:tools", "no more than the client may ask for");
+    let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
+    let response = server.token(&token_request("desktop", &code, &verifier)).await;
+    assert_eq!(response.text("scope"), "mcp:tools", "no more than the client may ask for");
 
     let other = server.authorize(&changed(&parameters, "redirect_uri", "http://127.0.0.1:4321/other")).await;
     assert_eq!((other.status, other.location()), (StatusCode::BAD_REQUEST, None));
@@ -57,11 +57,11 @@ async fn client_credentials_issue_a_token_for_the_client() {
         server.send(Method::POST, "/token", &headers, &encoded(form)).await
     };
     let right = format!("Basic {}", STANDARD.encode("machine:hush"));
-    let answer = send(Some(&right), &form).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    assert!(answer.json().get("refresh_token").is_none());
-    assert_eq!(answer.text("scope"), "mcp:tools");
-    let claims = claims(&answer.text("access_token"));
+    let response = send(Some(&right), &form).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    assert!(response.json().get("refresh_token").is_none());
+    assert_eq!(response.text("scope"), "mcp:tools");
+    let claims = claims(&response.text("access_token"));
     assert_eq!(
         (&claims["sub"], &claims["client_id"], &claims["aud"]),
         (&"machine".into(), &"machine".into(), &RESOURCE.into())
@@ -75,8 +75,8 @@ async fn client_credentials_issue_a_token_for_the_client() {
     assert_eq!(send(None, &changed(&posted, "resource", None)).await.error(), "invalid_target");
     assert_eq!(send(None, &changed(&posted, "scope", "mcp:admin")).await.error(), "invalid_scope");
     let public = server.register().await;
-    let answer = send(None, &[&form[..], &[("client_id", &public)]].concat()).await;
-    assert_eq!(answer.error(), "unauthorized_client");
+    let response = send(None, &[&form[..], &[("client_id", &public)]].concat()).await;
+    assert_eq!(response.error(), "unauthorized_client");
 }
 
 /// K1: an invalid client is rejected at start, with the fix.

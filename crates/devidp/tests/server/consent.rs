@@ -7,20 +7,20 @@ use serde_json::json;
 
 use crate::support::*;
 
-struct Shown {
+struct ShownPage {
     page: Response,
     origin: String,
 }
 
-async fn show(server: &Server) -> Shown {
+async fn show(server: &Server) -> ShownPage {
     let client = server.register().await;
     let page = server.authorize(&authorization_request(&client, verifier().challenge())).await;
     assert_eq!(page.status, StatusCode::OK);
-    Shown { page, origin: format!("http://{}", server.address) }
+    ShownPage { page, origin: format!("http://{}", server.address) }
 }
 
-impl Shown {
-    async fn answer(&self, server: &Server, decision: &str) -> Response {
+impl ShownPage {
+    async fn submit(&self, server: &Server, decision: &str) -> Response {
         let headers = [FORM, ("origin", &*self.origin), ("cookie", &self.page.cookie())];
         self.post(server, &headers, &[("user", "alice"), ("decision", decision)]).await
     }
@@ -79,19 +79,19 @@ async fn client_metadata_is_escaped() {
 }
 
 #[tokio::test]
-async fn the_client_is_notified_of_a_denial() {
+async fn a_denial_is_sent_to_the_client() {
     let server = Server::start(|_| {}).await;
-    let answer = show(&server).await.answer(&server, "deny").await;
-    assert_eq!(answer.status, StatusCode::SEE_OTHER);
-    assert_eq!(answer.returned("error").as_deref(), Some("access_denied"));
-    assert_eq!(answer.returned("state").as_deref(), Some("a state & more"));
-    assert_eq!(answer.returned("iss").as_deref(), Some(&*server.issuer));
-    assert_eq!(answer.returned("code"), None);
+    let response = show(&server).await.submit(&server, "deny").await;
+    assert_eq!(response.status, StatusCode::SEE_OTHER);
+    assert_eq!(response.redirect_parameter("error").as_deref(), Some("access_denied"));
+    assert_eq!(response.redirect_parameter("state").as_deref(), Some("a state & more"));
+    assert_eq!(response.redirect_parameter("iss").as_deref(), Some(&*server.issuer));
+    assert_eq!(response.redirect_parameter("code"), None);
 }
 
-fn assert_rejected(answer: &Response, status: StatusCode) {
-    assert_eq!(answer.status, status, "{}", answer.body);
-    assert!(answer.location().is_none() && answer.body.contains("For development"));
+fn assert_rejected(response: &Response, status: StatusCode) {
+    assert_eq!(response.status, status, "{}", response.body);
+    assert!(response.location().is_none() && response.body.contains("For development"));
 }
 
 /// A ticket can be used once.
@@ -99,8 +99,8 @@ fn assert_rejected(answer: &Response, status: StatusCode) {
 async fn a_page_can_be_submitted_once() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
-    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
-    assert_rejected(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
+    assert_eq!(shown.submit(&server, "allow").await.status, StatusCode::SEE_OTHER);
+    assert_rejected(&shown.submit(&server, "allow").await, StatusCode::BAD_REQUEST);
 }
 
 /// A post from another site is rejected and does not invalidate the page.
@@ -116,7 +116,7 @@ async fn a_post_from_another_origin_is_rejected() {
         headers.extend(origin.map(|origin| ("origin", origin)));
         assert_rejected(&shown.post(&server, &headers, &fields).await, StatusCode::FORBIDDEN);
     }
-    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+    assert_eq!(shown.submit(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
 /// A ticket is valid only in the browser to which the page was sent.
@@ -132,11 +132,11 @@ async fn a_post_from_another_browser_is_rejected() {
         headers.extend(cookie.map(|cookie| ("cookie", cookie)));
         assert_rejected(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
     }
-    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+    assert_eq!(shown.submit(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
-async fn an_invented_ticket_is_rejected() {
+async fn a_forged_ticket_is_rejected() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     let cookie = shown.page.cookie();
@@ -145,8 +145,8 @@ async fn an_invented_ticket_is_rejected() {
     for ticket in ["", "short", &forged, &"é".repeat(22)] {
         let form = encoded(&[("user", "alice"), ("decision", "allow"), ("ticket", ticket)]);
         let headers = [FORM, ("origin", &*shown.origin), ("cookie", &*cookie)];
-        let answer = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
-        assert_rejected(&answer, StatusCode::BAD_REQUEST);
+        let response = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
+        assert_rejected(&response, StatusCode::BAD_REQUEST);
     }
 }
 
@@ -155,7 +155,7 @@ async fn a_page_expires_after_ten_minutes() {
     let server = Server::start(|_| {}).await;
     let shown = show(&server).await;
     server.clock.advance(Duration::from_secs(600));
-    assert_rejected(&shown.answer(&server, "allow").await, StatusCode::BAD_REQUEST);
+    assert_rejected(&shown.submit(&server, "allow").await, StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn several_pages_can_be_open_in_one_browser() {
     let path = format!("/authorize?{}", encoded(&authorization_request(&client, verifier().challenge())));
     let second = server.send(Method::GET, &path, &[("cookie", &format!("a=b; {cookie}"))], "").await;
     assert_eq!(second.cookie(), cookie);
-    assert_eq!(first.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+    assert_eq!(first.submit(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
@@ -183,5 +183,5 @@ async fn an_invalid_submission_can_be_corrected() {
     ] {
         assert_rejected(&shown.post(&server, &headers, &fields).await, StatusCode::BAD_REQUEST);
     }
-    assert_eq!(shown.answer(&server, "allow").await.status, StatusCode::SEE_OTHER);
+    assert_eq!(shown.submit(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }

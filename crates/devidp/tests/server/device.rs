@@ -18,18 +18,18 @@ async fn register(server: &Server) -> String {
         "token_endpoint_auth_method": "none",
         "grant_types": [DEVICE_CODE, "refresh_token"],
     });
-    let answer = server.register_with(&body).await;
-    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
-    assert!(answer.json().get("redirect_uris").is_none() && answer.json().get("response_types").is_none());
-    answer.text("client_id")
+    let response = server.register_with(&body).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
+    assert!(response.json().get("redirect_uris").is_none() && response.json().get("response_types").is_none());
+    response.text("client_id")
 }
 
 async fn start(server: &Server, client: &str) -> Value {
     let form = encoded(&[("client_id", client), ("resource", RESOURCE), ("scope", "mcp:tools offline_access")]);
-    let answer = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    answer.json()
+    let response = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    response.json()
 }
 
 async fn poll(server: &Server, client: &str, device_code: &str) -> Response {
@@ -64,9 +64,9 @@ async fn a_device_is_approved_on_the_page() {
     for shown in [user_code, "Terminal", "mcp:tools", RESOURCE, "Allow only if your device shows this code."] {
         assert!(page.body.contains(shown), "{shown}: {}", page.body);
     }
-    let answered = answer(&server, &page, "allow").await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.body);
-    assert!(answered.body.contains("Your device is connected") && answered.location().is_none());
+    let submitted = submit(&server, &page, "allow").await;
+    assert_eq!(submitted.status, StatusCode::OK, "{}", submitted.body);
+    assert!(submitted.body.contains("Your device is connected") && submitted.location().is_none());
 
     server.clock.advance(INTERVAL);
     let tokens = poll(&server, &client, device_code).await;
@@ -81,7 +81,7 @@ async fn a_device_is_approved_on_the_page() {
     assert_eq!(again.status, StatusCode::BAD_REQUEST, "so is a user code");
 }
 
-async fn answer(server: &Server, page: &Response, decision: &str) -> Response {
+async fn submit(server: &Server, page: &Response, decision: &str) -> Response {
     let origin = format!("http://{}", server.address);
     let (ticket, cookie) = (page.ticket(), page.cookie());
     let form = encoded(&[("ticket", &ticket), ("user", "zoe"), ("decision", decision)]);
@@ -89,7 +89,7 @@ async fn answer(server: &Server, page: &Response, decision: &str) -> Response {
     server.send(Method::POST, "/authorize/consent", &headers, &form).await
 }
 
-/// K1: the page's answer needs the origin, the browser and the ticket, as the consent page's does.
+/// K1: a submission needs the origin, the browser and the ticket, as on the consent page.
 #[tokio::test]
 async fn other_pages_and_browsers_cannot_approve() {
     let server = Server::start(|_| {}).await;
@@ -104,20 +104,20 @@ async fn other_pages_and_browsers_cannot_approve() {
         vec![FORM, ("origin", &*origin)],
         vec![FORM, ("origin", &*origin), ("cookie", "portcullis-consent=AAAAAAAAAAAAAAAAAAAAAA")],
     ] {
-        let answer = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
-        assert!(answer.status.is_client_error(), "{headers:?}");
+        let response = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
+        assert!(response.status.is_client_error(), "{headers:?}");
     }
     assert_eq!(poll(&server, &client, text(&started, "device_code")).await.error(), "authorization_pending");
 }
 
-/// K1: a denied device gets `access_denied`, then nothing.
+/// K1: a denied device gets `access_denied`. Then its code is unknown.
 #[tokio::test]
 async fn a_device_is_denied() {
     let server = Server::start(|_| {}).await;
     let client = register(&server).await;
     let started = start(&server, &client).await;
     let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
-    assert!(answer(&server, &page, "deny").await.body.contains("The request was denied"));
+    assert!(submit(&server, &page, "deny").await.body.contains("The request was denied"));
     let denied = poll(&server, &client, text(&started, "device_code")).await;
     assert_eq!((denied.status, &*denied.error()), (StatusCode::BAD_REQUEST, "access_denied"));
     server.clock.advance(INTERVAL);
@@ -213,8 +213,8 @@ async fn automatic_consent_approves_devices() {
     .await;
     let basic = ("authorization", "Basic cm9ib3Q6aHVzaA==");
     let form = encoded(&[("resource", RESOURCE)]);
-    let refused = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
-    assert_eq!(refused.error(), "invalid_client");
+    let rejected = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
+    assert_eq!(rejected.error(), "invalid_client");
     let started = server.send(Method::POST, "/device_authorization", &[FORM, basic], &form).await.json();
     let form = encoded(&[("grant_type", DEVICE_CODE), ("device_code", text(&started, "device_code"))]);
     let tokens = server.send(Method::POST, "/token", &[FORM, basic], &form).await;
@@ -223,23 +223,23 @@ async fn automatic_consent_approves_devices() {
     assert!(tokens.json().get("refresh_token").is_none());
 }
 
-/// K1: programs answer device authorizations over HTTP.
+/// K1: the admin API approves and denies device authorizations.
 #[tokio::test]
-async fn a_program_answers_devices() {
+async fn the_admin_api_decides_device_authorizations() {
     let server = Server::start(|settings| settings.admin = true).await;
     let client = register(&server).await;
     for (decision, expected) in [("allow", ""), ("deny", "access_denied")] {
         let started = start(&server, &client).await;
         let body = json!({ "user_code": started["user_code"], "decision": decision, "user": "zoe" }).to_string();
-        let answer = server.send(Method::POST, "/admin/device", &[JSON], &body).await;
-        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        let response = server.send(Method::POST, "/admin/device", &[JSON], &body).await;
+        assert_eq!(response.status, StatusCode::NO_CONTENT);
         let again = server.send(Method::POST, "/admin/device", &[JSON], &body).await;
         assert_eq!(again.status, StatusCode::NOT_FOUND);
-        let answer = poll(&server, &client, text(&started, "device_code")).await;
-        assert_eq!(answer.error(), expected);
+        let response = poll(&server, &client, text(&started, "device_code")).await;
+        assert_eq!(response.error(), expected);
     }
     for bad in ["{}", r#"{"user_code":"a","decision":"maybe"}"#] {
-        let answer = server.send(Method::POST, "/admin/device", &[JSON], bad).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        let response = server.send(Method::POST, "/admin/device", &[JSON], bad).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST);
     }
 }

@@ -49,10 +49,10 @@ async fn a_document_describes_a_client() {
     web.serve(URL, 200, document(URL).to_string());
     let verifier = verifier();
     let parameters = changed(&authorization_request(URL, verifier.challenge()), "scope", "mcp:tools offline_access");
-    let code = server.authorize(&parameters).await.returned("code").unwrap();
-    let answer = server.token(&token_request(URL, &code, &verifier)).await;
-    assert_eq!(claims(&answer.text("access_token"))["client_id"], URL);
-    let refreshed = server.refresh(URL, &answer.text("refresh_token")).await;
+    let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
+    let response = server.token(&token_request(URL, &code, &verifier)).await;
+    assert_eq!(claims(&response.text("access_token"))["client_id"], URL);
+    let refreshed = server.refresh(URL, &response.text("refresh_token")).await;
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
     assert_eq!(web.hits(URL), 1, "the document is remembered");
     let fetched = &web.requests(URL)[0];
@@ -80,7 +80,7 @@ async fn a_loopback_document_is_fetched() {
         }
     });
     let server = Server::with_auto_consent().await;
-    assert!(request_code(&server, &url).await.returned("code").is_some());
+    assert!(request_code(&server, &url).await.redirect_parameter("code").is_some());
     let elsewhere = url.replace("127.0.0.1", "127.0.0.2");
     assert_eq!(request_code(&server, &elsewhere).await.status, StatusCode::BAD_REQUEST, "its client_id is another one");
 }
@@ -108,15 +108,17 @@ async fn invalid_documents_are_rejected() {
         format!("{}{}", document(URL), " ".repeat(16 * 1024)),
     ] {
         web.serve(URL, 200, body.clone());
-        let answer = request_code(&server, URL).await;
-        assert_eq!((answer.status, answer.location()), (StatusCode::BAD_REQUEST, None), "{body}");
-        assert!(answer.body.contains("metadata document cannot be used") && answer.body.contains("For development"));
+        let response = request_code(&server, URL).await;
+        assert_eq!((response.status, response.location()), (StatusCode::BAD_REQUEST, None), "{body}");
+        assert!(
+            response.body.contains("metadata document cannot be used") && response.body.contains("For development")
+        );
     }
     for status in [201, 302, 404, 500] {
         web.serve(URL, status, document(URL).to_string());
         assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "{status}");
     }
-    web.answer(URL, |_| {
+    web.respond(URL, |_| {
         Ok(FetchResponse {
             status: StatusCode::OK,
             headers: Default::default(),
@@ -127,7 +129,7 @@ async fn invalid_documents_are_rejected() {
     web.fail(URL);
     assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST);
     web.serve(URL, 200, document(URL).to_string());
-    assert!(request_code(&server, URL).await.returned("code").is_some(), "no failure is remembered");
+    assert!(request_code(&server, URL).await.redirect_parameter("code").is_some(), "no failure is remembered");
 }
 
 /// Invalid URLs are unknown clients, and nothing is fetched.
@@ -161,8 +163,8 @@ async fn the_redirect_uri_must_be_in_the_document() {
     web.serve(URL, 200, document(URL).to_string());
     let parameters = authorization_request(URL, "x");
     for other in ["http://127.0.0.1:4321/other", "https://client.example/callback"] {
-        let answer = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
-        assert_eq!((answer.status, answer.location()), (StatusCode::BAD_REQUEST, None), "{other}");
+        let response = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
+        assert_eq!((response.status, response.location()), (StatusCode::BAD_REQUEST, None), "{other}");
     }
 }
 
@@ -178,7 +180,7 @@ async fn a_document_is_fetched_again_when_it_expires() {
         (Some("max-age=10, no-cache"), 0),
     ] {
         let (server, web) = server().await;
-        web.answer(URL, move |_| {
+        web.respond(URL, move |_| {
             let json = HeaderValue::from_static("application/json");
             let mut headers = http::HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
             headers.extend(cache_control.map(|value| (header::CACHE_CONTROL, HeaderValue::from_static(value))));
@@ -187,7 +189,7 @@ async fn a_document_is_fetched_again_when_it_expires() {
         request_code(&server, URL).await;
         if seconds > 0 {
             server.clock.advance(Duration::from_secs(seconds - 1));
-            assert!(request_code(&server, URL).await.returned("code").is_some());
+            assert!(request_code(&server, URL).await.redirect_parameter("code").is_some());
             assert_eq!(web.hits(URL), 1, "{cache_control:?}");
             server.clock.advance(Duration::from_secs(1));
         }
@@ -211,10 +213,10 @@ async fn a_document_can_contain_keys() {
     let now = server.clock.now().as_secs();
     let claims = json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
-    let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-    let proof = [("client_assertion_type", kind), ("client_assertion", &*assertion)];
-    let answer = server.token(&[&token_request(URL, &code, &verifier)[..], &proof].concat()).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    let assertion_type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+    let proof = [("client_assertion_type", assertion_type), ("client_assertion", &*assertion)];
+    let response = server.token(&[&token_request(URL, &code, &verifier)[..], &proof].concat()).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
 }
 
 /// The consent page displays the URL of the document next to the name.

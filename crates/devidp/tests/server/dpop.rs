@@ -35,10 +35,10 @@ async fn a_proof_binds_the_token_to_its_key() {
     .await;
     let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
     let code = server.code(&client, &verifier).await;
-    let answer = send(&server, &proof(&server, &key, |_| ()), &token_request(&client, &code, &verifier)).await;
-    assert_eq!((answer.status, &*answer.text("token_type")), (StatusCode::OK, "DPoP"));
-    assert!(answer.header("dpop-nonce").is_none());
-    let token = answer.text("access_token");
+    let response = send(&server, &proof(&server, &key, |_| ()), &token_request(&client, &code, &verifier)).await;
+    assert_eq!((response.status, &*response.text("token_type")), (StatusCode::OK, "DPoP"));
+    assert!(response.header("dpop-nonce").is_none());
+    let token = response.text("access_token");
     let claims = claims(&token);
     assert_eq!((&claims["cnf"], &claims["typ"]), (&json!({ "jkt": key.thumbprint() }), &json!("DPoP")));
     let form = encoded(&[("token", &token), ("client_id", "resource"), ("client_secret", "hush")]);
@@ -60,8 +60,8 @@ async fn invalid_proofs_are_rejected() {
     let parameters = token_request(&client, &code, &verifier);
     let now = server.clock.now();
     let assert_rejected = async |proof: &str| {
-        let answer = send(&server, proof, &parameters).await;
-        assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_dpop_proof"), "{proof}");
+        let response = send(&server, proof, &parameters).await;
+        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_dpop_proof"), "{proof}");
     };
     assert_rejected(&proof(&server, &key, |proof| proof.method = "GET")).await;
     assert_rejected(&proof(&server, &key, |proof| proof.url = "http://127.0.0.1:1/token")).await;
@@ -70,11 +70,11 @@ async fn invalid_proofs_are_rejected() {
     assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.saturating_add(Duration::from_secs(61)))).await;
     assert_rejected("rubbish").await;
     let twice = [FORM, ("dpop", &*proof(&server, &key, |_| ())), ("dpop", "x")];
-    let answer = server.send(Method::POST, "/token", &twice, &encoded(&parameters)).await;
-    assert_eq!(answer.error(), "invalid_dpop_proof");
+    let response = server.send(Method::POST, "/token", &twice, &encoded(&parameters)).await;
+    assert_eq!(response.error(), "invalid_dpop_proof");
 
     let good = proof(&server, &key, |proof| proof.issued_at = now.saturating_add(Duration::from_secs(60)));
-    let wrong = changed(&parameters, "client_id", "nobody");
+    let wrong = changed(&parameters, "client_id", "unknown");
     assert_eq!(send(&server, &good, &wrong).await.error(), "invalid_client");
     assert_rejected(&good).await;
     server.clock.advance(Duration::from_secs(59));
@@ -90,8 +90,8 @@ async fn invalid_proofs_are_rejected() {
         nonce: None,
         access_token: None,
     });
-    let answer = send(&server, &queried.unwrap(), &parameters).await;
-    assert_eq!(answer.error(), "invalid_grant", "query and fragment are not compared");
+    let response = send(&server, &queried.unwrap(), &parameters).await;
+    assert_eq!(response.error(), "invalid_grant", "query and fragment are not compared");
 }
 
 /// K1: a used proof is remembered until it expires, even if it is as old as allowed.
@@ -104,11 +104,11 @@ async fn a_used_proof_is_remembered_until_it_expires() {
     let parameters = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", "x")];
     assert_eq!(send(&server, &early, &parameters).await.error(), "unauthorized_client");
     server.clock.advance(Duration::from_secs(120));
-    let answer = send(&server, &early, &parameters).await;
-    assert!(answer.text("error_description").contains("used before"), "{}", answer.body);
+    let response = send(&server, &early, &parameters).await;
+    assert!(response.text("error_description").contains("used before"), "{}", response.body);
     server.clock.advance(Duration::from_secs(1));
-    let answer = send(&server, &early, &parameters).await;
-    assert!(answer.text("error_description").contains("last minute"), "{}", answer.body);
+    let response = send(&server, &early, &parameters).await;
+    assert!(response.text("error_description").contains("last minute"), "{}", response.body);
 }
 
 /// K1: if nonces are required, the response to a proof without the current nonce contains it.
@@ -124,10 +124,10 @@ async fn a_nonce_is_required() {
     let parameters = token_request(&client, &code, &verifier);
     let mut nonce = String::new();
     for wrong in [None, Some("wrong")] {
-        let answer = send(&server, &proof(&server, &key, |proof| proof.nonce = wrong), &parameters).await;
-        assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "use_dpop_nonce"));
-        assert!(answer.header("access-control-expose-headers").unwrap().contains("dpop-nonce"));
-        nonce = answer.header("dpop-nonce").unwrap().to_owned();
+        let response = send(&server, &proof(&server, &key, |proof| proof.nonce = wrong), &parameters).await;
+        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "use_dpop_nonce"));
+        assert!(response.header("access-control-expose-headers").unwrap().contains("dpop-nonce"));
+        nonce = response.header("dpop-nonce").unwrap().to_owned();
     }
     let with_nonce = |server: &Server| {
         let url = format!("{}/token", server.issuer);
@@ -137,15 +137,15 @@ async fn a_nonce_is_required() {
         key.proof(&DpopProof { id, method: "POST", url: &url, issued_at, nonce, access_token: None }).unwrap()
     };
     server.clock.advance(Duration::from_secs(30));
-    let answer = send(&server, &with_nonce(&server), &parameters).await;
-    assert_eq!((answer.status, answer.header("dpop-nonce")), (StatusCode::OK, Some(&*nonce)));
+    let response = send(&server, &with_nonce(&server), &parameters).await;
+    assert_eq!((response.status, response.header("dpop-nonce")), (StatusCode::OK, Some(&*nonce)));
 
     // The nonce is replaced every five minutes and accepted for another five minutes.
     let parameters = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", "x")];
     server.clock.advance(Duration::from_secs(270));
-    let answer = send(&server, &with_nonce(&server), &parameters).await;
-    assert_eq!(answer.error(), "unauthorized_client");
-    assert_ne!(answer.header("dpop-nonce"), Some(&*nonce));
+    let response = send(&server, &with_nonce(&server), &parameters).await;
+    assert_eq!(response.error(), "unauthorized_client");
+    assert_ne!(response.header("dpop-nonce"), Some(&*nonce));
     server.clock.advance(Duration::from_secs(300));
     assert_eq!(send(&server, &with_nonce(&server), &parameters).await.error(), "use_dpop_nonce");
 }
@@ -160,25 +160,25 @@ async fn codes_and_refresh_tokens_are_bound() {
         changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
     let parameters = [&parameters[..], &[("dpop_jkt", key.thumbprint())]].concat();
     for wrong in [None, Some(&other)] {
-        let code = server.authorize(&parameters).await.returned("code").unwrap();
+        let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
         let parameters = token_request(&client, &code, &verifier);
-        let answer = match wrong {
+        let response = match wrong {
             None => server.token(&parameters).await,
             Some(other) => send(&server, &proof(&server, other, |_| ()), &parameters).await,
         };
-        assert_eq!(answer.error(), "invalid_grant");
+        assert_eq!(response.error(), "invalid_grant");
     }
-    let code = server.authorize(&parameters).await.returned("code").unwrap();
+    let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
     let parameters = token_request(&client, &code, &verifier);
     let token = send(&server, &proof(&server, &key, |_| ()), &parameters).await.text("refresh_token");
 
     let refresh = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", &*token)];
     assert_eq!(server.token(&refresh).await.error(), "invalid_grant");
     assert_eq!(send(&server, &proof(&server, &other, |_| ()), &refresh).await.error(), "invalid_grant");
-    let answer = send(&server, &proof(&server, &key, |_| ()), &refresh).await;
-    assert_eq!((answer.status, &*answer.text("token_type")), (StatusCode::OK, "DPoP"));
-    assert_eq!(claims(&answer.text("access_token"))["cnf"]["jkt"], key.thumbprint());
+    let response = send(&server, &proof(&server, &key, |_| ()), &refresh).await;
+    assert_eq!((response.status, &*response.text("token_type")), (StatusCode::OK, "DPoP"));
+    assert_eq!(claims(&response.text("access_token"))["cnf"]["jkt"], key.thumbprint());
 
     let malformed = server.authorize(&changed(&parameters, "dpop_jkt", "short")).await;
-    assert_eq!(malformed.returned("error").as_deref(), Some("invalid_request"));
+    assert_eq!(malformed.redirect_parameter("error").as_deref(), Some("invalid_request"));
 }

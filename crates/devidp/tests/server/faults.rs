@@ -19,7 +19,7 @@ fn fault(at: FaultPoint, kind: FaultKind, times: u32) -> Fault {
 }
 
 /// Sends a request and returns whether there was a response.
-async fn is_answered(server: &Server, path: &str) -> bool {
+async fn has_response(server: &Server, path: &str) -> bool {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -60,8 +60,8 @@ async fn faults_apply_in_order_and_run_out() {
 async fn responses_are_dropped_and_delayed() {
     let server = Server::start(|_| {}).await;
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Drop, 1)).unwrap();
-    assert!(!is_answered(&server, "/jwks").await);
-    assert!(is_answered(&server, "/jwks").await);
+    assert!(!has_response(&server, "/jwks").await);
+    assert!(has_response(&server, "/jwks").await);
     let delay = Duration::from_millis(30);
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Delay(delay), 1)).unwrap();
     let start = Instant::now();
@@ -79,11 +79,11 @@ async fn a_hanging_request_ends_with_the_server() {
     tokio::spawn(connection);
     let request = http::Request::get("/jwks").header("host", server.address.to_string());
     let hanging = tokio::spawn(sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()));
-    // The next request is answered, so the fault applies only to the first one.
+    // The next request gets a response, so the fault applies only to the first one.
     while server.control.pending_faults() > 0 {
         tokio::task::yield_now().await;
     }
-    assert!(is_answered(&server, "/jwks").await);
+    assert!(has_response(&server, "/jwks").await);
     assert!(!hanging.is_finished());
     server.shut_down().await;
     assert!(hanging.await.unwrap().is_err());
@@ -103,9 +103,9 @@ async fn the_issuer_can_be_replaced() {
     let (client, verifier) = (server.register().await, verifier());
     let parameters = authorization_request(&client, verifier.challenge());
     let struck = server.authorize(&parameters).await;
-    assert_eq!(struck.returned("iss").as_deref(), Some(wrong));
-    assert_eq!(struck.returned("state").as_deref(), Some("a state & more"));
-    assert_eq!(server.authorize(&parameters).await.returned("iss").as_deref(), Some(&*server.issuer));
+    assert_eq!(struck.redirect_parameter("iss").as_deref(), Some(wrong));
+    assert_eq!(struck.redirect_parameter("state").as_deref(), Some("a state & more"));
+    assert_eq!(server.authorize(&parameters).await.redirect_parameter("iss").as_deref(), Some(&*server.issuer));
     assert_eq!(server.get("/.well-known/openid-configuration").await.json()["issuer"], server.issuer);
 }
 
@@ -142,18 +142,18 @@ async fn a_program_controls_a_running_server() {
         keys.into_iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let first = kids().await;
-    let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON], "{}").await;
-    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], "{}").await;
+    assert_eq!(response.status, StatusCode::NO_CONTENT);
     let second = kids().await;
     assert_eq!(second[2..], first);
-    let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
-    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
+    assert_eq!(response.status, StatusCode::NO_CONTENT);
     let third = kids().await;
     assert!(third.len() == 2 && third.iter().all(|kid| !second.contains(kid)));
 
     let fault = r#"{"at":"token","kind":"status","status":503,"times":1}"#;
-    let answer = admin(&server, Method::POST, "/admin/faults", &[JSON], fault).await;
-    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    let response = admin(&server, Method::POST, "/admin/faults", &[JSON], fault).await;
+    assert_eq!(response.status, StatusCode::NO_CONTENT);
     assert_eq!(server.token(&[]).await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(server.token(&[]).await.status, StatusCode::BAD_REQUEST);
     let forever = r#"{"at":"jwks","kind":"garbage"}"#;
@@ -175,13 +175,13 @@ async fn a_program_controls_a_running_server() {
         r#"{"at":"token","kind":"delay","delay_ms":60001}"#,
         r#"{"at":"token","kind":"drop","more":1}"#,
     ] {
-        let answer = admin(&server, Method::POST, "/admin/faults", &[JSON], bad).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{bad}");
-        assert!(!answer.body.is_empty());
+        let response = admin(&server, Method::POST, "/admin/faults", &[JSON], bad).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{bad}");
+        assert!(!response.body.is_empty());
     }
     for bad in ["", r#"{"old_keys":"burn"}"#] {
-        let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON], bad).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{bad}");
+        let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], bad).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{bad}");
     }
     assert_eq!(kids().await, third);
 }
@@ -195,15 +195,15 @@ async fn browsers_cannot_control_the_server() {
     for browser in
         [("origin", &*origin), ("origin", "null"), ("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "cors")]
     {
-        let answer = admin(&server, Method::POST, "/admin/rotate", &[JSON, browser], "{}").await;
-        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{browser:?}");
-        let answer = admin(&server, Method::DELETE, "/admin/faults", &[browser], "").await;
-        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{browser:?}");
+        let response = admin(&server, Method::POST, "/admin/rotate", &[JSON, browser], "{}").await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{browser:?}");
+        let response = admin(&server, Method::DELETE, "/admin/faults", &[browser], "").await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{browser:?}");
     }
     let simple = [FORM, ("content-type", "text/plain")];
     for simple in simple {
-        let answer = admin(&server, Method::POST, "/admin/rotate", &[simple], "{}").await;
-        assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let response = admin(&server, Method::POST, "/admin/rotate", &[simple], "{}").await;
+        assert_eq!(response.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
     let preflight = admin(&server, Method::OPTIONS, "/admin/rotate", &[("origin", "https://client.example")], "").await;
     assert_eq!(preflight.status, StatusCode::METHOD_NOT_ALLOWED);

@@ -34,17 +34,17 @@ async fn the_client_gets_a_token_after_consent() {
     let ticket = page.ticket();
     let form = encoded(&[("ticket", &ticket), ("user", "bob"), ("decision", "allow")]);
     let headers = [FORM, ("origin", &origin), ("cookie", &cookie)];
-    let answer = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
-    assert_eq!(answer.status, StatusCode::SEE_OTHER);
-    assert_eq!(answer.returned("state").as_deref(), Some("a state & more"));
-    assert_eq!(answer.returned("iss").as_deref(), Some(&*server.issuer));
-    assert!(answer.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
-    let code = answer.returned("code").unwrap();
+    let response = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
+    assert_eq!(response.status, StatusCode::SEE_OTHER);
+    assert_eq!(response.redirect_parameter("state").as_deref(), Some("a state & more"));
+    assert_eq!(response.redirect_parameter("iss").as_deref(), Some(&*server.issuer));
+    assert!(response.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+    let code = response.redirect_parameter("code").unwrap();
 
-    let answer = server.token(&token_request(&client, &code, &verifier)).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let body = answer.json();
+    let response = server.token(&token_request(&client, &code, &verifier)).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let body = response.json();
     assert_eq!(body["token_type"], "Bearer");
     assert_eq!(body["expires_in"], 300);
     assert_eq!(body["scope"], "mcp:tools");
@@ -80,18 +80,18 @@ async fn tokens_can_be_es256_and_at_jwt() {
     assert_eq!(claims["sub"], "alice");
 }
 
-/// Automatic consent redirects at once, for the user in `login_hint`.
+/// Automatic consent redirects immediately, for the user in `login_hint`.
 #[tokio::test]
-async fn automatic_consent_redirects_at_once() {
+async fn automatic_consent_redirects_immediately() {
     let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
     let mut parameters = authorization_request(&client, verifier.challenge());
     parameters.push(("login_hint", "carol"));
-    let answer = server.authorize(&parameters).await;
-    assert_eq!(answer.status, StatusCode::FOUND);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let code = answer.returned("code").unwrap();
+    let response = server.authorize(&parameters).await;
+    assert_eq!(response.status, StatusCode::FOUND);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let code = response.redirect_parameter("code").unwrap();
     let body = server.token(&token_request(&client, &code, &verifier)).await.json();
     let (.., claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
     assert_eq!(claims["sub"], "carol");
@@ -101,14 +101,14 @@ async fn automatic_consent_redirects_at_once() {
 #[tokio::test]
 async fn automatic_consent_covers_loopback_only() {
     let server = Server::with_auto_consent().await;
-    let away = "https://client.example/callback";
-    let body = json!({ "redirect_uris": [away], "token_endpoint_auth_method": "none" });
+    let other_host = "https://client.example/callback";
+    let body = json!({ "redirect_uris": [other_host], "token_endpoint_auth_method": "none" });
     let registered = server.register_with(&body).await.json();
     let verifier = verifier();
     let parameters = authorization_request(registered["client_id"].as_str().unwrap(), verifier.challenge());
-    let answer = server.authorize(&changed(&parameters, "redirect_uri", away)).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    assert!(answer.body.contains("An application without a name"));
+    let response = server.authorize(&changed(&parameters, "redirect_uri", other_host)).await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert!(response.body.contains("An application without a name"));
 }
 
 /// The port of a loopback redirect URI may differ from the registered one.
@@ -119,9 +119,9 @@ async fn a_loopback_port_may_differ() {
     let verifier = verifier();
     let other = "http://127.0.0.1:5999/callback";
     let parameters = authorization_request(&client, verifier.challenge());
-    let answer = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
-    assert_eq!(answer.location().unwrap().port(), Some(5999));
-    let code = answer.returned("code").unwrap();
-    let answer = server.token(&changed(&token_request(&client, &code, &verifier), "redirect_uri", other)).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    let response = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
+    assert_eq!(response.location().unwrap().port(), Some(5999));
+    let code = response.redirect_parameter("code").unwrap();
+    let response = server.token(&changed(&token_request(&client, &code, &verifier), "redirect_uri", other)).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
 }

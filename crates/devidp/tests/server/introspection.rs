@@ -26,8 +26,8 @@ async fn server() -> Server {
 async fn issued(server: &Server) -> (String, String) {
     let (client, verifier) = (server.register().await, verifier());
     let code = server.code(&client, &verifier).await;
-    let answer = server.token(&token_request(&client, &code, &verifier)).await;
-    (client, answer.json()["access_token"].as_str().unwrap().to_owned())
+    let response = server.token(&token_request(&client, &code, &verifier)).await;
+    (client, response.json()["access_token"].as_str().unwrap().to_owned())
 }
 
 async fn post(server: &Server, path: &str, form: &[(&str, &str)], authorization: Option<&str>) -> Response {
@@ -48,15 +48,15 @@ async fn revoke(server: &Server, client: &str, token: &str) -> Response {
 async fn a_valid_token_is_active() {
     let server = server().await;
     let (client, token) = issued(&server).await;
-    let answer = introspect(&server, &token).await;
-    assert_eq!((answer.status, answer.header("cache-control")), (StatusCode::OK, Some("no-store")));
-    let response = answer.json();
-    assert_eq!(response["active"], true);
-    assert_eq!((response["iss"].as_str(), response["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
-    assert_eq!((response["client_id"].as_str(), response["sub"].as_str()), (Some(&*client), Some("alice")));
-    assert_eq!((response["scope"].as_str(), response["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
-    assert_eq!(response["exp"].as_u64().unwrap() - response["iat"].as_u64().unwrap(), 300);
-    assert!(!answer.body.contains(&token));
+    let response = introspect(&server, &token).await;
+    assert_eq!((response.status, response.header("cache-control")), (StatusCode::OK, Some("no-store")));
+    let claims = response.json();
+    assert_eq!(claims["active"], true);
+    assert_eq!((claims["iss"].as_str(), claims["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
+    assert_eq!((claims["client_id"].as_str(), claims["sub"].as_str()), (Some(&*client), Some("alice")));
+    assert_eq!((claims["scope"].as_str(), claims["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
+    assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 300);
+    assert!(!response.body.contains(&token));
 }
 
 /// All other tokens are inactive, and the response has no other members.
@@ -68,8 +68,8 @@ async fn other_tokens_are_inactive() {
     let (signed, _) = token.rsplit_once('.').unwrap();
     let (other_signed, _) = foreign.rsplit_once('.').unwrap();
     for bad in ["rubbish", "a.b.c", &foreign, &format!("{signed}."), &token.replace(signed, other_signed)] {
-        let answer = introspect(&server, bad).await;
-        assert_eq!((answer.status, &*answer.body), (StatusCode::OK, INACTIVE), "{bad}");
+        let response = introspect(&server, bad).await;
+        assert_eq!((response.status, &*response.body), (StatusCode::OK, INACTIVE), "{bad}");
     }
     server.clock.advance(Duration::from_secs(299));
     assert_eq!(introspect(&server, &token).await.json()["active"], true);
@@ -99,8 +99,8 @@ async fn the_resource_must_authenticate() {
         (vec![token], Some("Bearer x".to_owned())),
     ];
     for (form, authorization) in rejected {
-        let answer = post(&server, "/introspect", &form, authorization.as_deref()).await;
-        assert_eq!((answer.status, &*answer.error()), (StatusCode::UNAUTHORIZED, "invalid_client"), "{form:?}");
+        let response = post(&server, "/introspect", &form, authorization.as_deref()).await;
+        assert_eq!((response.status, &*response.error()), (StatusCode::UNAUTHORIZED, "invalid_client"), "{form:?}");
     }
     for (form, authorization) in [
         (vec![token, named, ("client_secret", SECRET)], Some(&*good)),
@@ -108,8 +108,8 @@ async fn the_resource_must_authenticate() {
         (vec![named, ("client_secret", SECRET)], None),
         (vec![token, token, named, ("client_secret", SECRET)], None),
     ] {
-        let answer = post(&server, "/introspect", &form, authorization).await;
-        assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_request"), "{form:?}");
+        let response = post(&server, "/introspect", &form, authorization).await;
+        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_request"), "{form:?}");
     }
     assert_eq!(server.get("/introspect").await.status, StatusCode::METHOD_NOT_ALLOWED);
 }
@@ -128,8 +128,8 @@ async fn a_revoked_token_is_inactive() {
     let server = server().await;
     let ((client, token), (_, other)) = (issued(&server).await, issued(&server).await);
     for _ in 0..2 {
-        let answer = revoke(&server, &client, &token).await;
-        assert_eq!((answer.status, &*answer.body), (StatusCode::OK, ""));
+        let response = revoke(&server, &client, &token).await;
+        assert_eq!((response.status, &*response.body), (StatusCode::OK, ""));
         assert_eq!(introspect(&server, &token).await.body, INACTIVE);
     }
     assert_eq!(introspect(&server, &other).await.json()["active"], true);
@@ -142,9 +142,9 @@ async fn a_revoked_token_is_inactive() {
 async fn only_own_tokens_can_be_revoked() {
     let server = server().await;
     let ((client, token), (stranger, _)) = (issued(&server).await, issued(&server).await);
-    let answer = revoke(&server, &stranger, &token).await;
-    assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
-    assert_eq!(revoke(&server, "nobody", &token).await.status, StatusCode::UNAUTHORIZED);
+    let response = revoke(&server, &stranger, &token).await;
+    assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
+    assert_eq!(revoke(&server, "unknown", &token).await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(post(&server, "/revoke", &[("client_id", &client)], None).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(revoke(&server, &client, "rubbish").await.status, StatusCode::OK);
     assert_eq!(introspect(&server, &token).await.json()["active"], true);

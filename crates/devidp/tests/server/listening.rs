@@ -32,15 +32,15 @@ async fn other_host_names_are_rejected() {
     for host in
         ["evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost@evil.example", "192.168.1.1", ""]
     {
-        let answer = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
-        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{host}");
+        let response = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{host}");
     }
     for host in ["localhost:1234", "127.0.0.1", "[::1]:80"] {
-        let answer = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
-        assert_eq!(answer.status, StatusCode::OK, "{host}");
+        let response = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
+        assert_eq!(response.status, StatusCode::OK, "{host}");
     }
-    let answer = server.send(Method::GET, "http://evil.example/jwks", &[], "").await;
-    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    let response = server.send(Method::GET, "http://evil.example/jwks", &[], "").await;
+    assert_eq!(response.status, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
@@ -54,8 +54,8 @@ async fn unknown_paths_are_not_found() {
 #[tokio::test]
 async fn large_headers_are_rejected() {
     let server = Server::start(|_| {}).await;
-    let answer = server.send(Method::GET, "/jwks", &[("x-large", &"a".repeat(40_000))], "").await;
-    assert_eq!(answer.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let response = server.send(Method::GET, "/jwks", &[("x-large", &"a".repeat(40_000))], "").await;
+    assert_eq!(response.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
 }
 
 #[tokio::test]

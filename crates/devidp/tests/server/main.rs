@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
+mod assertion_grants;
 mod assertions;
 mod authorization;
 mod client_authentication;
@@ -14,7 +15,6 @@ mod faults;
 mod flow;
 mod introspection;
 mod listening;
-mod machines;
 mod management;
 mod metadata;
 mod providers;

@@ -12,9 +12,9 @@ async fn register(server: &Server) -> Value {
         "token_endpoint_auth_method": "client_secret_post",
         "grant_types": ["authorization_code", "refresh_token"],
     });
-    let answer = server.register_with(&body).await;
-    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
-    answer.json()
+    let response = server.register_with(&body).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
+    response.json()
 }
 
 /// The path of a client's registration.
@@ -73,8 +73,8 @@ async fn other_callers_are_rejected() {
         settings.clients = vec![portcullis_devidp::ClientSettings::public("desktop")];
     })
     .await;
-    let answer = manage(&configured, Method::GET, "/register/desktop", &json!("a"), &json!(null)).await;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let response = manage(&configured, Method::GET, "/register/desktop", &json!("a"), &json!(null)).await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
 }
 
 /// K1: an update replaces the metadata and the token, and keeps the identifier and the secret.
@@ -90,9 +90,9 @@ async fn a_registration_is_updated() {
         "redirect_uris": [redirect],
         "token_endpoint_auth_method": "client_secret_post",
     });
-    let answer = manage(&server, Method::PUT, &path, token, &body).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-    let updated = answer.json();
+    let response = manage(&server, Method::PUT, &path, token, &body).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    let updated = response.json();
     assert_eq!(updated["redirect_uris"], json!([redirect]));
     assert!(updated.get("client_name").is_none(), "an omitted member is removed");
     assert_eq!(updated["grant_types"], json!(["authorization_code"]), "or gets its default");
@@ -108,7 +108,7 @@ async fn a_registration_is_updated() {
     let id = client["client_id"].as_str().unwrap();
     let verifier = verifier();
     let request = changed(&authorization_request(id, verifier.challenge()), "redirect_uri", redirect);
-    assert!(server.authorize(&request).await.returned("code").is_some());
+    assert!(server.authorize(&request).await.redirect_parameter("code").is_some());
     let old = server.authorize(&authorization_request(id, verifier.challenge())).await;
     assert_eq!(old.status, StatusCode::BAD_REQUEST);
 }
@@ -134,8 +134,8 @@ async fn invalid_updates_are_rejected() {
         let mut body = json!({ "client_id": client["client_id"], "redirect_uris": [REDIRECT] });
         body[member] = value;
         body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-        let answer = manage(&server, Method::PUT, &path, token, &body).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
+        let response = manage(&server, Method::PUT, &path, token, &body).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{body}");
     }
     assert_eq!(manage(&server, Method::GET, &path, token, &json!(null)).await.json(), client);
 }
@@ -153,7 +153,7 @@ async fn a_registration_is_deleted() {
     let id = client["client_id"].as_str().unwrap();
     let verifier = verifier();
     let request = authorization_request(id, verifier.challenge());
-    let code = server.authorize(&request).await.returned("code").unwrap();
+    let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
     let path = path(&server, &client);
     let deleted = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
     assert_eq!((deleted.status, &*deleted.body), (StatusCode::NO_CONTENT, ""));

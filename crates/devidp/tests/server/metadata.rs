@@ -19,9 +19,9 @@ async fn metadata_is_served_at_every_well_known_url() {
         let paths = paths(&server);
         assert_eq!(paths.len(), places);
         for path in paths {
-            let answer = server.get(&path).await;
-            assert_eq!(answer.status, StatusCode::OK, "{path}");
-            let metadata = AuthorizationServerMetadata::parse(answer.body.as_bytes()).unwrap();
+            let response = server.get(&path).await;
+            assert_eq!(response.status, StatusCode::OK, "{path}");
+            let metadata = AuthorizationServerMetadata::parse(response.body.as_bytes()).unwrap();
             let at = |name: &str| Some(format!("{}/{name}", server.issuer));
             assert_eq!(metadata.issuer.as_str(), server.issuer);
             assert_eq!(metadata.authorization_endpoint.map(String::from), at("authorize"));
@@ -65,8 +65,8 @@ async fn metadata_is_served_at_every_well_known_url() {
 #[tokio::test]
 async fn both_keys_are_published() {
     let server = Server::start(|_| {}).await;
-    let answer = server.get("/jwks").await;
-    let jwks = answer.json();
+    let response = server.get("/jwks").await;
+    let jwks = response.json();
     let keys = jwks["keys"].as_array().unwrap();
     assert_eq!(keys.iter().map(|key| key["alg"].as_str().unwrap()).collect::<Vec<_>>(), ["RS256", "ES256"]);
     for key in keys {
@@ -100,25 +100,25 @@ async fn cross_origin_scripts_may_use_client_endpoints() {
         ("/token", "POST"),
     ] {
         let origin = ("origin", "https://app.example");
-        let answer = server.send(Method::OPTIONS, path, &[origin], "").await;
-        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{path}");
-        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
-        assert_eq!(answer.header("access-control-allow-methods"), Some(methods));
-        assert_eq!(answer.header("access-control-allow-headers"), Some("*, authorization"));
-        let answer = server.send(Method::POST, path, &[origin], "").await;
-        assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "also on errors: {path}");
+        let response = server.send(Method::OPTIONS, path, &[origin], "").await;
+        assert_eq!(response.status, StatusCode::NO_CONTENT, "{path}");
+        assert_eq!(response.header("access-control-allow-origin"), Some("*"));
+        assert_eq!(response.header("access-control-allow-methods"), Some(methods));
+        assert_eq!(response.header("access-control-allow-headers"), Some("*, authorization"));
+        let response = server.send(Method::POST, path, &[origin], "").await;
+        assert_eq!(response.header("access-control-allow-origin"), Some("*"), "also on errors: {path}");
     }
     for path in ["/authorize", "/authorize/consent", "/"] {
-        let answer = server.send(Method::OPTIONS, path, &[], "").await;
-        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
-        assert_eq!(answer.header("access-control-allow-origin"), None);
+        let response = server.send(Method::OPTIONS, path, &[], "").await;
+        assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(response.header("access-control-allow-origin"), None);
     }
 }
 
 #[tokio::test]
 async fn head_responses_have_no_body() {
     let server = Server::start(|_| {}).await;
-    let answer = server.send(Method::HEAD, "/jwks", &[], "").await;
-    assert_eq!((answer.status, &*answer.body), (StatusCode::OK, ""));
-    assert!(answer.header("content-length").unwrap().parse::<usize>().unwrap() > 400);
+    let response = server.send(Method::HEAD, "/jwks", &[], "").await;
+    assert_eq!((response.status, &*response.body), (StatusCode::OK, ""));
+    assert!(response.header("content-length").unwrap().parse::<usize>().unwrap() > 400);
 }

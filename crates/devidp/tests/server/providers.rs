@@ -1,4 +1,4 @@
-//! Providers that the server imitates: what they refuse, omit and rename.
+//! Imitated providers: rejected parameters, omitted members and renamed claims.
 
 use http::{Method, StatusCode};
 use portcullis_devidp::{ClientSettings, DevIdpSettings, GrantType, Provider};
@@ -29,7 +29,7 @@ async fn start(provider: Provider, change: impl FnOnce(&mut DevIdpSettings)) -> 
     .await
 }
 
-/// The path of an endpoint below the issuer.
+/// Returns the path of an endpoint below the issuer.
 fn path(server: &Server, name: &str) -> String {
     let origin = format!("http://{}", server.address);
     format!("{}/{name}", server.issuer.strip_prefix(&origin).unwrap().trim_end_matches('/'))
@@ -52,8 +52,9 @@ async fn post(server: &Server, name: &str, headers: &[(&str, &str)], form: &[(&s
 /// Signs in as `web` and returns the token response.
 async fn sign_in(server: &Server, parameters: &[(&str, &str)]) -> Response {
     let verifier = verifier();
-    let answer = authorize(server, &verifier, parameters).await;
-    let code = answer.returned("code").unwrap_or_else(|| panic!("{:?} {}", answer.location(), answer.body));
+    let response = authorize(server, &verifier, parameters).await;
+    let code =
+        response.redirect_parameter("code").unwrap_or_else(|| panic!("{:?} {}", response.location(), response.body));
     let request = changed(&token_request("web", &code, &verifier), "resource", None);
     post(server, "token", &[("accept", "application/json")], &with_secret(&request)).await
 }
@@ -72,7 +73,7 @@ async fn introspect(server: &Server, token: &str) -> Value {
     post(server, "introspect", &[], &with_secret(&[("client_id", "web"), ("token", token)])).await.json()
 }
 
-/// Returns the metadata at the only locations that answer, which must be those.
+/// Returns the metadata. It must be served exactly at these paths.
 async fn metadata(server: &Server, served: &[&str]) -> Value {
     let issuer = path(server, "");
     let issuer = issuer.trim_end_matches('/');
@@ -84,11 +85,11 @@ async fn metadata(server: &Server, served: &[&str]) -> Value {
     ];
     let mut found = Value::Null;
     for location in &all {
-        let answer = server.get(location).await;
+        let response = server.get(location).await;
         let is_served = served.iter().any(|expected| location == expected);
-        assert_eq!(answer.status == StatusCode::OK, is_served, "{location}");
+        assert_eq!(response.status == StatusCode::OK, is_served, "{location}");
         if is_served {
-            found = answer.json();
+            found = response.json();
         }
     }
     AuthorizationServerMetadata::parse(found.to_string().as_bytes()).unwrap();
@@ -104,7 +105,7 @@ fn absent(value: &Value, members: &[&str]) {
 
 /// K1: Entra ID: the metadata of a tenant, of `common` and of version 1.0.
 #[tokio::test]
-async fn entra_publishes_less_and_two_issuers() {
+async fn the_metadata_of_entra() {
     let server = start(Provider::Entra, |_| {}).await;
     let origin = format!("http://{}", server.address);
     assert_eq!(server.issuer, format!("{origin}/{TENANT}/v2.0"));
@@ -132,9 +133,9 @@ async fn entra_rejects_resource() {
     let (verifier, prefix) = (verifier(), format!("api://{API}"));
     let scope = format!("{prefix}/mcp:tools");
     let error = async |parameters: &[(&str, &str)]| {
-        let answer = authorize(&server, &verifier, parameters).await;
-        assert_eq!(answer.returned("iss"), None, "no issuer in responses");
-        (answer.returned("error"), answer.returned("error_description").unwrap_or_default())
+        let response = authorize(&server, &verifier, parameters).await;
+        assert_eq!(response.redirect_parameter("iss"), None, "no issuer in responses");
+        (response.redirect_parameter("error"), response.redirect_parameter("error_description").unwrap_or_default())
     };
     let (code, text) = error(&[("scope", &scope), ("resource", RESOURCE)]).await;
     assert_eq!(code.as_deref(), Some("invalid_target"));
@@ -145,11 +146,11 @@ async fn entra_rejects_resource() {
     assert!(error(&[("scope", "mcp:tools")]).await.1.starts_with("AADSTS650053: "));
     assert!(error(&[("scope", "")]).await.1.starts_with("AADSTS900144: "));
 
-    let answer = authorize(&server, &verifier, &[("scope", &scope)]).await;
-    let code = answer.returned("code").unwrap();
+    let response = authorize(&server, &verifier, &[("scope", &scope)]).await;
+    let code = response.redirect_parameter("code").unwrap();
     let request = with_secret(&token_request("web", &code, &verifier));
-    let refused = post(&server, "token", &[], &request).await;
-    assert_eq!(refused.error(), "invalid_target", "also at the token endpoint");
+    let rejected = post(&server, "token", &[], &request).await;
+    assert_eq!(rejected.error(), "invalid_target", "also at the token endpoint");
 }
 
 /// K1: Entra ID: the claims of both versions, refresh requests with `scope`, and old refresh tokens that stay valid.
@@ -179,9 +180,9 @@ async fn entra_renames_claims_and_refreshes_with_scope() {
         assert_eq!((&active["active"], &active["client_id"]), (&json!(true), &json!("web")));
 
         let first = tokens.text("refresh_token");
-        let refused = refresh(&server, &first, None).await;
-        assert_eq!((refused.status, &*refused.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
-        assert!(refused.text("error_description").starts_with("AADSTS90009: "));
+        let rejected = refresh(&server, &first, None).await;
+        assert_eq!((rejected.status, &*rejected.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
+        assert!(rejected.text("error_description").starts_with("AADSTS90009: "));
         let second = refresh(&server, &first, Some(&scope)).await;
         assert_ne!(second.text("refresh_token"), first);
         for token in [first, second.text("refresh_token")] {
@@ -222,17 +223,17 @@ async fn google_needs_access_type() {
     }
 
     let verifier = verifier();
-    let code = authorize(&server, &verifier, &[("client_id", "public")]).await.returned("code").unwrap();
-    let refused = post(&server, "token", &[], &token_request("public", &code, &verifier)).await;
+    let code = authorize(&server, &verifier, &[("client_id", "public")]).await.redirect_parameter("code").unwrap();
+    let rejected = post(&server, "token", &[], &token_request("public", &code, &verifier)).await;
     assert_eq!(
-        (&*refused.error(), &*refused.text("error_description")),
+        (&*rejected.error(), &*rejected.text("error_description")),
         ("invalid_request", "client_secret is missing.")
     );
 }
 
 /// K1: GitHub: form-encoded responses, errors with status 200 and other names.
 #[tokio::test]
-async fn github_answers_in_its_own_format() {
+async fn github_responds_in_its_own_format() {
     let server = start(Provider::GitHub, |settings| {
         settings.scopes = portcullis_metadata::Scopes::parse("repo gist").unwrap();
     })
@@ -245,7 +246,7 @@ async fn github_answers_in_its_own_format() {
     let verifier = verifier();
     let requested = [("scope", "repo gist"), ("resource", RESOURCE)];
     let exchange = async |headers: &[(&str, &str)]| {
-        let code = authorize(&server, &verifier, &requested).await.returned("code").unwrap();
+        let code = authorize(&server, &verifier, &requested).await.redirect_parameter("code").unwrap();
         post(&server, "token", headers, &with_secret(&token_request("web", &code, &verifier))).await
     };
     let form = exchange(&[]).await;
@@ -268,9 +269,9 @@ async fn github_answers_in_its_own_format() {
         ("public", "wrong", "", "incorrect_client_credentials"),
     ] {
         let request = changed(&token_request(client, code, &verifier), "client_secret", secret);
-        let answer = post(&server, "token", &[("accept", "application/json")], &request).await;
-        let members: Value = serde_json::from_str(&answer.body).unwrap();
-        assert_eq!((answer.status, &members["error"]), (StatusCode::OK, &json!(error)));
+        let response = post(&server, "token", &[("accept", "application/json")], &request).await;
+        let members: Value = serde_json::from_str(&response.body).unwrap();
+        assert_eq!((response.status, &members["error"]), (StatusCode::OK, &json!(error)));
     }
 }
 
@@ -284,8 +285,8 @@ async fn okta_renames_claims() {
     assert_eq!(document["registration_endpoint"], format!("{}/register", server.issuer));
     assert!(!document["scopes_supported"].as_array().unwrap().contains(&json!("mcp:tools")));
     let body = json!({ "redirect_uris": [REDIRECT] }).to_string();
-    let refused = server.send(Method::POST, &path(&server, "register"), &[JSON], &body).await;
-    assert_eq!((refused.status, &refused.json()["errorCode"]), (StatusCode::UNAUTHORIZED, &json!("E0000011")));
+    let rejected = server.send(Method::POST, &path(&server, "register"), &[JSON], &body).await;
+    assert_eq!((rejected.status, &rejected.json()["errorCode"]), (StatusCode::UNAUTHORIZED, &json!("E0000011")));
 
     let tokens = sign_in(&server, &[("scope", "mcp:tools"), ("resource", RESOURCE)]).await;
     let payload = claims(&tokens.text("access_token"));
@@ -299,9 +300,9 @@ async fn okta_renames_claims() {
     assert_eq!(introspect(&server, &token).await["active"], false);
 }
 
-/// K1: Auth0: `audience` decides, and without it the token is opaque.
+/// K1: Auth0: `audience` selects the API. Without it, the token is opaque.
 #[tokio::test]
-async fn auth0_wants_an_audience() {
+async fn auth0_needs_an_audience() {
     let server = start(Provider::Auth0, |_| {}).await;
     assert_eq!(server.issuer, format!("http://{}/", server.address));
     let locations = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
@@ -338,13 +339,13 @@ async fn keycloak_ignores_resource() {
     assert_eq!(document["code_challenge_methods_supported"], json!(["plain", "S256"]));
     assert!(!document["token_endpoint_auth_methods_supported"].as_array().unwrap().contains(&json!("none")));
     let verifier = verifier();
-    let answer = authorize(&server, &verifier, &[("resource", RESOURCE)]).await;
-    assert!(answer.returned("session_state").is_some() && answer.returned("iss").is_some());
+    let response = authorize(&server, &verifier, &[("resource", RESOURCE)]).await;
+    assert!(response.redirect_parameter("session_state").is_some() && response.redirect_parameter("iss").is_some());
     let twice = format!("resource={}", "http%3A%2F%2F127.0.0.1%3A1%2F");
     let request = encoded(&authorization_request("web", verifier.challenge()));
     let duplicated = server.get(&format!("{}?{request}&{twice}", path(&server, "authorize"))).await;
-    assert_eq!(duplicated.returned("error").as_deref(), Some("invalid_request"));
-    assert_eq!(duplicated.returned("error_description").as_deref(), Some("duplicated parameter"));
+    assert_eq!(duplicated.redirect_parameter("error").as_deref(), Some("invalid_request"));
+    assert_eq!(duplicated.redirect_parameter("error_description").as_deref(), Some("duplicated parameter"));
 
     let tokens = sign_in(&server, &[("resource", RESOURCE)]).await;
     assert!(tokens.json().get("refresh_token").is_some(), "without offline_access");

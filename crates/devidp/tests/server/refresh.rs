@@ -25,8 +25,8 @@ async fn is_active(server: &Server, token: &str) -> bool {
     server.send(Method::POST, "/introspect", &[FORM], &form).await.json()["active"] == true
 }
 
-fn assert_rejected(answer: &Response, error: &str) {
-    assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, error), "{}", answer.body);
+fn assert_rejected(response: &Response, error: &str) {
+    assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, error), "{}", response.body);
 }
 
 /// K1: each refresh issues a new access token and a new refresh token for the same session.
@@ -61,8 +61,8 @@ async fn a_reused_refresh_token_ends_its_session() {
     assert!(!is_active(&server, first["access_token"].as_str().unwrap()).await);
     assert!(!is_active(&server, &second.text("access_token")).await);
     assert!(is_active(&server, other["access_token"].as_str().unwrap()).await);
-    let answer = server.refresh(&other_client, other["refresh_token"].as_str().unwrap()).await;
-    assert_eq!(answer.status, StatusCode::OK);
+    let response = server.refresh(&other_client, other["refresh_token"].as_str().unwrap()).await;
+    assert_eq!(response.status, StatusCode::OK);
 }
 
 /// K1: reuse of a code revokes its tokens (RFC 6749 section 4.1.2).
@@ -84,17 +84,17 @@ async fn a_refresh_token_requires_offline_access() {
     let verifier = verifier();
     // The client is not registered for refresh tokens, so the scope is not granted.
     let client = server.register().await;
-    let asking = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
-    let code = server.authorize(&asking).await.returned("code").unwrap();
-    let answer = server.token(&token_request(&client, &code, &verifier)).await.json();
-    assert_eq!((&answer["scope"], answer.get("refresh_token")), (&"mcp:tools".into(), None));
+    let request = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
+    let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
+    let response = server.token(&token_request(&client, &code, &verifier)).await.json();
+    assert_eq!((&response["scope"], response.get("refresh_token")), (&"mcp:tools".into(), None));
     // The client is registered but does not request the scope.
     let (client, _) = server.refreshable().await;
     for scope in [Some("mcp:tools"), None] {
         let parameters = changed(&authorization_request(&client, verifier.challenge()), "scope", scope);
-        let code = server.authorize(&parameters).await.returned("code").unwrap();
-        let answer = server.token(&token_request(&client, &code, &verifier)).await.json();
-        assert!(answer.get("refresh_token").is_none(), "{scope:?}");
+        let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
+        let response = server.token(&token_request(&client, &code, &verifier)).await.json();
+        assert!(response.get("refresh_token").is_none(), "{scope:?}");
     }
 }
 

@@ -19,10 +19,10 @@ async fn a_client_registers() {
         "response_types": ["code"],
         "unknown": { "is": "ignored" },
     });
-    let answer = server.register_with(&body).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let client = answer.json();
+    let response = server.register_with(&body).await;
+    assert_eq!(response.status, StatusCode::CREATED);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let client = response.json();
     assert!(client["client_id"].as_str().unwrap().len() >= 22);
     assert!(client["client_secret"].as_str().unwrap().len() >= 43);
     assert_eq!(client["client_secret_expires_at"], 0);
@@ -58,9 +58,9 @@ async fn other_redirect_uris_are_rejected() {
         json!(["com.example:/cb"]),
         json!(many),
     ] {
-        let answer = server.register_with(&json!({ "redirect_uris": redirect_uris })).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{redirect_uris}");
-        assert_eq!(answer.error(), "invalid_redirect_uri", "{redirect_uris}");
+        let response = server.register_with(&json!({ "redirect_uris": redirect_uris })).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{redirect_uris}");
+        assert_eq!(response.error(), "invalid_redirect_uri", "{redirect_uris}");
     }
 }
 
@@ -85,9 +85,9 @@ async fn invalid_metadata_is_rejected() {
         format!("{{\"redirect_uris\":[\"{REDIRECT}\"],\"client_name\":\"a\",\"client_name\":\"b\"}}"),
         "[".repeat(10_000),
     ] {
-        let answer = server.send(Method::POST, "/register", &[JSON], &body).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
-        assert_eq!(answer.error(), "invalid_client_metadata", "{body}");
+        let response = server.send(Method::POST, "/register", &[JSON], &body).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(response.error(), "invalid_client_metadata", "{body}");
     }
 }
 
@@ -108,9 +108,9 @@ async fn a_jwks_uri_is_rejected() {
         body["jwks"] = jwks.cloned().unwrap_or_default();
         body["jwks_uri"] = jwks_uri.cloned().unwrap_or_default();
         body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-        let answer = server.register_with(&body).await;
-        assert_eq!((answer.status, &*answer.error()), (StatusCode::BAD_REQUEST, "invalid_client_metadata"));
-        assert!(answer.json()["error_description"].as_str().unwrap().contains(message), "{}", answer.body);
+        let response = server.register_with(&body).await;
+        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_client_metadata"));
+        assert!(response.json()["error_description"].as_str().unwrap().contains(message), "{}", response.body);
     }
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt", "jwks": keys });
     assert_eq!(server.register_with(&body).await.status, StatusCode::CREATED);
@@ -120,10 +120,10 @@ async fn a_jwks_uri_is_rejected() {
 async fn large_bodies_and_other_types_are_rejected() {
     let server = Server::start(|_| {}).await;
     let large = json!({ "redirect_uris": [REDIRECT], "x": "a".repeat(16 * 1024) });
-    let answer = server.register_with(&large).await;
-    assert_eq!((answer.status, &*answer.error()), (StatusCode::PAYLOAD_TOO_LARGE, "invalid_client_metadata"));
-    let answer = server.send(Method::POST, "/register", &[FORM], "redirect_uris=x").await;
-    assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let response = server.register_with(&large).await;
+    assert_eq!((response.status, &*response.error()), (StatusCode::PAYLOAD_TOO_LARGE, "invalid_client_metadata"));
+    let response = server.send(Method::POST, "/register", &[FORM], "redirect_uris=x").await;
+    assert_eq!(response.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
 /// K1: the number of clients is limited. The oldest unused client is evicted, and used clients are not.
@@ -146,9 +146,9 @@ async fn the_oldest_unused_client_is_evicted() {
     assert_eq!(status(&used).await, StatusCode::FOUND);
     assert_eq!(status(&third).await, StatusCode::FOUND);
 
-    let answer = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(answer.error(), "temporarily_unavailable");
+    let response = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
+    assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.error(), "temporarily_unavailable");
 }
 
 /// K1: if an initial access token is configured, requests without it are rejected (RFC 7591 section 3).
@@ -165,9 +165,9 @@ async fn an_initial_access_token_is_required() {
         server.send(Method::POST, "/register", &headers, &body).await
     };
     for wrong in [&[][..], &["Bearer wrong"], &["Basic initial"], &["initial"], &["Bearer initial", "Bearer initial"]] {
-        let answer = register(wrong).await;
-        assert_eq!((answer.status, &*answer.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{wrong:?}");
-        assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer "));
+        let response = register(wrong).await;
+        assert_eq!((response.status, &*response.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{wrong:?}");
+        assert!(response.header("www-authenticate").unwrap().starts_with("Bearer "));
     }
     for right in ["Bearer initial", "bearer initial"] {
         assert_eq!(register(&[right]).await.status, StatusCode::CREATED);
@@ -178,8 +178,8 @@ async fn an_initial_access_token_is_required() {
 #[tokio::test]
 async fn registration_can_be_closed() {
     let server = Server::start(|settings| settings.registration = Registration::Closed).await;
-    let answer = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
-    assert_eq!((answer.status, &*answer.error()), (StatusCode::FORBIDDEN, "access_denied"));
+    let response = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
+    assert_eq!((response.status, &*response.error()), (StatusCode::FORBIDDEN, "access_denied"));
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata.get("registration_endpoint").is_none());
 }

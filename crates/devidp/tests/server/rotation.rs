@@ -48,7 +48,7 @@ async fn old_keys_stay_published_until_their_tokens_expire() {
 
 /// K1: withdrawn keys and all older keys no longer verify tokens.
 #[tokio::test]
-async fn withdrawn_keys_are_gone_at_once() {
+async fn withdrawn_keys_are_removed_immediately() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
         let resource = ClientSettings::with_secret("resource", Secret::new("hush"));

@@ -91,9 +91,9 @@ impl Server {
             "redirect_uris": [REDIRECT],
             "token_endpoint_auth_method": "none",
         });
-        let answer = self.register_with(&body).await;
-        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
-        answer.json()["client_id"].as_str().unwrap().to_owned()
+        let response = self.register_with(&body).await;
+        assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
+        response.json()["client_id"].as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn authorize(&self, parameters: &[(&str, &str)]) -> Response {
@@ -102,8 +102,8 @@ impl Server {
 
     /// Obtains a code from a server with automatic consent.
     pub(crate) async fn code(&self, client: &str, verifier: &Pkce) -> String {
-        let answer = self.authorize(&authorization_request(client, verifier.challenge())).await;
-        answer.returned("code").unwrap_or_else(|| panic!("no code: {} {}", answer.status, answer.body))
+        let response = self.authorize(&authorization_request(client, verifier.challenge())).await;
+        response.redirect_parameter("code").unwrap_or_else(|| panic!("no code: {} {}", response.status, response.body))
     }
 
     /// Registers a public client for refresh tokens and obtains its first tokens.
@@ -117,10 +117,10 @@ impl Server {
         let verifier = verifier();
         let parameters =
             changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
-        let code = self.authorize(&parameters).await.returned("code").unwrap();
-        let answer = self.token(&token_request(&client, &code, &verifier)).await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-        (client, answer.json())
+        let code = self.authorize(&parameters).await.redirect_parameter("code").unwrap();
+        let response = self.token(&token_request(&client, &code, &verifier)).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+        (client, response.json())
     }
 
     pub(crate) async fn refresh(&self, client: &str, token: &str) -> Response {
@@ -225,7 +225,7 @@ impl Response {
     }
 
     /// Returns a parameter of the redirect to the client.
-    pub(crate) fn returned(&self, name: &str) -> Option<String> {
+    pub(crate) fn redirect_parameter(&self, name: &str) -> Option<String> {
         let location = self.location()?;
         location.query_pairs().find(|(other, _)| other == name).map(|(_, value)| value.into_owned())
     }

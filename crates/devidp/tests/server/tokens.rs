@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-fn assert_rejected(answer: &Response, status: StatusCode, error: &str) {
-    assert_eq!((answer.status, &*answer.error()), (status, error), "{}", answer.body);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    assert!(answer.json().get("access_token").is_none());
+fn assert_rejected(response: &Response, status: StatusCode, error: &str) {
+    assert_eq!((response.status, &*response.error()), (status, error), "{}", response.body);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    assert!(response.json().get("access_token").is_none());
 }
 
 /// K1: a code can be used once.
@@ -58,8 +58,8 @@ async fn a_code_expires() {
     server.clock.advance(Duration::from_millis(59_999));
     assert_eq!(server.token(&token_request(&client, &early, &verifier)).await.status, StatusCode::OK);
     server.clock.advance(Duration::from_millis(1));
-    let answer = server.token(&token_request(&client, &late, &verifier)).await;
-    assert_rejected(&answer, StatusCode::BAD_REQUEST, "invalid_grant");
+    let response = server.token(&token_request(&client, &late, &verifier)).await;
+    assert_rejected(&response, StatusCode::BAD_REQUEST, "invalid_grant");
 }
 
 #[tokio::test]
@@ -85,12 +85,12 @@ async fn malformed_requests_are_rejected() {
         (twice("client_id"), 400, "invalid_request"),
         (twice("resource"), 400, "invalid_target"),
         (changed(&good, "client_id", None), 401, "invalid_client"),
-        (changed(&good, "client_id", "nobody"), 401, "invalid_client"),
+        (changed(&good, "client_id", "unknown"), 401, "invalid_client"),
         (changed(&good, "client_secret", "x"), 401, "invalid_client"),
     ] {
-        let answer = server.token(&parameters).await;
-        assert_rejected(&answer, StatusCode::from_u16(status).unwrap(), error);
-        assert_eq!(answer.header("www-authenticate").is_some(), status == 401);
+        let response = server.token(&parameters).await;
+        assert_rejected(&response, StatusCode::from_u16(status).unwrap(), error);
+        assert_eq!(response.header("www-authenticate").is_some(), status == 401);
     }
     assert_eq!(server.token(&good).await.status, StatusCode::OK, "none of these touched the code");
 }
@@ -98,12 +98,12 @@ async fn malformed_requests_are_rejected() {
 #[tokio::test]
 async fn other_content_types_and_methods_are_rejected() {
     let server = Server::with_auto_consent().await;
-    let answer = server.send(Method::POST, "/token", &[JSON], "{}").await;
-    assert_rejected(&answer, StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request");
-    let answer = server.send(Method::POST, "/token", &[FORM], &"a".repeat(16 * 1024 + 1)).await;
-    assert_rejected(&answer, StatusCode::PAYLOAD_TOO_LARGE, "invalid_request");
-    let answer = server.get("/token?grant_type=authorization_code").await;
-    assert_eq!((answer.status, answer.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, Some("POST")));
+    let response = server.send(Method::POST, "/token", &[JSON], "{}").await;
+    assert_rejected(&response, StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request");
+    let response = server.send(Method::POST, "/token", &[FORM], &"a".repeat(16 * 1024 + 1)).await;
+    assert_rejected(&response, StatusCode::PAYLOAD_TOO_LARGE, "invalid_request");
+    let response = server.get("/token?grant_type=authorization_code").await;
+    assert_eq!((response.status, response.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, Some("POST")));
 }
 
 async fn confidential(server: &Server, method: &str) -> (String, String) {

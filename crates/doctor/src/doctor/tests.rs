@@ -26,18 +26,18 @@ impl World {
         world.issuer(json!({}));
         world
             .fetch
-            .answer(world.forge.endpoint("token"), |_| Ok(answer(401, &[CORS], &json!({"error": "invalid_client"}))));
+            .respond(world.forge.endpoint("token"), |_| Ok(answer(401, &[CORS], &json!({"error": "invalid_client"}))));
         world.challenge(401, &format!(r#"Bearer resource_metadata="{NAMED}", scope="mcp:tools""#));
         let document = json!({
             "resource": RESOURCE, "authorization_servers": [ISSUER], "scopes_supported": ["mcp:tools"],
         });
-        world.fetch.answer(NAMED, move |_| Ok(answer(200, &[CORS], &document)));
+        world.fetch.respond(NAMED, move |_| Ok(answer(200, &[CORS], &document)));
         world
     }
 
     fn challenge(&self, status: u16, challenge: &str) {
         let challenge = HeaderValue::from_str(challenge).unwrap();
-        self.fetch.answer(RESOURCE, move |request| {
+        self.fetch.respond(RESOURCE, move |request| {
             if request.method == http::Method::OPTIONS {
                 return Ok(answer(
                     204,
@@ -58,7 +58,7 @@ impl World {
             document[name] = value.clone();
         }
         document.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-        self.fetch.answer(self.forge.metadata_url(), move |_| Ok(answer(200, &[CORS], &document)));
+        self.fetch.respond(self.forge.metadata_url(), move |_| Ok(answer(200, &[CORS], &document)));
     }
 
     async fn examine(&self) -> Report {

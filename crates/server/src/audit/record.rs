@@ -8,6 +8,7 @@ use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Owner, Session};
 
 use super::{
+    chain::Head,
     key::{Effect, MAX_TEXT, PrincipalMembers, UsageKey, cut, resource},
     usage::Counts,
 };
@@ -109,6 +110,16 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
 /// Writes the start of the trail.
 pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
     write_record(out, time, "audit.started", |record| record.plain_text("version", env!("CARGO_PKG_VERSION")));
+}
+
+/// Writes that a file continues the chain of another one.
+pub(super) fn continued(out: &mut Vec<u8>, time: UnixTime, previous: Head) {
+    write_record(out, time, "audit.continued", |record| record.display("audit.previous", previous));
+}
+
+/// Writes that the line before this record is incomplete, and its length in bytes.
+pub(super) fn torn(out: &mut Vec<u8>, time: UnixTime, bytes: u64) {
+    write_record(out, time, "audit.torn", |record| record.number("audit.bytes", bytes));
 }
 
 /// Writes the number of records that were lost at this position.

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, Write as _},
     os::{
         fd::AsFd as _,
         unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _},
@@ -11,8 +11,14 @@ use std::{
 };
 
 use anyhow::Context as _;
+use portcullis_metadata::UnixTime;
 use rustix::{fs::OFlags, io::Errno};
 
+use super::{
+    chain::Head,
+    rotation::{Rotation, newest_rotated},
+    tail::{Tail, first_time},
+};
 use crate::config::AuditTarget;
 
 /// The destination of the lines.
@@ -23,11 +29,31 @@ pub(super) trait Sink {
     /// Fails when the sink accepts no bytes now.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Reopens the target, for rotation.
+    /// Reopens the target, after another program has renamed the file.
     ///
     /// # Errors
     /// Fails when the target cannot be reopened. The old one remains in use.
-    fn reopen(&mut self) -> io::Result<()>;
+    fn reopen(&mut self) -> io::Result<Opening>;
+
+    /// Returns the number of bytes after which the file must be rotated, or 0 if it must be rotated now.
+    fn bytes_until_rotation(&self, now: UnixTime) -> u64;
+
+    /// Renames the file and begins another one. The old one remains in use until this succeeds.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be renamed, or another one cannot be created.
+    fn rotate(&mut self, now: UnixTime) -> io::Result<Opening>;
+}
+
+/// The state of a target that was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Opening {
+    /// Whether the target is a file with records.
+    pub(super) has_records: bool,
+    /// The length of the file's last line if it is incomplete.
+    pub(super) torn: Option<u64>,
+    /// The head of the chain that the file, or the one rotated before it, ends with.
+    pub(super) head: Option<Head>,
 }
 
 /// The sinks that can be configured.
@@ -35,6 +61,7 @@ pub(super) enum Target {
     Stdout(File),
     File {
         path: PathBuf,
+        rotation: Rotation,
         /// `None` while a named pipe has no reader.
         file: Option<Opened>,
     },
@@ -44,25 +71,29 @@ pub(super) enum Target {
 pub(super) struct Opened {
     file: File,
     /// Whether the last line is incomplete, after a full disk or a crash.
-    torn: bool,
+    needs_newline: bool,
+    /// The number of bytes in the file.
+    length: u64,
+    /// The time of the first record.
+    begun: Option<UnixTime>,
 }
 
 impl Target {
     /// # Errors
     /// Fails when the target cannot be written. A named pipe without a reader is opened later.
-    pub(super) fn open(target: &AuditTarget) -> anyhow::Result<Self> {
+    pub(super) fn open(target: &AuditTarget, rotation: Rotation) -> anyhow::Result<(Self, Opening)> {
         let path = match target {
             AuditTarget::Stdout => {
                 let stdout = io::stdout().as_fd().try_clone_to_owned().context("standard output cannot be used")?;
-                return Ok(Self::Stdout(stdout.into()));
+                return Ok((Self::Stdout(stdout.into()), Opening::default()));
             }
             AuditTarget::File(path) => path.clone(),
         };
-        let file = match Opened::new(&path) {
-            Ok(opened) => Some(opened),
+        let (file, mut opening) = match Opened::new(&path) {
+            Ok((opened, opening)) => (Some(opened), opening),
             Err(error) if has_no_reader(&error) => {
                 tracing::warn!(audit.file = %path.display(), "the audit trail waits for a reader of this pipe");
-                None
+                (None, Opening::default())
             }
             Err(error) => {
                 return Err(error).with_context(|| {
@@ -79,7 +110,12 @@ impl Target {
                 "other users than its owner can read the audit trail; set its mode to 600"
             );
         }
-        Ok(Self::File { path, file })
+        // The process ended between the rotation and the first record of the new file.
+        if !opening.has_records && file.as_ref().is_some_and(Opened::is_regular) {
+            let newest = newest_rotated(&path).and_then(|newest| Tail::read(&newest).ok());
+            opening.head = newest.and_then(|tail| tail.head);
+        }
+        Ok((Self::File { path, rotation, file }, opening))
     }
 }
 
@@ -87,11 +123,11 @@ impl Sink for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (path, file) = match self {
             Self::Stdout(stdout) => return stdout.write(bytes),
-            Self::File { path, file } => (path, file),
+            Self::File { path, file, .. } => (path, file),
         };
         let opened = match file {
             Some(opened) => opened,
-            None => file.insert(Opened::new(path)?),
+            None => file.insert(Opened::new(path)?.0),
         };
         let written = opened.write(bytes);
         if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
@@ -100,29 +136,66 @@ impl Sink for Target {
         written
     }
 
-    fn reopen(&mut self) -> io::Result<()> {
-        if let Self::File { path, file } = self {
-            *file = Some(Opened::new(path)?);
+    fn reopen(&mut self) -> io::Result<Opening> {
+        let Self::File { path, file, .. } = self else {
+            return Ok(Opening { has_records: true, ..Opening::default() });
+        };
+        let (opened, opening) = Opened::new(path)?;
+        *file = Some(opened);
+        Ok(opening)
+    }
+
+    fn bytes_until_rotation(&self, now: UnixTime) -> u64 {
+        match self {
+            Self::File { rotation, file: Some(file), .. } => rotation.bytes_left(file.length, file.begun, now),
+            _ => u64::MAX,
         }
-        Ok(())
+    }
+
+    fn rotate(&mut self, now: UnixTime) -> io::Result<Opening> {
+        let Self::File { path, rotation, file } = self else { return Ok(Opening::default()) };
+        let rotated = rotation.rename(path, now)?;
+        let (mut opened, opening) = match Opened::new(path) {
+            Ok(opened) => opened,
+            Err(error) => {
+                // If that fails, too, the trail continues in the renamed file.
+                fs::rename(&rotated, path)?;
+                return Err(error);
+            }
+        };
+        opened.begun = Some(now);
+        *file = Some(opened);
+        tracing::info!(audit.file = %rotated.display(), "the audit file was rotated");
+        rotation.remove_old(path);
+        Ok(opening)
     }
 }
 
 impl Opened {
     /// Opens a file for appending. A new file is readable only by its owner. It never waits: a named pipe without a
     /// reader is an error.
-    fn new(path: &Path) -> io::Result<Self> {
+    fn new(path: &Path) -> io::Result<(Self, Opening)> {
         let no_wait = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_wait).open(path)?;
-        Ok(Self { file, torn: is_torn(path).unwrap_or(false) })
+        let length = file.metadata().ok().filter(fs::Metadata::is_file).map_or(0, |metadata| metadata.len());
+        let Tail { head, torn, needs_newline } = Tail::read(path).unwrap_or_default();
+        let begun = if length > 0 { first_time(path) } else { None };
+        Ok((Self { file, needs_newline, length, begun }, Opening { has_records: length > 0, torn, head }))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.torn {
+        if self.needs_newline {
             self.file.write_all(b"\n")?;
-            self.torn = false;
+            self.needs_newline = false;
+            self.length += 1;
         }
-        self.file.write(bytes)
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn is_regular(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.is_file())
     }
 
     /// Returns the file's mode if other users than its owner can access it.
@@ -133,32 +206,28 @@ impl Opened {
     }
 }
 
-/// Returns whether a file ends within a line.
-fn is_torn(path: &Path) -> io::Result<bool> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() == 0 {
-        return Ok(false);
-    }
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
-}
-
 fn has_no_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
-/// Checks that a file can be opened, as far as possible without creating it.
+/// Checks that a file can be opened, as far as possible without creating it, and rotated if `must_rotate` is true.
 ///
 /// # Errors
-/// Fails when the file cannot be opened.
-pub(crate) fn dry_run(path: &Path) -> anyhow::Result<()> {
+/// Fails when the file cannot be opened, or is not a regular file that can be rotated.
+pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
     let fix = || format!("{} cannot be written to; name a file in a folder that exists", path.display());
     match fs::metadata(path) {
-        Ok(metadata) if metadata.file_type().is_fifo() => Ok(()),
-        Ok(_) => OpenOptions::new().append(true).open(path).map(drop).with_context(fix),
+        Ok(metadata) => {
+            anyhow::ensure!(
+                metadata.is_file() || !must_rotate,
+                "{} is not a regular file, so it cannot be rotated; remove audit.rotate_size and audit.rotate_age",
+                path.display()
+            );
+            if metadata.file_type().is_fifo() {
+                return Ok(());
+            }
+            OpenOptions::new().append(true).open(path).map(drop).with_context(fix)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             fs::read_dir(folder).map(drop).with_context(fix)

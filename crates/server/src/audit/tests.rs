@@ -5,23 +5,33 @@ use std::{collections::VecDeque, io, sync::Mutex};
 use http::{Method, StatusCode};
 use portcullis_guard::{Operation, RequestId};
 use portcullis_metadata::{ResourceUri, UnixTime};
+use portcullis_testkit::ManualClock;
 use serde_json::Value;
 
-use super::{sink::Sink, writer::Progress, *};
+use super::{
+    chain::ChainKey,
+    sink::{Opening, Sink},
+    writer::Progress,
+    *,
+};
 use crate::config::AuditTarget;
+
+mod chained;
 
 /// A sink whose script determines the results of its first writes. Afterwards it accepts everything.
 #[derive(Clone, Default)]
-struct Scripted(Arc<Mutex<Script>>);
+struct ScriptedSink(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 struct Script {
     results: VecDeque<io::Result<usize>>,
     /// The content of each file, the current one last.
     files: Vec<Vec<u8>>,
+    rotate_at: Option<u64>,
+    cannot_rotate: bool,
 }
 
-impl Sink for Scripted {
+impl Sink for ScriptedSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut script = self.0.lock().unwrap();
         let accepted = script.results.pop_front().unwrap_or(Ok(bytes.len()))?.min(bytes.len());
@@ -32,13 +42,26 @@ impl Sink for Scripted {
         Ok(accepted)
     }
 
-    fn reopen(&mut self) -> io::Result<()> {
+    fn reopen(&mut self) -> io::Result<Opening> {
         self.0.lock().unwrap().files.push(Vec::new());
-        Ok(())
+        Ok(Opening::default())
+    }
+
+    fn bytes_until_rotation(&self, _: UnixTime) -> u64 {
+        let script = self.0.lock().unwrap();
+        let length = script.files.last().map_or(0, Vec::len) as u64;
+        script.rotate_at.map_or(u64::MAX, |size| size.saturating_sub(length))
+    }
+
+    fn rotate(&mut self, _: UnixTime) -> io::Result<Opening> {
+        if self.0.lock().unwrap().cannot_rotate {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        self.reopen()
     }
 }
 
-impl Scripted {
+impl ScriptedSink {
     fn add_results(&self, results: impl IntoIterator<Item = io::Result<usize>>) {
         self.0.lock().unwrap().results.extend(results);
     }
@@ -57,34 +80,31 @@ impl Scripted {
     }
 }
 
-#[derive(Default)]
-struct TestClock(AtomicU64);
-
-impl Clock for TestClock {
-    fn now(&self) -> UnixTime {
-        UnixTime::from_secs(1_800_000_000 + self.0.load(Ordering::SeqCst))
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_secs(self.0.load(Ordering::SeqCst))
-    }
-}
-
-struct Bench {
+struct Fixture {
     audit: Audit,
-    writer: Writer<Scripted>,
-    sink: Scripted,
-    clock: Arc<TestClock>,
+    writer: Writer<ScriptedSink>,
+    sink: ScriptedSink,
+    clock: Arc<ManualClock>,
     resource: ResourceUri,
 }
 
-impl Bench {
+impl Fixture {
     fn new(queue: usize) -> Self {
-        let plan =
-            AuditPlan { target: AuditTarget::Stdout, queue, usage_interval: Duration::from_secs(60), usage_rows: 16 };
-        let clock = Arc::new(TestClock::default());
-        let (audit, sink) = (Audit::new(&plan, 0, clock.clone()), Scripted::default());
-        let writer = Writer::new(Arc::clone(&audit.0), sink.clone(), plan.usage_interval);
+        Self::opened(queue, Opening::default(), None)
+    }
+
+    fn opened(queue: usize, opening: Opening, key: Option<ChainKey>) -> Self {
+        let plan = AuditPlan {
+            target: AuditTarget::Stdout,
+            queue,
+            usage_interval: Duration::from_secs(60),
+            usage_rows: 16,
+            rotation: Rotation::default(),
+            keys: None,
+        };
+        let clock = Arc::new(ManualClock::new());
+        let (audit, sink) = (Audit::new(&plan, 0, clock.clone()), ScriptedSink::default());
+        let writer = Writer::new(Arc::clone(&audit.0), (sink.clone(), opening), key, plan.usage_interval);
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         Self { audit, writer, sink, clock, resource }
     }
@@ -117,15 +137,15 @@ fn full() -> io::Result<usize> {
 /// J4: a decision is one line of JSON with the request, the time and the reason.
 #[test]
 fn a_decision_is_one_line() {
-    let mut bench = Bench::new(1 << 20);
-    bench.record("/mcp", None);
-    bench.record("/mc\"p\n", Some("token.expired"));
-    bench.record("/mcp", Some("upstream.unreachable"));
-    assert_eq!(bench.writer.write_queued(), Progress::Pause);
-    let records = bench.sink.records(0);
-    assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
+    let mut fixture = Fixture::new(1 << 20);
+    fixture.record("/mcp", None);
+    fixture.record("/mc\"p\n", Some("token.expired"));
+    fixture.record("/mcp", Some("upstream.unreachable"));
+    assert_eq!(fixture.writer.write_queued(), Progress::Pause);
+    let records = fixture.sink.records(0);
+    assert_eq!(fixture.sink.events(), ["audit.started", "decision", "decision", "decision"]);
     let decision = &records[2];
-    assert_eq!(decision["timestamp"], "2027-01-15T08:00:00.000Z");
+    assert_eq!(decision["timestamp"], "2026-01-01T00:00:00.000Z");
     assert_eq!(decision["request.id"].as_str().unwrap().len(), 36);
     assert_eq!(decision["resource"], "https://mcp.example.com/mcp");
     assert_eq!((&decision["http.method"], &decision["http.path"]), (&"POST".into(), &"/mc\"p\n".into()));
@@ -138,13 +158,17 @@ fn a_decision_is_one_line() {
 /// J4: the members of a line and their order, byte for byte.
 #[test]
 fn lines_have_a_fixed_format() {
-    let mut bench = Bench::new(1 << 20);
-    bench.record_operation("/mcp", None, Some(&Operation::new("tools/call", Some("add"))));
-    bench.record_operation("/m\"p", Some("token.expired"), Some(&Operation::new("resources/read", Some("file:///a"))));
-    assert_eq!(bench.finish(), Progress::End);
-    let records = bench.sink.records(0);
+    let mut fixture = Fixture::new(1 << 20);
+    fixture.record_operation("/mcp", None, Some(&Operation::new("tools/call", Some("add"))));
+    fixture.record_operation(
+        "/m\"p",
+        Some("token.expired"),
+        Some(&Operation::new("resources/read", Some("file:///a"))),
+    );
+    assert_eq!(fixture.finish(), Progress::End);
+    let records = fixture.sink.records(0);
     let id = |line: usize| records[line]["request.id"].as_str().unwrap();
-    let time = r#"{"timestamp":"2027-01-15T08:00:00.000Z""#;
+    let time = r#"{"timestamp":"2026-01-01T00:00:00.000Z""#;
     let resource = r#""resource":"https://mcp.example.com/mcp""#;
     let [tool, file] =
         [1, 2].map(|line| format!(r#"{time},"event":"decision","request.id":"{}",{resource}"#, id(line)));
@@ -152,7 +176,7 @@ fn lines_have_a_fixed_format() {
     let file = format!(r#"{file},"mcp.method":"resources/read","mcp.target":"file:///a""#);
     let file = format!(r#"{file},"http.method":"POST","http.path":"/m\"p""#);
     let end = r#","client.address":"192.0.2.7","latency.us":7}"#;
-    let usage = format!(r#"{time},"event":"usage","usage.from":"2027-01-15T08:00:00.000Z",{resource}"#);
+    let usage = format!(r#"{time},"event":"usage","usage.from":"2026-01-01T00:00:00.000Z",{resource}"#);
     let expected = [
         format!(r#"{time},"event":"audit.started","version":"{}"}}"#, env!("CARGO_PKG_VERSION")),
         format!(r#"{tool},"http.status":200,"decision":"allow"{end}"#),
@@ -161,7 +185,7 @@ fn lines_have_a_fixed_format() {
         format!(r#"{usage},"usage.requests":1,"usage.denied":1,"usage.failed":0}}"#),
         format!(r#"{time},"event":"audit.stopped","audit.records":2,"audit.lost":0}}"#),
     ];
-    let text = bench.sink.text(0);
+    let text = fixture.sink.text(0);
     let mut lines: Vec<_> = text.lines().collect();
     // Usage rows have no particular order.
     lines[3..5].sort_unstable();
@@ -171,21 +195,21 @@ fn lines_have_a_fixed_format() {
 /// J4: a record has all targets of a message, up to a limit, and their number.
 #[test]
 fn further_targets_are_recorded() {
-    let mut bench = Bench::new(1 << 20);
+    let mut fixture = Fixture::new(1 << 20);
     let operation = Operation::new("subscriptions/listen", Some("file:///a"));
-    bench.record_operation(
+    fixture.record_operation(
         "/mcp",
         None,
         Some(&operation.clone().with_additional_targets(["note:\"b", "note:c"].iter())),
     );
-    bench.record_operation(
+    fixture.record_operation(
         "/mcp",
         None,
         Some(&operation.clone().with_additional_targets((1..1000).map(|number| format!("n:{number}")))),
     );
-    bench.record_operation("/mcp", None, Some(&operation));
-    assert_eq!(bench.writer.write_queued(), Progress::Pause);
-    let records = bench.sink.records(0);
+    fixture.record_operation("/mcp", None, Some(&operation));
+    assert_eq!(fixture.writer.write_queued(), Progress::Pause);
+    let records = fixture.sink.records(0);
     assert_eq!(records[1]["mcp.target"], "file:///a");
     assert_eq!(
         (&records[1]["mcp.further_targets"], &records[1]["mcp.target_count"]),
@@ -199,7 +223,7 @@ fn further_targets_are_recorded() {
 /// J4: a tool is recorded and counted by its name. Targets of other methods are only recorded.
 #[test]
 fn tools_are_recorded_and_counted() {
-    let mut bench = Bench::new(1 << 20);
+    let mut fixture = Fixture::new(1 << 20);
     for (method, target) in [
         ("tools/call", Some("add")),
         ("tools/call", Some("add")),
@@ -207,10 +231,10 @@ fn tools_are_recorded_and_counted() {
         ("resources/read", Some("file:///a")),
         ("tools/list", None),
     ] {
-        bench.record_operation("/mcp", None, Some(&Operation::new(method, target)));
+        fixture.record_operation("/mcp", None, Some(&Operation::new(method, target)));
     }
-    assert_eq!(bench.finish(), Progress::End);
-    let records = bench.sink.records(0);
+    assert_eq!(fixture.finish(), Progress::End);
+    let records = fixture.sink.records(0);
     let operation = |record: &Value| {
         ["mcp.method", "mcp.tool", "mcp.target"].map(|name| record[name].as_str().unwrap_or("-").to_owned())
     };
@@ -228,10 +252,10 @@ fn tools_are_recorded_and_counted() {
 /// J4: text from peers is truncated to a maximum length, between characters.
 #[test]
 fn long_texts_are_truncated() {
-    let mut bench = Bench::new(1 << 20);
-    bench.record(&format!("/{}", "é".repeat(100_000)), None);
-    bench.writer.write_queued();
-    let record = &bench.sink.records(0)[1];
+    let mut fixture = Fixture::new(1 << 20);
+    fixture.record(&format!("/{}", "é".repeat(100_000)), None);
+    fixture.writer.write_queued();
+    let record = &fixture.sink.records(0)[1];
     let path = record["http.path"].as_str().unwrap();
     assert!(path.len() < 300 && path.ends_with("é…"), "{path}");
 }
@@ -240,28 +264,28 @@ fn long_texts_are_truncated() {
 /// where they are missing.
 #[test]
 fn lost_records_are_counted_and_reported() {
-    let mut bench = Bench::new(1000);
-    bench.sink.add_results([full(), full()]);
+    let mut fixture = Fixture::new(1000);
+    fixture.sink.add_results([full(), full()]);
     for _ in 0..100 {
-        bench.record("/mcp", None);
-        assert_eq!(bench.writer.write_queued(), Progress::Pause);
-        bench.sink.add_results([full()]);
+        fixture.record("/mcp", None);
+        assert_eq!(fixture.writer.write_queued(), Progress::Pause);
+        fixture.sink.add_results([full()]);
     }
-    let kept = bench.audit.0.queue.unwritten();
-    assert_eq!((bench.audit.written(), kept), (0, 100), "nothing is written, all is counted");
-    bench.sink.0.lock().unwrap().results.clear();
-    bench.writer.write_queued();
-    bench.record("/after", None);
-    bench.writer.write_queued();
-    let (records, events) = (bench.sink.records(0), bench.sink.events());
+    let kept = fixture.audit.0.queue.unwritten();
+    assert_eq!((fixture.audit.written(), kept), (0, 100), "nothing is written, all is counted");
+    fixture.sink.0.lock().unwrap().results.clear();
+    fixture.writer.write_queued();
+    fixture.record("/after", None);
+    fixture.writer.write_queued();
+    let (records, events) = (fixture.sink.records(0), fixture.sink.events());
     let marker = events.iter().position(|event| event == "audit.lost").expect("a marker");
     let lost = records[marker]["audit.lost"].as_u64().unwrap();
     assert_eq!(events.iter().filter(|event| *event == "decision").count() as u64 + lost, 101);
-    assert!(lost > 50 && bench.audit.lost() == lost, "{lost}");
+    assert!(lost > 50 && fixture.audit.lost() == lost, "{lost}");
     assert_eq!(records[marker + 1]["http.path"], "/after", "the number is at the position of the missing records");
 
-    assert_eq!(bench.finish(), Progress::End);
-    let last = bench.sink.records(0).pop().unwrap();
+    assert_eq!(fixture.finish(), Progress::End);
+    let last = fixture.sink.records(0).pop().unwrap();
     assert_eq!((&last["event"], &last["audit.lost"]), (&"audit.stopped".into(), &lost.into()));
     assert_eq!(last["audit.records"], 101 - lost);
 }
@@ -269,56 +293,58 @@ fn lost_records_are_counted_and_reported() {
 /// J4: lines are complete even if the sink accepts only parts of them.
 #[test]
 fn partial_writes_are_continued() {
-    let mut bench = Bench::new(1 << 20);
-    bench.sink.add_results((0..2000).map(|number| match number % 3 {
+    let mut fixture = Fixture::new(1 << 20);
+    fixture.sink.add_results((0..2000).map(|number| match number % 3 {
         0 => Ok(1),
         1 => Err(io::ErrorKind::Interrupted.into()),
         _ => Err(io::ErrorKind::WouldBlock.into()),
     }));
     for _ in 0..3 {
-        bench.record("/mcp", None);
+        fixture.record("/mcp", None);
     }
     for _ in 0..2000 {
-        bench.writer.write_queued();
+        fixture.writer.write_queued();
     }
-    assert_eq!(bench.sink.events(), ["audit.started", "decision", "decision", "decision"]);
+    assert_eq!(fixture.sink.events(), ["audit.started", "decision", "decision", "decision"]);
 }
 
 /// J4: a record that was partly written when the file was rotated is complete in the new file.
 #[test]
 fn a_new_file_starts_with_a_whole_line() {
-    let mut bench = Bench::new(1 << 20);
-    bench.writer.write_queued();
-    bench.record("/first", None);
-    bench.record("/second", None);
-    bench.sink.add_results([Ok(10), full()]);
-    bench.writer.write_queued();
-    bench.audit.0.reopen.store(true, Ordering::Release);
-    bench.writer.write_queued();
-    let paths: Vec<_> = bench.sink.records(1).iter().map(|record| record["http.path"].clone()).collect();
+    let mut fixture = Fixture::new(1 << 20);
+    fixture.writer.write_queued();
+    fixture.record("/first", None);
+    fixture.record("/second", None);
+    fixture.sink.add_results([Ok(10), full()]);
+    fixture.writer.write_queued();
+    fixture.audit.0.reopen.store(true, Ordering::Release);
+    fixture.writer.write_queued();
+    let records = fixture.sink.records(1);
+    assert_eq!((&records[0]["event"], &records[0]["audit.bytes"]), (&"audit.torn".into(), &10.into()));
+    let paths: Vec<_> = records[1..].iter().map(|record| record["http.path"].clone()).collect();
     assert_eq!(paths, ["/first", "/second"]);
-    assert_eq!(bench.audit.written(), 2);
+    assert_eq!(fixture.audit.written(), 2);
 }
 
 /// J4: usage is recorded in each interval and at the end, even if records were lost.
 #[test]
 fn usage_is_recorded() {
-    let mut bench = Bench::new(300);
+    let mut fixture = Fixture::new(300);
     for code in [None, None, Some("scope.insufficient"), Some("upstream.unreachable")] {
-        bench.record("/mcp", code);
+        fixture.record("/mcp", code);
     }
-    bench.clock.0.store(60, Ordering::SeqCst);
-    bench.writer.write_queued();
-    bench.record("/mcp", None);
-    assert_eq!(bench.finish(), Progress::End);
-    let usage: Vec<_> = bench.sink.records(0).into_iter().filter(|record| record["event"] == "usage").collect();
+    fixture.clock.advance(Duration::from_secs(60));
+    fixture.writer.write_queued();
+    fixture.record("/mcp", None);
+    assert_eq!(fixture.finish(), Progress::End);
+    let usage: Vec<_> = fixture.sink.records(0).into_iter().filter(|record| record["event"] == "usage").collect();
     let counted = |row: &Value| {
         ["usage.requests", "usage.denied", "usage.failed"].map(|name| row[name].as_u64().unwrap_or(u64::MAX))
     };
     assert_eq!(usage.iter().map(counted).collect::<Vec<_>>(), [[4, 1, 1], [1, 0, 0]]);
     assert_eq!(
         (&usage[0]["resource"], &usage[0]["timestamp"]),
-        (&"https://mcp.example.com/mcp".into(), &"2027-01-15T08:01:00.000Z".into())
+        (&"https://mcp.example.com/mcp".into(), &"2026-01-01T00:01:00.000Z".into())
     );
     assert_eq!(usage[1]["usage.from"], usage[0]["timestamp"]);
 }
@@ -326,7 +352,7 @@ fn usage_is_recorded() {
 /// J4: the shutdown does not wait for a sink that accepts nothing, and counts the records that it misses.
 #[tokio::test(start_paused = true)]
 async fn the_shutdown_is_bounded() {
-    let Bench { audit, .. } = Bench::new(1 << 20);
+    let Fixture { audit, .. } = Fixture::new(1 << 20);
     audit.push(|out| out.extend_from_slice(b"{}\n"));
     let (_never, done) = oneshot::channel();
     let trail = AuditTrail { audit: audit.clone(), writer: thread::current(), done };

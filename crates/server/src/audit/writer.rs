@@ -9,16 +9,33 @@ use std::{
 
 use portcullis_metadata::UnixTime;
 
-use super::{State, record, sink::Sink};
+use super::{
+    State,
+    chain::{Chain, ChainKey, Head},
+    chunk::{Chunk, Position},
+    record,
+    sink::{Opening, Sink},
+};
 use crate::log_queue::{Batch, WRITE_PERIOD};
+
+/// How often the head of the chain is logged.
+const HEAD_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The time until a rotation that failed is tried again.
+const ROTATION_RETRY: Duration = Duration::from_secs(60);
 
 /// Writes queued records to the sink.
 pub(super) struct Writer<S> {
     state: Arc<State>,
     sink: S,
-    /// The batch that is being written, and the number of bytes already written.
+    chain: Chain,
+    /// The batch that is being written, and its part that is in the chunk.
     batch: Batch,
-    at: usize,
+    chunk: Chunk,
+    /// Whether the current file has records besides those that begin it.
+    file_has_records: bool,
+    rotation_due: Duration,
+    head_due: Duration,
+    logged_head: Head,
     /// The next slot to take.
     slot: usize,
     usage_interval: Duration,
@@ -39,22 +56,37 @@ pub(super) enum Progress {
 }
 
 impl<S: Sink> Writer<S> {
-    pub(super) fn new(state: Arc<State>, sink: S, usage_interval: Duration) -> Self {
+    /// Creates a writer for a sink that was just opened. Without a key, records are not chained.
+    pub(super) fn new(
+        state: Arc<State>,
+        (sink, opening): (S, Opening),
+        key: Option<ChainKey>,
+        usage_interval: Duration,
+    ) -> Self {
         let (usage_from, now) = (state.clock.now(), state.clock.monotonic());
-        let mut batch = Batch::default();
-        record::started(&mut batch.lines, usage_from);
-        Self {
+        let mut chain = Chain::new(key, Head::default());
+        if chain.has_key() {
+            chain.rewind(opening.head.unwrap_or_default());
+        }
+        let mut writer = Self {
             state,
             sink,
-            batch,
-            at: 0,
+            logged_head: chain.head(),
+            chain,
+            batch: Batch::default(),
+            chunk: Chunk::default(),
+            file_has_records: opening.has_records,
+            rotation_due: now,
+            head_due: now + HEAD_INTERVAL,
             slot: 0,
             usage_interval,
             usage_from,
             usage_due: now + usage_interval,
             is_failing: false,
             has_stopped: false,
-        }
+        };
+        writer.begin_file(opening, 0, true);
+        writer
     }
 
     /// Writes until the trail ends and everything is written.
@@ -76,6 +108,7 @@ impl<S: Sink> Writer<S> {
                 return Progress::Pause;
             }
             if !self.take_next(finishing) {
+                self.log_head();
                 return if self.has_stopped { Progress::End } else { Progress::Pause };
             }
         }
@@ -106,6 +139,7 @@ impl<S: Sink> Writer<S> {
             record::stopped(&mut self.batch.lines, self.state.clock.now(), written, lost);
             self.has_stopped = true;
         }
+        self.file_has_records |= !self.batch.lines.is_empty();
         !self.batch.lines.is_empty()
     }
 
@@ -127,23 +161,45 @@ impl<S: Sink> Writer<S> {
 
     /// Writes the batch.
     fn write(&mut self) -> Result<(), ()> {
-        while self.at < self.batch.lines.len() {
-            match self.sink.write(&self.batch.lines[self.at..]) {
-                Ok(0) => return self.failed(&io::ErrorKind::WriteZero.into()),
-                Ok(written) => self.at += written,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A full pipe: its reader is slow. Lost records are reported if it stays so.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(()),
-                Err(error) => return self.failed(&error),
+        loop {
+            self.write_chunk()?;
+            let now = self.state.clock.now();
+            if self.file_has_records && self.sink.bytes_until_rotation(now) == 0 {
+                self.rotate(now);
             }
+            let (Position { in_batch, .. }, _) = self.chunk.position();
+            if in_batch >= self.batch.lines.len() {
+                break;
+            }
+            // A file that cannot be rotated grows.
+            let max = match self.sink.bytes_until_rotation(now) {
+                0 => u64::MAX,
+                bytes => bytes,
+            };
+            self.chunk.fill(&mut self.chain, &self.batch.lines, in_batch, max);
+            self.file_has_records |= self.batch.records > 0;
         }
         if std::mem::take(&mut self.is_failing) {
             tracing::info!("audit records are written again");
         }
         self.state.written.fetch_add(self.batch.records, Ordering::AcqRel);
         self.state.in_hand.store(0, Ordering::Release);
-        self.at = 0;
         self.batch.clear();
+        self.chunk.restart(Position { in_batch: 0, head: self.chain.head() });
+        Ok(())
+    }
+
+    fn write_chunk(&mut self) -> Result<(), ()> {
+        while !self.chunk.unwritten().is_empty() {
+            match self.sink.write(self.chunk.unwritten()) {
+                Ok(0) => return self.failed(&io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.chunk.advance(written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A full pipe: its reader is slow. Lost records are reported if it stays so.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(()),
+                Err(error) => return self.failed(&error),
+            }
+        }
         Ok(())
     }
 
@@ -157,14 +213,60 @@ impl<S: Sink> Writer<S> {
     /// Reopens the sink. The new file begins with a whole line, even if the old one ends within it.
     fn reopen(&mut self) {
         match self.sink.reopen() {
-            Ok(()) => {
-                let written = &self.batch.lines[..self.at];
-                self.at = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
+            Ok(opening) => {
+                let (position, torn) = self.chunk.position();
+                self.chain.rewind(position.head);
+                self.chunk.restart(position);
+                self.begin_file(opening, torn as u64, false);
                 tracing::info!("the audit trail was reopened");
             }
             Err(error) => {
                 tracing::error!(error = %error, "the audit trail cannot be reopened; the old file remains in use");
             }
         }
+    }
+
+    /// Rotates the file. The chunk must be written.
+    fn rotate(&mut self, now: UnixTime) {
+        if self.state.clock.monotonic() < self.rotation_due {
+            return;
+        }
+        match self.sink.rotate(now) {
+            Ok(opening) => self.begin_file(opening, 0, false),
+            Err(error) => {
+                self.rotation_due = self.state.clock.monotonic() + ROTATION_RETRY;
+                tracing::error!(error = %error, "the audit file cannot be rotated; it remains in use");
+            }
+        }
+    }
+
+    /// Inserts the records that begin a file, or continue one, before those that are still to be written. `torn` is the number of
+    /// bytes of an incomplete line at the end of the file before.
+    fn begin_file(&mut self, opening: Opening, torn: u64, is_start: bool) {
+        let (now, mut records) = (self.state.clock.now(), Vec::new());
+        let head = self.chain.head();
+        if !opening.has_records && self.chain.has_key() && head != Head::default() {
+            record::continued(&mut records, now, head);
+        }
+        if is_start {
+            record::started(&mut records, now);
+        }
+        let torn = opening.torn.unwrap_or(torn);
+        if torn > 0 {
+            record::torn(&mut records, now, torn);
+        }
+        let (Position { in_batch, .. }, _) = self.chunk.position();
+        self.batch.lines.splice(in_batch..in_batch, records);
+        self.file_has_records = opening.has_records;
+    }
+
+    /// Logs the head of the chain if it is due and has changed. Everything must be written.
+    fn log_head(&mut self) {
+        let (head, now) = (self.chain.head(), self.state.clock.monotonic());
+        if head == self.logged_head || (now < self.head_due && !self.has_stopped) {
+            return;
+        }
+        tracing::info!(audit.head = %head, "the head of the audit trail");
+        (self.logged_head, self.head_due) = (head, now + HEAD_INTERVAL);
     }
 }

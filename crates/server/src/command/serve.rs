@@ -27,7 +27,8 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
         tracing::warn!("{warning}");
     }
     let clock = Arc::new(SystemClock::new());
-    let audit = plan.audit.as_ref().map(|audit| AuditTrail::start(audit, plan.workers, clock)).transpose()?;
+    let start_audit = |audit| AuditTrail::start(audit, plan.state_dir.as_deref(), plan.workers, clock);
+    let audit = plan.audit.as_ref().map(start_audit).transpose()?;
     let listener = passed.map_or_else(|| serve::bind(plan.listen), |passed| Ok(passed.into_listener()))?;
     let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
     let source = ConfigSource {

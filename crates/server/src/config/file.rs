@@ -232,6 +232,18 @@ pub(crate) struct Audit {
     /// The number of rows of principal, resource and tool that are counted separately.
     #[serde(default = "default_usage_rows")]
     pub(crate) usage_rows: usize,
+    /// The key of the chain of records. Default: one that is generated in the state directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<SecretSource>,
+    /// The size in bytes at which the file is rotated. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rotate_size: Option<u64>,
+    /// The age at which the file is rotated. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rotate_age: Option<Span>,
+    /// The number of rotated files that are kept. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) keep: Option<usize>,
 }
 
 /// Where the audit trail is written.

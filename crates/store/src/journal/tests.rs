@@ -1,63 +1,55 @@
 //! Tests of the journal with real files.
 
-use std::{
-    fs,
-    path::Path,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::{fs, path::Path};
 
 use portcullis_metadata::{ResourceUri, Scopes};
 use portcullis_session::{EndReason, NotRecorded, Owner, ResolveError, ScopeId, SessionSettings};
+use portcullis_testkit::ManualClock;
 
 use super::*;
 
 const RETENTION: Retention = Retention { lifetime: Duration::from_secs(1000), idle_timeout: Duration::from_secs(100) };
 
-/// A clock that a test sets, in seconds.
-#[derive(Default)]
-struct TestClock(AtomicU64);
-
-impl Clock for TestClock {
-    fn now(&self) -> UnixTime {
-        UnixTime::from_secs(1_800_000_000 + self.0.load(Ordering::SeqCst))
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_secs(self.0.load(Ordering::SeqCst))
-    }
+/// Returns the time this number of seconds after the start of the clock.
+fn after(seconds: u64) -> UnixTime {
+    ManualClock::START.saturating_add(Duration::from_secs(seconds))
 }
 
-fn open(path: &Path, clock: &Arc<TestClock>) -> (FileJournal, Recovered) {
+fn open(path: &Path, clock: &Arc<ManualClock>) -> (FileJournal, Recovered) {
     FileJournal::open(StateDirectory::open(path).unwrap(), RETENTION, Arc::clone(clock) as _).unwrap()
 }
 
 fn end(session: u8, created: u64) -> SessionEnd {
-    let created = UnixTime::from_secs(1_800_000_000 + created);
-    SessionEnd::Session { owner: ScopeId([1; 16]), session: [session; 16], created, lowest_generation: None }
+    SessionEnd::Session {
+        owner: ScopeId([1; 16]),
+        session: [session; 16],
+        created: after(created),
+        lowest_generation: None,
+    }
 }
 
 /// E12: an end is on disk when its ticket completes. Records are recovered after a restart until they expire.
 #[tokio::test]
 async fn records_survive_a_restart() {
     let parent = tempfile::tempdir().unwrap();
-    let clock = Arc::<TestClock>::default();
+    let clock = Arc::<ManualClock>::default();
     let (journal, recovered) = open(parent.path(), &clock);
     assert!(recovered.ends.is_empty() && recovered.uses.is_empty());
     let tickets: Vec<_> = (1..=20).map(|session| journal.record(&end(session, 500))).collect();
     for ticket in tickets {
         assert_eq!(ticket.await, Ok(()));
     }
-    let used = LastUse { session: [7; 16], time: UnixTime::from_secs(1_800_000_050) };
+    let used = LastUse { session: [7; 16], time: after(50) };
     journal.record_last_uses(&[used]);
     assert_eq!(journal.flush().await, Ok(()));
     assert_eq!(fs::read_to_string(parent.path().join(ENDS)).unwrap().lines().count(), 21);
     drop(journal);
 
-    clock.0.store(150, Ordering::SeqCst);
+    clock.advance(Duration::from_secs(150));
     let (journal, recovered) = open(parent.path(), &clock);
     assert_eq!((recovered.ends.len(), recovered.uses), (20, vec![used]));
     drop(journal);
-    clock.0.store(1501, Ordering::SeqCst);
+    clock.advance(Duration::from_secs(1351));
     let (_journal, recovered) = open(parent.path(), &clock);
     assert!(recovered.ends.is_empty() && recovered.uses.is_empty());
 }
@@ -66,7 +58,7 @@ async fn records_survive_a_restart() {
 #[test]
 fn dropping_writes_what_waits() {
     let parent = tempfile::tempdir().unwrap();
-    let clock = Arc::<TestClock>::default();
+    let clock = Arc::<ManualClock>::default();
     for round in 0..20 {
         let (journal, recovered) = open(parent.path(), &clock);
         assert_eq!(recovered.ends.len(), usize::from(round));
@@ -74,11 +66,11 @@ fn dropping_writes_what_waits() {
     }
 }
 
-/// E12: an end that cannot be written is not confirmed, and writing goes on when the disk allows it again.
+/// E12: an end that cannot be written is not confirmed, and writing continues when there is space again.
 #[tokio::test]
 async fn failures_are_not_confirmed() {
     let parent = tempfile::tempdir().unwrap();
-    let clock: Arc<dyn Clock> = Arc::<TestClock>::default();
+    let clock: Arc<dyn Clock> = Arc::<ManualClock>::default();
     let directory = StateDirectory::open(parent.path()).unwrap();
     let (mut ends_file, _) = LogFile::open::<SessionEnd>(&directory, ENDS, |ends| ends).unwrap();
     let (uses_file, _) = LogFile::open::<LastUse>(&directory, USES, |uses| uses).unwrap();
@@ -111,14 +103,11 @@ fn the_queue_is_bounded() {
 #[tokio::test]
 async fn files_are_bounded() {
     let parent = tempfile::tempdir().unwrap();
-    let clock = Arc::<TestClock>::default();
+    let clock = Arc::<ManualClock>::default();
     let (journal, _) = open(parent.path(), &clock);
     for round in 0..40_u64 {
         for _ in 0..2_000 {
-            let floor = SessionEnd::Floor {
-                scope: Some(ScopeId([1; 16])),
-                created: UnixTime::from_secs(1_800_000_000 + round),
-            };
+            let floor = SessionEnd::Floor { scope: Some(ScopeId([1; 16])), created: after(round) };
             drop(journal.record(&floor));
         }
         assert_eq!(journal.flush().await, Ok(()));
@@ -130,7 +119,7 @@ async fn files_are_bounded() {
 #[tokio::test]
 async fn a_store_continues_after_a_restart() {
     let parent = tempfile::tempdir().unwrap();
-    let clock = Arc::<TestClock>::default();
+    let clock = Arc::<ManualClock>::default();
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
     let start = || {
         let directory = StateDirectory::open(parent.path()).unwrap();

@@ -181,14 +181,14 @@ fn shard(entries: u64) -> Shard {
 fn the_oldest_entry_is_replaced_first() {
     let mut shard = shard(7);
     for dies in 8..=30 {
-        let gone = shard.insert(entry(dies), 7).unwrap();
-        assert_eq!(gone.evict_at, Duration::from_secs(dies - 7));
-        assert!(!shard.index.contains_key(&gone.hash) && shard.index.contains_key(&TokenHash(u128::from(dies))));
+        let evicted = shard.insert(entry(dies), 7).unwrap();
+        assert_eq!(evicted.evict_at, Duration::from_secs(dies - 7));
+        assert!(!shard.index.contains_key(&evicted.hash) && shard.index.contains_key(&TokenHash(u128::from(dies))));
         assert_consistent(&shard, 7);
     }
 }
 
-/// C11: the order is kept by a sweep, and later entries are replaced last.
+/// C11: a sweep preserves the order, and later entries are replaced last.
 #[test]
 fn a_sweep_keeps_the_order() {
     for turn in 0..7 {
@@ -200,8 +200,8 @@ fn a_sweep_keeps_the_order() {
         (20..23).for_each(|dies| assert!(shard.insert(entry(dies), 7).is_none()));
         let left = (turn + 4..turn + 8).chain(20..23);
         for (count, expected) in left.enumerate() {
-            let gone = shard.insert(entry(30 + count as u64), 7).unwrap();
-            assert_eq!(gone.evict_at, Duration::from_secs(expected), "turn {turn}");
+            let evicted = shard.insert(entry(30 + count as u64), 7).unwrap();
+            assert_eq!(evicted.evict_at, Duration::from_secs(expected), "turn {turn}");
             assert_consistent(&shard, 7);
         }
     }

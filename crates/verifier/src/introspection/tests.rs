@@ -9,14 +9,14 @@ use url::form_urlencoded;
 use super::*;
 use crate::{
     IssuerHealth, Validation,
-    testing::{Bench, ISSUER, Logged, all, settle},
+    testing::{Fixture, ISSUER, Logged, all, settle},
 };
 
-mod answers;
 mod concurrency;
 mod endpoint;
 mod probe;
 mod request;
+mod responses;
 mod routing;
 
 const OPAQUE: &str = "an-opaque-token";
@@ -25,24 +25,24 @@ fn client() -> IntrospectionSettings {
     IntrospectionSettings { client_secret: Some(Secret::new("hush")), ..IntrospectionSettings::new("portcullis") }
 }
 
-/// Returns a bench whose issuer introspects all tokens as active.
-fn bench() -> Bench {
-    bench_with(|_| ())
+/// Returns a fixture whose issuer introspects all tokens as active.
+fn fixture() -> Fixture {
+    fixture_with(|_| ())
 }
 
-fn bench_with(change: impl FnOnce(&mut IntrospectionSettings)) -> Bench {
+fn fixture_with(change: impl FnOnce(&mut IntrospectionSettings)) -> Fixture {
     let mut settings = client();
     change(&mut settings);
-    let bench = Bench::with(|issuer| issuer.validation = Validation::Introspection(settings));
-    says(&bench, &active());
-    bench
+    let fixture = Fixture::with(|issuer| issuer.validation = Validation::Introspection(settings));
+    set_response(&fixture, &active());
+    fixture
 }
 
-/// Returns a bench whose issuer verifies signatures and introspects.
-fn both() -> Bench {
-    let bench = Bench::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(client()));
-    says(&bench, &active());
-    bench
+/// Returns a fixture whose issuer verifies signatures and introspects.
+fn both() -> Fixture {
+    let fixture = Fixture::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(client()));
+    set_response(&fixture, &active());
+    fixture
 }
 
 /// Returns a valid introspection response.
@@ -59,33 +59,33 @@ fn active() -> Value {
 
 /// Returns a valid response with one changed member.
 fn active_with(member: &str, value: impl Into<Value>) -> Value {
-    let mut answer = active();
-    answer[member] = value.into();
-    answer
+    let mut response = active();
+    response[member] = value.into();
+    response
 }
 
 fn active_without(member: &str) -> Value {
-    let mut answer = active();
-    answer.as_object_mut().unwrap().remove(member);
-    answer
+    let mut response = active();
+    response.as_object_mut().unwrap().remove(member);
+    response
 }
 
-fn says(bench: &Bench, answer: &Value) {
-    bench.fake.serve(endpoint(bench), 200, answer.to_string());
+fn set_response(fixture: &Fixture, response: &Value) {
+    fixture.fake.serve(endpoint(fixture), 200, response.to_string());
 }
 
-fn endpoint(bench: &Bench) -> Url {
-    bench.test_issuer.endpoint("introspect")
+fn endpoint(fixture: &Fixture) -> Url {
+    fixture.test_issuer.endpoint("introspect")
 }
 
 /// Returns the number of introspection calls.
-fn calls(bench: &Bench) -> usize {
-    bench.fake.hits(endpoint(bench))
+fn calls(fixture: &Fixture) -> usize {
+    fixture.fake.hits(endpoint(fixture))
 }
 
 /// Returns the form and the `Authorization` header of the last call.
-fn last_call(bench: &Bench) -> (Vec<(String, String)>, Option<String>) {
-    let request = bench.fake.requests(endpoint(bench)).pop().unwrap();
+fn last_call(fixture: &Fixture) -> (Vec<(String, String)>, Option<String>) {
+    let request = fixture.fake.requests(endpoint(fixture)).pop().unwrap();
     let form = form_urlencoded::parse(&request.body).into_owned().collect();
     let authorization = request.headers.get(header::AUTHORIZATION).map(|value| {
         assert!(value.is_sensitive());

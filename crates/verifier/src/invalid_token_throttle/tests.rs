@@ -61,15 +61,15 @@ fn valid_tokens_are_not_charged() {
     assert!(try_acquire(&throttle, &clock).is_some());
 }
 
-/// While known tokens are served, refused ones take a tenth of the time and no more.
+/// While cached tokens are served, rejected ones take at most a tenth of the time.
 #[test]
 fn rejected_tokens_take_a_tenth() {
     let (throttle, clock) = throttle();
-    let mut refused = 0;
+    let mut rejected = 0;
     for _ in 0..1_000 {
         match try_acquire(&throttle, &clock) {
             Some(permit) => {
-                refused += 1;
+                rejected += 1;
                 clock.advance(MILLI);
                 drop(permit);
             }
@@ -77,11 +77,11 @@ fn rejected_tokens_take_a_tenth() {
         }
         serve(&throttle, &clock);
     }
-    // The first one has the time that was saved.
-    assert_eq!(refused, 101);
+    // The first token uses the credit.
+    assert_eq!(rejected, 101);
 }
 
-/// Time that refused tokens did not take is not saved up, but for two milliseconds of it.
+/// Unused time gives a credit of at most two milliseconds.
 #[test]
 fn unused_time_gives_little_credit() {
     let (throttle, clock) = throttle();
@@ -98,7 +98,7 @@ fn no_token_waits_unless_cached_tokens_are_served() {
     let (throttle, clock) = throttle();
     reject(&throttle, &clock);
     assert!(try_acquire(&throttle, &clock).is_none());
-    // The last known token was a millisecond ago.
+    // The last cached token was served a millisecond ago.
     clock.advance(3 * MILLI);
     assert_eq!(throttle.delay(clock.monotonic()), MILLI);
     clock.advance(MILLI);
@@ -107,7 +107,7 @@ fn no_token_waits_unless_cached_tokens_are_served() {
     assert!(try_acquire(&throttle, &clock).is_none());
 }
 
-/// A thread that was put aside in the middle of a signature is charged for a signature, not for the pause.
+/// A thread that was suspended during a signature check is charged for a signature check, not for the pause.
 #[test]
 fn the_charge_is_bounded() {
     let (throttle, clock) = throttle();
@@ -226,8 +226,8 @@ async fn the_queue_is_bounded() {
     settle().await;
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy);
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy, "a rejected token does not count");
-    for gone in waiting.drain(..MAX_WAITING - 1) {
-        gone.abort();
+    for task in waiting.drain(..MAX_WAITING - 1) {
+        task.abort();
     }
     settle().await;
     let last = tokio::spawn(wait());

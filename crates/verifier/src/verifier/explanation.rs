@@ -106,11 +106,11 @@ impl Verifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Bench;
+    use crate::testing::Fixture;
 
-    async fn violations(bench: &Bench, token: &str) -> Vec<&'static str> {
-        let checks = bench.verifier.explain(&AccessToken::new(token)).await;
-        let verified = bench.verifier.verify(&AccessToken::new(token)).await;
+    async fn violations(fixture: &Fixture, token: &str) -> Vec<&'static str> {
+        let checks = fixture.verifier.explain(&AccessToken::new(token)).await;
+        let verified = fixture.verifier.verify(&AccessToken::new(token)).await;
         let first = checks.iter().find_map(|check| check.result.clone().err());
         assert_eq!(first.is_none(), verified.is_ok(), "the explanation and the verifier agree: {checks:?}");
         checks.iter().filter_map(|check| Some(check.result.as_ref().err()?.code())).collect()
@@ -118,17 +118,17 @@ mod tests {
 
     #[tokio::test]
     async fn all_violations_are_reported() {
-        let bench = Bench::new();
-        let test_issuer = &bench.test_issuer;
+        let fixture = Fixture::new();
+        let test_issuer = &fixture.test_issuer;
         let none: [&str; 0] = [];
-        assert_eq!(violations(&bench, &test_issuer.token().sign()).await, none);
+        assert_eq!(violations(&fixture, &test_issuer.token().sign()).await, none);
         let many = test_issuer.token().audience("https://other.example/").expires_in(-60).typ("dpop+jwt").sign();
         assert_eq!(
-            violations(&bench, &many).await,
+            violations(&fixture, &many).await,
             ["token.type_not_allowed", "token.audience_mismatch", "token.expired"]
         );
         let forged = portcullis_testkit::flip_signature(&test_issuer.token().claim("at_hash", "x").sign());
-        assert_eq!(violations(&bench, &forged).await, ["token.signature", "token.not_an_access_token"]);
+        assert_eq!(violations(&fixture, &forged).await, ["token.signature", "token.not_an_access_token"]);
     }
 
     /// Each rule has its own identifier and a source.
@@ -144,12 +144,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_checks_end_without_a_known_issuer() {
-        let bench = Bench::new();
-        let test_issuer = &bench.test_issuer;
-        assert_eq!(violations(&bench, "opaque").await, ["token.malformed"]);
-        assert_eq!(violations(&bench, &test_issuer.token().raw_payload("[]").sign()).await, ["claims.not_an_object"]);
-        assert_eq!(violations(&bench, &test_issuer.token().without("iss").sign()).await, ["token.issuer_missing"]);
+        let fixture = Fixture::new();
+        let test_issuer = &fixture.test_issuer;
+        assert_eq!(violations(&fixture, "opaque").await, ["token.malformed"]);
+        assert_eq!(violations(&fixture, &test_issuer.token().raw_payload("[]").sign()).await, ["claims.not_an_object"]);
+        assert_eq!(violations(&fixture, &test_issuer.token().without("iss").sign()).await, ["token.issuer_missing"]);
         let other = test_issuer.token().issuer("https://other.example").expires_in(-60).sign();
-        assert_eq!(violations(&bench, &other).await, ["token.issuer_unknown"]);
+        assert_eq!(violations(&fixture, &other).await, ["token.issuer_unknown"]);
     }
 }

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use super::*;
 use crate::{
     IssuerSettings,
-    testing::{Bench, Logged, trusted, verifier_of},
+    testing::{Fixture, Logged, trusted, verifier_of},
 };
 
 mod cache;
@@ -20,11 +20,11 @@ mod throttle;
 
 const OTHER: &str = "https://other.example";
 
-/// Returns a bench whose issuer has its keys.
-async fn ready() -> Bench {
-    let bench = Bench::new();
-    bench.issuer.refresh_now().await.unwrap();
-    bench
+/// Returns a fixture whose issuer has its keys.
+async fn ready() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.issuer.refresh_now().await.unwrap();
+    fixture
 }
 
 fn allowing(algorithms: impl IntoIterator<Item = Algorithm>) -> impl FnOnce(&mut IssuerSettings) {
@@ -32,25 +32,25 @@ fn allowing(algorithms: impl IntoIterator<Item = Algorithm>) -> impl FnOnce(&mut
     move |settings| settings.algorithms = algorithms
 }
 
-/// Returns a bench that also accepts tokens of another issuer, whose key has the same identifier.
-async fn with_other_issuer() -> (Bench, TestIssuer, Arc<TrustedIssuer>) {
-    let mut bench = ready().await;
-    let other = TestIssuer::new(OTHER).with_clock(bench.clock.clone());
-    assert_eq!(other.key().kid(), bench.test_issuer.key().kid());
-    bench.fake.publish(&other);
-    let issuer = trusted(IssuerSettings::new(other.issuer().clone()), &bench.fake, &bench.clock, Handle::current());
+/// Returns a fixture that also accepts tokens of another issuer, whose key has the same identifier.
+async fn with_other_issuer() -> (Fixture, TestIssuer, Arc<TrustedIssuer>) {
+    let mut fixture = ready().await;
+    let other = TestIssuer::new(OTHER).with_clock(fixture.clock.clone());
+    assert_eq!(other.key().kid(), fixture.test_issuer.key().kid());
+    fixture.fake.publish(&other);
+    let issuer = trusted(IssuerSettings::new(other.issuer().clone()), &fixture.fake, &fixture.clock, Handle::current());
     issuer.refresh_now().await.unwrap();
-    bench.verifier =
-        verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&bench.issuer), Arc::clone(&issuer)], &bench.clock);
-    (bench, other, issuer)
+    fixture.verifier =
+        verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&fixture.issuer), Arc::clone(&issuer)], &fixture.clock);
+    (fixture, other, issuer)
 }
 
 /// C1: tokens of all issuers of a resource are accepted.
 #[tokio::test(start_paused = true)]
 async fn several_issuers_serve_one_resource() {
-    let (bench, other, _) = with_other_issuer().await;
-    for test_issuer in [&bench.test_issuer, &other] {
-        let verified = bench.verify(&test_issuer.token().sign()).await.unwrap();
+    let (fixture, other, _) = with_other_issuer().await;
+    for test_issuer in [&fixture.test_issuer, &other] {
+        let verified = fixture.verify(&test_issuer.token().sign()).await.unwrap();
         assert_eq!(verified.principal().issuer(), test_issuer.issuer());
         assert_eq!(verified.principal().subject(), Some("alice"));
     }
@@ -59,10 +59,10 @@ async fn several_issuers_serve_one_resource() {
 /// C1, C2: the issuer is selected before the key. A key is not used for another issuer, even with the same identifier.
 #[tokio::test(start_paused = true)]
 async fn a_key_is_used_for_its_own_issuer_only() {
-    let (bench, other, _) = with_other_issuer().await;
-    assert_eq!(bench.refusal(&bench.test_issuer.token().issuer(OTHER).sign()).await, Some("token.signature"));
+    let (fixture, other, _) = with_other_issuer().await;
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().issuer(OTHER).sign()).await, Some("token.signature"));
     assert_eq!(
-        bench.refusal(&other.token().issuer(bench.test_issuer.issuer().as_str()).sign()).await,
+        fixture.rejection(&other.token().issuer(fixture.test_issuer.issuer().as_str()).sign()).await,
         Some("token.signature")
     );
 }
@@ -70,17 +70,17 @@ async fn a_key_is_used_for_its_own_issuer_only() {
 /// C1, C2: the allowed algorithms of one issuer do not apply to another.
 #[tokio::test(start_paused = true)]
 async fn algorithms_apply_to_one_issuer() {
-    let (bench, other, _) = with_other_issuer().await;
-    let ec = TestIssuer::new("https://ec.example").with_algorithm(Algorithm::Es256).with_clock(bench.clock.clone());
-    bench.fake.publish(&ec);
+    let (fixture, other, _) = with_other_issuer().await;
+    let ec = TestIssuer::new("https://ec.example").with_algorithm(Algorithm::Es256).with_clock(fixture.clock.clone());
+    fixture.fake.publish(&ec);
     let mut settings = IssuerSettings::new(ec.issuer().clone());
     settings.algorithms = [Algorithm::Es256].into_iter().collect();
-    let issuer = trusted(settings, &bench.fake, &bench.clock, Handle::current());
-    let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&bench.issuer), issuer], &bench.clock);
+    let issuer = trusted(settings, &fixture.fake, &fixture.clock, Handle::current());
+    let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&fixture.issuer), issuer], &fixture.clock);
     let code = async |token: String| verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code());
     assert_eq!(code(ec.token().sign()).await, None);
-    assert_eq!(code(bench.test_issuer.token().sign()).await, None);
-    let crossed = bench.test_issuer.token().signed_by(bench.test_issuer.key_for(Algorithm::Es256)).sign();
+    assert_eq!(code(fixture.test_issuer.token().sign()).await, None);
+    let crossed = fixture.test_issuer.token().signed_by(fixture.test_issuer.key_for(Algorithm::Es256)).sign();
     assert_eq!(code(crossed).await, Some("token.algorithm_not_allowed"));
     assert_eq!(code(other.token().sign()).await, Some("token.issuer_unknown"));
 }
@@ -88,84 +88,87 @@ async fn algorithms_apply_to_one_issuer() {
 /// C1: a verifier without issuers or with duplicates is rejected.
 #[tokio::test(start_paused = true)]
 async fn issuers_are_unique() {
-    let bench = Bench::new();
-    let refusal = |issuers| {
+    let fixture = Fixture::new();
+    let rejection = |issuers| {
         let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
-        Verifier::new(settings, issuers, Arc::new(bench.clock.clone())).unwrap_err().code()
+        Verifier::new(settings, issuers, Arc::new(fixture.clock.clone())).unwrap_err().code()
     };
-    assert_eq!(refusal(vec![]), "settings.no_issuer");
-    assert_eq!(refusal(vec![Arc::clone(&bench.issuer), Arc::clone(&bench.issuer)]), "settings.duplicate_issuer");
+    assert_eq!(rejection(vec![]), "settings.no_issuer");
+    assert_eq!(rejection(vec![Arc::clone(&fixture.issuer), Arc::clone(&fixture.issuer)]), "settings.duplicate_issuer");
 }
 
 /// C1, C5: keys are fetched only from configured issuers, for tokens that name them byte for byte.
 #[tokio::test(start_paused = true)]
 async fn only_configured_issuers_are_called() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for iss in
         ["https://issuer.example/", "https://ISSUER.example", "https://evil.example", "https://issuer.example:443", ""]
     {
         assert_eq!(
-            bench.refusal(&bench.test_issuer.token().issuer(iss).sign()).await,
+            fixture.rejection(&fixture.test_issuer.token().issuer(iss).sign()).await,
             Some("token.issuer_unknown"),
             "{iss}"
         );
     }
-    assert_eq!(bench.refusal(&bench.test_issuer.token().without("iss").sign()).await, Some("token.issuer_missing"));
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().without("iss").sign()).await,
+        Some("token.issuer_missing")
+    );
     for iss in [json!(7), json!(["https://issuer.example"]), json!({})] {
-        assert_eq!(bench.refusal(&bench.test_issuer.token().claim("iss", iss).sign()).await, Some("claims.type"));
+        assert_eq!(fixture.rejection(&fixture.test_issuer.token().claim("iss", iss).sign()).await, Some("claims.type"));
     }
     let twice = r#"{"iss":"https://evil.example","iss":"https://issuer.example"}"#;
-    assert!(bench.refusal(&bench.test_issuer.token().raw_payload(twice).sign()).await.is_some());
-    assert!(bench.fake.urls().is_empty());
+    assert!(fixture.rejection(&fixture.test_issuer.token().raw_payload(twice).sign()).await.is_some());
+    assert!(fixture.fake.urls().is_empty());
 }
 
 /// C2: every supported algorithm is accepted if it is allowed, and otherwise rejected without a fetch.
 #[tokio::test(start_paused = true)]
 async fn algorithms_are_configured() {
     for algorithm in Algorithm::ALL {
-        let bench = Bench::with(allowing([algorithm]));
-        let key = bench.test_issuer.key_for(algorithm);
-        bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
-        let token = bench.test_issuer.token().signed_by(Arc::clone(&key)).sign();
-        assert_eq!(bench.refusal(&token).await, None, "{algorithm}");
+        let fixture = Fixture::with(allowing([algorithm]));
+        let key = fixture.test_issuer.key_for(algorithm);
+        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
+        let token = fixture.test_issuer.token().signed_by(Arc::clone(&key)).sign();
+        assert_eq!(fixture.rejection(&token).await, None, "{algorithm}");
 
         let others = Algorithm::ALL.into_iter().filter(|other| *other != algorithm);
-        let bench = Bench::with(allowing(others));
-        bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
-        assert_eq!(bench.refusal(&token).await, Some("token.algorithm_not_allowed"), "{algorithm}");
-        assert!(bench.fake.urls().is_empty());
+        let fixture = Fixture::with(allowing(others));
+        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
+        assert_eq!(fixture.rejection(&token).await, Some("token.algorithm_not_allowed"), "{algorithm}");
+        assert!(fixture.fake.urls().is_empty());
     }
 }
 
 /// C2: only RS256 is allowed by default.
 #[tokio::test(start_paused = true)]
 async fn rs256_is_the_default() {
-    let bench = Bench::new();
-    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
+    let fixture = Fixture::new();
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
     for algorithm in Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::Rs256) {
-        let token = bench.test_issuer.token().alg(algorithm.as_str()).sign();
-        assert_eq!(bench.refusal(&token).await, Some("token.algorithm_not_allowed"), "{algorithm}");
+        let token = fixture.test_issuer.token().alg(algorithm.as_str()).sign();
+        assert_eq!(fixture.rejection(&token).await, Some("token.algorithm_not_allowed"), "{algorithm}");
     }
 }
 
 /// C2: unsigned tokens with any spelling of `none`, and algorithm confusion, are rejected.
 #[tokio::test(start_paused = true)]
 async fn unsigned_and_confused_tokens_are_rejected() {
-    let bench = ready().await;
+    let fixture = ready().await;
     for none in ["none", "None", "NONE", "nOnE", ""] {
-        let code = bench.refusal(&bench.test_issuer.token().unsigned(none)).await;
+        let code = fixture.rejection(&fixture.test_issuer.token().unsigned(none)).await;
         assert!(matches!(code, Some("token.malformed" | "token.algorithm_unsupported")), "{none}: {code:?}");
         assert_eq!(
-            bench.refusal(&bench.test_issuer.token().alg(none).sign()).await,
+            fixture.rejection(&fixture.test_issuer.token().alg(none).sign()).await,
             Some("token.algorithm_unsupported")
         );
     }
-    for token in bench.test_issuer.token().hmac_with_public_key() {
-        assert_eq!(bench.refusal(&token).await, Some("token.algorithm_unsupported"));
+    for token in fixture.test_issuer.token().hmac_with_public_key() {
+        assert_eq!(fixture.rejection(&token).await, Some("token.algorithm_unsupported"));
     }
     for alg in ["HS384", "HS512", "ES256K", "RSA-OAEP", "dir"] {
         assert_eq!(
-            bench.refusal(&bench.test_issuer.token().alg(alg).sign()).await,
+            fixture.rejection(&fixture.test_issuer.token().alg(alg).sign()).await,
             Some("token.algorithm_unsupported"),
             "{alg}"
         );
@@ -175,31 +178,31 @@ async fn unsigned_and_confused_tokens_are_rejected() {
 /// C2: keys in the header of a token are never used.
 #[tokio::test(start_paused = true)]
 async fn keys_never_come_from_a_token() {
-    let bench = ready().await;
+    let fixture = ready().await;
     let attacker = Arc::new(SigningKey::generate(Algorithm::Rs256, "attacker").unwrap());
-    assert_eq!(bench.refusal(&bench.test_issuer.token().self_signed(&attacker)).await, Some("token.signature"));
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().self_signed(&attacker)).await, Some("token.signature"));
     for (member, value) in [
         ("jku", json!("https://evil.example/jwks")),
         ("x5u", json!("https://evil.example/cert")),
         ("x5c", json!(["MIIB"])),
         ("jwk", attacker.public_jwk()),
     ] {
-        let stolen = bench.test_issuer.token().signed_by(Arc::clone(&attacker)).header(member, value.clone());
+        let stolen = fixture.test_issuer.token().signed_by(Arc::clone(&attacker)).header(member, value.clone());
         assert_eq!(
-            bench.refusal(&stolen.clone().kid(bench.test_issuer.key().kid()).sign()).await,
+            fixture.rejection(&stolen.clone().kid(fixture.test_issuer.key().kid()).sign()).await,
             Some("token.signature")
         );
-        assert_eq!(bench.refusal(&stolen.sign()).await, Some("token.key_unknown"));
-        assert_eq!(bench.refusal(&bench.test_issuer.token().header(member, value).sign()).await, None);
+        assert_eq!(fixture.rejection(&stolen.sign()).await, Some("token.key_unknown"));
+        assert_eq!(fixture.rejection(&fixture.test_issuer.token().header(member, value).sign()).await, None);
     }
-    assert!(bench.fake.urls().iter().all(|url| url.host_str() == Some("issuer.example")));
+    assert!(fixture.fake.urls().iter().all(|url| url.host_str() == Some("issuer.example")));
 }
 
 /// C2: extensions, encryption and duplicate members are rejected. Unknown members are ignored.
 #[tokio::test(start_paused = true)]
 async fn the_header_is_parsed_strictly() {
-    let bench = ready().await;
-    let kid = bench.test_issuer.key().kid().to_owned();
+    let fixture = ready().await;
+    let kid = fixture.test_issuer.key().kid().to_owned();
     for (member, value, code) in [
         ("crit", json!(["exp"]), "token.header_extension"),
         ("crit", json!([]), "token.header_extension"),
@@ -210,17 +213,17 @@ async fn the_header_is_parsed_strictly() {
         ("typ", json!(["at+jwt"]), "token.header_malformed"),
     ] {
         assert_eq!(
-            bench.refusal(&bench.test_issuer.token().header(member, value).sign()).await,
+            fixture.rejection(&fixture.test_issuer.token().header(member, value).sign()).await,
             Some(code),
             "{member}"
         );
     }
     for value in [json!({ "a": [1] }), json!(null), json!(1e300)] {
-        assert_eq!(bench.refusal(&bench.test_issuer.token().header("x", value).sign()).await, None);
+        assert_eq!(fixture.rejection(&fixture.test_issuer.token().header("x", value).sign()).await, None);
     }
     let twice = format!(r#"{{"alg":"none","alg":"RS256","kid":"{kid}"}}"#);
     assert_eq!(
-        bench.refusal(&bench.test_issuer.token().raw_header(twice).sign()).await,
+        fixture.rejection(&fixture.test_issuer.token().raw_header(twice).sign()).await,
         Some("token.header_duplicate")
     );
 }
@@ -228,17 +231,17 @@ async fn the_header_is_parsed_strictly() {
 /// C2: a token with one changed bit is rejected.
 #[tokio::test(start_paused = true)]
 async fn a_modified_token_is_rejected() {
-    let bench = ready().await;
-    let token = bench.test_issuer.token().claim("x", "yyy").sign();
-    assert_eq!(bench.refusal(&flip_signature(&token)).await, Some("token.signature"));
-    assert!(bench.refusal(&flip_payload(&token)).await.is_some());
-    assert_eq!(bench.refusal(&token).await, None);
+    let fixture = ready().await;
+    let token = fixture.test_issuer.token().claim("x", "yyy").sign();
+    assert_eq!(fixture.rejection(&flip_signature(&token)).await, Some("token.signature"));
+    assert!(fixture.rejection(&flip_payload(&token)).await.is_some());
+    assert_eq!(fixture.rejection(&token).await, None);
 }
 
 /// C2: strings that are not signed JWTs are malformed, and no issuer is called.
 #[tokio::test(start_paused = true)]
 async fn other_strings_are_malformed() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     for token in [
         "",
         ".",
@@ -251,60 +254,60 @@ async fn other_strings_are_malformed() {
         "eyJhbGciOiJSUzI1NiJ9..x",
         "eyJhbGciOiJSUzI1NiJ9.e30.",
     ] {
-        assert!(bench.refusal(token).await.is_some(), "{token:?}");
+        assert!(fixture.rejection(token).await.is_some(), "{token:?}");
     }
-    assert_eq!(bench.refusal("opaque").await, Some("token.malformed"));
-    assert_eq!(bench.refusal("a.b.c.d.e").await, Some("token.encrypted"));
+    assert_eq!(fixture.rejection("opaque").await, Some("token.malformed"));
+    assert_eq!(fixture.rejection("a.b.c.d.e").await, Some("token.encrypted"));
     for payload in ["", "7", "[]", "\"x\"", "{", "{}x", "[\"https://issuer.example\"]"] {
-        let code = bench.refusal(&bench.test_issuer.token().raw_payload(payload).sign()).await;
+        let code = fixture.rejection(&fixture.test_issuer.token().raw_payload(payload).sign()).await;
         assert_eq!(code, Some("claims.not_an_object"), "{payload}");
     }
-    assert!(bench.fake.urls().is_empty());
+    assert!(fixture.fake.urls().is_empty());
 }
 
 /// C3: a token without `kid` is verified only if exactly one key matches.
 #[tokio::test(start_paused = true)]
 async fn a_token_without_kid_needs_exactly_one_key() {
-    let bench = ready().await;
-    let token = bench.test_issuer.token().without_header("kid");
-    assert_eq!(bench.refusal(&token.sign()).await, None);
+    let fixture = ready().await;
+    let token = fixture.test_issuer.token().without_header("kid");
+    assert_eq!(fixture.rejection(&token.sign()).await, None);
 
     let second = SigningKey::generate(Algorithm::Rs256, "second").unwrap();
-    bench.fake.serve(
-        bench.test_issuer.endpoint("jwks"),
+    fixture.fake.serve(
+        fixture.test_issuer.endpoint("jwks"),
         200,
-        TestIssuer::jwks_of(&[&bench.test_issuer.key(), &second]),
+        TestIssuer::jwks_of(&[&fixture.test_issuer.key(), &second]),
     );
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.refusal(&token.sign()).await, Some("token.key_ambiguous"));
-    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!(fixture.rejection(&token.sign()).await, Some("token.key_ambiguous"));
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
 
     let ec = SigningKey::generate(Algorithm::Es256, "ec").unwrap();
-    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&ec]));
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.refusal(&token.sign()).await, Some("token.key_unknown"));
+    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&ec]));
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!(fixture.rejection(&token.sign()).await, Some("token.key_unknown"));
 }
 
 /// C4: the header's type is checked with the issuer's settings.
 #[tokio::test(start_paused = true)]
 async fn the_type_is_checked() {
-    let bench = ready().await;
-    assert_eq!(bench.refusal(&bench.test_issuer.token().typ("JWT").sign()).await, None);
-    assert_eq!(bench.refusal(&bench.test_issuer.token().without_header("typ").sign()).await, None);
+    let fixture = ready().await;
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().typ("JWT").sign()).await, None);
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().without_header("typ").sign()).await, None);
     assert_eq!(
-        bench.refusal(&bench.test_issuer.token().typ("logout+jwt").sign()).await,
+        fixture.rejection(&fixture.test_issuer.token().typ("logout+jwt").sign()).await,
         Some("token.type_not_allowed")
     );
-    let bench = Bench::with(|settings| settings.require_at_jwt = true);
-    assert_eq!(bench.refusal(&bench.test_issuer.token().typ("JWT").sign()).await, Some("token.type_not_allowed"));
-    assert_eq!(bench.refusal(&bench.test_issuer.token().typ("application/AT+JWT").sign()).await, None);
+    let fixture = Fixture::with(|settings| settings.require_at_jwt = true);
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().typ("JWT").sign()).await, Some("token.type_not_allowed"));
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().typ("application/AT+JWT").sign()).await, None);
 }
 
 /// C4, C6, C13: claims are validated, with one code for each rule.
 #[tokio::test(start_paused = true)]
 async fn claims_are_validated() {
-    let bench = ready().await;
-    let token = || bench.test_issuer.token();
+    let fixture = ready().await;
+    let token = || fixture.test_issuer.token();
     for (token, code) in [
         (token().claim("at_hash", "x"), "token.not_an_access_token"),
         (token().claim("typ", "Refresh"), "token.not_an_access_token"),
@@ -318,19 +321,19 @@ async fn claims_are_validated() {
         (token().claim("exp", 1e300), "claims.date"),
         (token().claim("exp", -1), "claims.date"),
     ] {
-        assert_eq!(bench.refusal(&token.sign()).await, Some(code));
+        assert_eq!(fixture.rejection(&token.sign()).await, Some(code));
     }
 }
 
 /// C2: a duplicate claim is rejected even in a signed token.
 #[tokio::test(start_paused = true)]
 async fn duplicate_claims_are_rejected() {
-    let bench = ready().await;
+    let fixture = ready().await;
     let exp = ManualClock::START.as_secs() + 300;
     let payload = |more: &str| {
         format!(r#"{{"iss":"https://issuer.example","aud":"{}","exp":{exp}{more}}}"#, TestIssuer::RESOURCE)
     };
-    let code = async |more| bench.refusal(&bench.test_issuer.token().raw_payload(payload(more)).sign()).await;
+    let code = async |more| fixture.rejection(&fixture.test_issuer.token().raw_payload(payload(more)).sign()).await;
     assert_eq!(code("").await, None);
     for more in [r#","aud":"x""#, r#","exp":1"#, r#","x":1,"x":2"#, r#","\u0061ud":"x""#] {
         assert_eq!(code(more).await, Some("claims.not_an_object"), "{more}");
@@ -340,15 +343,16 @@ async fn duplicate_claims_are_rejected() {
 /// C9: a token above the limit is rejected before it is parsed.
 #[tokio::test(start_paused = true)]
 async fn size_is_checked_first() {
-    let bench = ready().await;
-    assert_eq!(bench.refusal(&"x".repeat(16 * 1024 + 1)).await, Some("token.too_large"));
-    assert_eq!(bench.refusal(&"x".repeat(16 * 1024)).await, Some("token.malformed"));
+    let fixture = ready().await;
+    assert_eq!(fixture.rejection(&"x".repeat(16 * 1024 + 1)).await, Some("token.too_large"));
+    assert_eq!(fixture.rejection(&"x".repeat(16 * 1024)).await, Some("token.malformed"));
 
-    let token = bench.test_issuer.token().sign();
+    let token = fixture.test_issuer.token().sign();
     for (limit, expected) in [(token.len(), None), (token.len() - 1, Some("token.too_large"))] {
         let mut settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         settings.max_token_bytes = limit;
-        let verifier = Verifier::new(settings, vec![Arc::clone(&bench.issuer)], Arc::new(bench.clock.clone())).unwrap();
+        let verifier =
+            Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], Arc::new(fixture.clock.clone())).unwrap();
         let result = verifier.verify(&AccessToken::new(token.as_str())).await;
         assert_eq!(result.err().map(|error| error.code()), expected);
     }
@@ -359,9 +363,9 @@ async fn the_future_is_send() {
     fn sendable<T: Send>(value: T) -> T {
         value
     }
-    let bench = ready().await;
-    let token = AccessToken::new(bench.test_issuer.token().sign());
-    assert!(sendable(bench.verifier.verify(&token)).await.is_ok());
+    let fixture = ready().await;
+    let token = AccessToken::new(fixture.test_issuer.token().sign());
+    assert!(sendable(fixture.verifier.verify(&token)).await.is_ok());
 }
 
 /// C10: fixed keys are used without a fetch.

@@ -73,8 +73,9 @@ async fn visit(url: &str) -> anyhow::Result<()> {
         let url = Url::parse(url)?;
         anyhow::Ok(fetch.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await?)
     };
-    let answer = get(url).await?;
-    let location = answer.headers.get(LOCATION).with_context(|| format!("status {} and no redirect", answer.status))?;
+    let response = get(url).await?;
+    let location =
+        response.headers.get(LOCATION).with_context(|| format!("status {} and no redirect", response.status))?;
     get(location.to_str()?).await?;
     Ok(())
 }

@@ -10,20 +10,20 @@ use super::{
     suite::Suite,
 };
 
-/// What to run.
+/// The options of `client`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only scenarios whose name contains this.
+    /// Run only scenarios whose name contains this.
     #[arg(long)]
     only: Option<String>,
 }
 
-/// A run of several scenarios, by the revision whose wire is spoken.
+/// A run of several scenarios with one revision.
 struct Run {
     title: &'static str,
     revision: &'static str,
     scenarios: Vec<String>,
-    /// Whether the suite has to be told to run what it does not count for the revision.
+    /// Whether the suite must be forced to run scenarios that it does not score for the revision.
     force: bool,
 }
 
@@ -40,7 +40,7 @@ const EXTENSIONS: [&str; 6] = [
 const BACK_COMPATIBILITY: [&str; 2] =
     ["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"];
 
-/// Scenarios that a client passes by refusing, each with how it has to refuse.
+/// Scenarios that a client passes with an error, with that error.
 const REFUSALS: [(&str, &str); 7] = [
     ("auth/resource-mismatch", "discovery.resource_mismatch"),
     ("auth/scope-retry-limit", "mcp.insufficient_scope"),
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 impl Run {
-    /// Runs the scenarios one by one, and says how many did not pass.
+    /// Runs the scenarios one by one and returns the number of failures.
     fn all(&self, suite: &Suite, arguments: &Arguments) -> anyhow::Result<usize> {
         let wanted = |scenario: &&String| arguments.only.as_ref().is_none_or(|only| scenario.contains(only.as_str()));
         let mut verdicts = Vec::new();

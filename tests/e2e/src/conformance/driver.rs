@@ -1,10 +1,10 @@
-//! The client that the suite starts: `portcullis-client`, as any program would use it.
+//! The client that the suite starts, on `portcullis-client`.
 //!
-//! It reads the wire to speak from `MCP_CONFORMANCE_PROTOCOL_VERSION`, and from the scenario and its context only which
-//! credentials it has. It makes the same calls in every scenario.
+//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context only determine the credentials.
+//! The calls are the same in every scenario.
 
+mod accepting_handler;
 mod credentials;
-mod person;
 
 use std::{env, process, sync::Arc};
 
@@ -20,12 +20,12 @@ use super::report::OUTCOME;
 
 pub(crate) fn run(url: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(drive(url));
-    let code = match &outcome {
+    let result = runtime.block_on(drive(url));
+    let code = match &result {
         Ok(()) => "ok".to_owned(),
         Err(error) => error.downcast_ref::<McpError>().map_or_else(|| "another error".into(), |it| it.code().into()),
     };
-    if let Err(error) = outcome {
+    if let Err(error) = result {
         eprintln!("{error:#}");
     }
     eprintln!("{OUTCOME}{code}");
@@ -34,7 +34,7 @@ pub(crate) fn run(url: &str) -> anyhow::Result<()> {
 
 async fn drive(url: &str) -> anyhow::Result<()> {
     let version = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").context("the suite names no protocol version")?;
-    // Older wires are negotiated down to by the server.
+    // The server negotiates older revisions.
     let revision = Revision::parse(&version).unwrap_or(Revision::V2025_11_25);
     let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".into());
     let context: Value = serde_json::from_str(&context)?;
@@ -49,20 +49,20 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     let mut settings = McpSettings::default();
     settings.revision = revision;
     let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
-    let client = Arc::new(client.with_request_handler(Arc::new(person::Agreeable)));
+    let client = Arc::new(client.with_request_handler(Arc::new(accepting_handler::AcceptingHandler)));
     client.initialize().await?;
-    // Not every server has a stream of its own.
+    // Not every server supports the GET stream.
     if let Ok(stream) = client.open_stream().await {
         let client = client.clone();
         tokio::spawn(async move { client.answer_stream(stream, &mut |_| ()).await });
     }
     let tools = client.call("tools/list", None).await?;
     for tool in tools["tools"].as_array().into_iter().flatten() {
-        let given = context["toolCalls"].as_array().into_iter().flatten().find(|call| call["name"] == tool["name"]);
-        let arguments = given.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone());
+        let scripted = context["toolCalls"].as_array().into_iter().flatten().find(|call| call["name"] == tool["name"]);
+        let arguments = scripted.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone());
         let params = json!({ "name": tool["name"], "arguments": arguments });
         match client.call("tools/call", Some(params)).await {
-            // What a tool answers is its own affair.
+            // The result of a tool does not matter.
             Ok(_) | Err(McpError::Rpc(_)) => {}
             Err(error) => return Err(error.into()),
         }

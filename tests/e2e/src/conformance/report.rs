@@ -1,4 +1,4 @@
-//! What one scenario came to.
+//! The result of one scenario.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use super::suite;
 /// The result of a scenario.
 pub(crate) struct Verdict {
     pub(crate) scenario: String,
-    /// Why it did not pass; empty when it did.
+    /// The reasons of a failure; empty if the scenario passed.
     pub(crate) faults: Vec<String>,
 }
 
@@ -25,9 +25,9 @@ struct Check {
 /// The last line that the driver writes.
 pub(crate) const OUTCOME: &str = "outcome: ";
 
-/// Reads a scenario's results strictly: a failed check, a warning, another exit of the client than the one expected, or
-/// no checks at all is a fault. `says` is the suite's own word on the run.
-pub(crate) fn verdict(scenario: &str, results: &Path, says: bool, expected: &str) -> Verdict {
+/// Reads a scenario's results strictly: a failed check, a warning, an unexpected exit of the client, or a missing check is a
+/// fault. `output` is the output of the suite.
+pub(crate) fn verdict(scenario: &str, results: &Path, output: bool, expected: &str) -> Verdict {
     let mut faults = Vec::new();
     let read = |name| suite::find(results, name).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
     let checks: Vec<Check> = serde_json::from_str(&read("checks.json")).unwrap_or_default();
@@ -44,8 +44,8 @@ pub(crate) fn verdict(scenario: &str, results: &Path, says: bool, expected: &str
         let detail = stderr.lines().filter(|line| !line.starts_with(OUTCOME)).collect::<Vec<_>>().join(" / ");
         faults.push(format!("the client ended with {outcome}, not with {expected}: {detail}"));
     }
-    if !says && faults.is_empty() {
-        faults.push("the suite says that it failed".to_owned());
+    if !output && faults.is_empty() {
+        faults.push("the suite reports a failure".to_owned());
     }
     Verdict { scenario: scenario.to_owned(), faults }
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask conformance server`: the server scenarios, once against a server alone and once through the gateway.
+//! `cargo xtask conformance server`: the server scenarios, directly and through the gateway.
 //!
-//! The suite sends no token, so a forwarder adds one: suite, forwarder, `portcullis serve`, server. What counts is not
-//! how many scenarios a server passes, but that each scenario ends in the same way both times. Where the gateway itself
-//! refuses what a server takes against the rules, a failure alone becomes a success: that is counted apart.
+//! The suite sends no token, so a forwarder adds one: suite, forwarder, `portcullis serve`, server. Each
+//! scenario must have the same result both times, whether it passes or not. If the gateway rejects what a server wrongly
+//! accepts, a failure becomes a success, which is counted separately.
 
 mod forwarder;
 mod gateway;
@@ -27,25 +27,25 @@ use super::suite::Suite;
 use portcullis_scenarios::block_on;
 use xtask::{built, workspace};
 
-use crate::walks::program::Program;
+use crate::flows::program::Program;
 
-/// What to run.
+/// The options of `server`.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Only servers whose name contains this.
+    /// Run only servers whose name contains this.
     #[arg(long)]
     only: Option<String>,
-    /// A further server, which listens already; may be given several times.
+    /// A further server that is already running; can be repeated.
     #[arg(long, value_name = "NAME=URL", value_parser = Upstream::parse)]
     also: Vec<Upstream>,
-    /// Only this revision; may be given several times.
+    /// Run only this revision; can be repeated.
     #[arg(long, value_name = "REVISION")]
     revision: Vec<String>,
 }
 
-/// Those that the suite has a list of requirements for.
+/// The revisions for which the suite has requirements.
 const SCORED: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// Where results are kept, below the suite's folder.
+/// The folder of results, below that of the suite.
 const FOLDER: &str = "server";
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -93,7 +93,7 @@ async fn compare(
         let alone = runs.run("alone", &started.url, None).await?;
         let through = runs.run("through", &forwarder.url(), None).await?;
         let mut differing = alone.differing(&through);
-        // What depends on time can differ once.
+        // Results that depend on timing can differ once.
         let mut repeated = Vec::new();
         for scenario in &differing {
             let alone = runs.run("alone-again", &started.url, Some(scenario)).await?;
@@ -118,7 +118,7 @@ struct SuiteRuns<'a> {
 }
 
 impl SuiteRuns<'_> {
-    /// Runs one scenario, or all, and reads the results. The suite's exit code tells nothing more.
+    /// Runs one scenario, or all, and reads the results. The suite's exit code has no further information.
     async fn run(&self, name: &str, url: &str, scenario: Option<&str>) -> anyhow::Result<Results> {
         let folder =
             self.folder.join(scenario.map_or_else(|| name.to_owned(), |scenario| format!("{name}-{scenario}")));
@@ -127,7 +127,7 @@ impl SuiteRuns<'_> {
         let mut parameters = vec!["server", "--url", url, "--output-dir", path];
         match scenario {
             Some(scenario) => parameters.extend(["--spec-version", self.revision, "--scenario", scenario, "--force"]),
-            // With the scenarios of extensions, which are not scored.
+            // Includes the scenarios of extensions, which are not scored.
             None if SCORED.contains(&self.revision) => parameters.extend(["--requirements", self.revision]),
             None => parameters.extend(["--spec-version", self.revision, "--suite", "all"]),
         }

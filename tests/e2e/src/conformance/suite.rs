@@ -1,4 +1,4 @@
-//! The suite itself: installed once, run as often as there are scenarios.
+//! [`Suite`]: the conformance suite, installed once.
 
 use std::{
     fs,
@@ -19,21 +19,21 @@ pub(crate) struct Suite {
 }
 
 impl Suite {
-    /// Installs it, unless that was done before.
+    /// Installs the suite, unless that was done before.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let folder = workspace::metadata()?.target_directory.join("conformance");
         block_on(npm_install(&folder, MANIFEST))?;
         Ok(Self { folder })
     }
 
-    /// Runs it with these arguments, and captures what it says.
+    /// Runs the suite with these arguments and returns its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let mut command = self.command(arguments);
         let program = command.get_program().to_owned();
         command.output().with_context(|| format!("{} could not be started", program.display()))
     }
 
-    /// The suite's program with these arguments, to be started.
+    /// Returns the command of the suite with these arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let program = self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
         let mut command = Command::new(self.folder.join("node_modules/node/bin/node"));
@@ -41,7 +41,7 @@ impl Suite {
         command
     }
 
-    /// The scenarios under one heading of what a revision requires.
+    /// Returns the scenarios under one heading of a revision's requirements.
     pub(crate) fn required(&self, revision: &str, heading: &str) -> anyhow::Result<Vec<String>> {
         let listed = self.run(&["list", "--requirements", revision])?;
         let text = String::from_utf8(listed.stdout)?;
@@ -50,7 +50,7 @@ impl Suite {
         Ok(names.map(|line| line.split(' ').next().unwrap_or(line).to_owned()).collect())
     }
 
-    /// A folder for results, empty.
+    /// Returns an empty folder for results.
     pub(crate) fn results(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.folder.join("results").join(name);
         if folder.exists() {
@@ -61,7 +61,7 @@ impl Suite {
     }
 }
 
-/// The one file of this name below a folder.
+/// Returns the only file of this name below a folder.
 pub(crate) fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     fs::read_dir(folder).ok()?.filter_map(Result::ok).find_map(|entry| {
         let path = entry.path();

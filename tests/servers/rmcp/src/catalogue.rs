@@ -3,7 +3,7 @@
 use rmcp::model::{ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult};
 use serde_json::{Value, json};
 
-use crate::{Answer, answers::TTL, result};
+use crate::{McpResult, fixed::TTL, result};
 
 /// Tools without arguments.
 const PLAIN: [&str; 24] = [
@@ -33,7 +33,7 @@ const PLAIN: [&str; 24] = [
     "test_input_required_result_capabilities",
 ];
 
-pub(crate) fn tools() -> Answer<ListToolsResult> {
+pub(crate) fn tools() -> McpResult<ListToolsResult> {
     let object =
         |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
     let tool = |name: &str, schema: Value| json!({"name": name, "description": format!("The tool {name}"), "inputSchema": schema});
@@ -82,7 +82,7 @@ fn schema_2020_12() -> Value {
     })
 }
 
-pub(crate) fn resources() -> Answer<ListResourcesResult> {
+pub(crate) fn resources() -> McpResult<ListResourcesResult> {
     let resource = |name: &str, mime_type: &str| {
         let (uri, description) = (format!("test://{name}"), format!("The resource {name}"));
         json!({"uri": uri, "name": name, "description": description, "mimeType": mime_type})
@@ -95,7 +95,7 @@ pub(crate) fn resources() -> Answer<ListResourcesResult> {
     result(json!({"resources": resources, "ttlMs": TTL, "cacheScope": "public"}))
 }
 
-pub(crate) fn templates() -> Answer<ListResourceTemplatesResult> {
+pub(crate) fn templates() -> McpResult<ListResourceTemplatesResult> {
     let template = json!({
         "uriTemplate": "test://template/{id}/data",
         "name": "template",
@@ -105,7 +105,7 @@ pub(crate) fn templates() -> Answer<ListResourceTemplatesResult> {
     result(json!({"resourceTemplates": [template], "ttlMs": TTL, "cacheScope": "public"}))
 }
 
-pub(crate) fn prompts() -> Answer<ListPromptsResult> {
+pub(crate) fn prompts() -> McpResult<ListPromptsResult> {
     let prompt = |name: &str, arguments: &[&str]| {
         let argument =
             |name: &&str| json!({"name": name, "description": format!("The argument {name}"), "required": true});

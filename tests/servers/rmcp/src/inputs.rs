@@ -1,4 +1,4 @@
-//! Tools and a prompt of 2026-07-28 that ask for input and are called again with it.
+//! Tools and a prompt of 2026-07-28 that require input and are called again with it.
 
 use rmcp::{
     ErrorData,
@@ -11,38 +11,38 @@ use rmcp::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Answer, Context, answers, model, result};
+use crate::{Context, McpResult, fixed, model, result};
 
-/// Seals what comes back from clients. This server protects nothing, so the key is no secret.
+/// Seals the request state. This server protects nothing, so the key is not secret.
 const KEY: &[u8] = b"everything-server-request-state-key";
 
-/// A tool that asks for input; `None` for any other.
-pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> Answer<Option<CallToolResponse>> {
+/// Calls a tool that requires input. Returns `None` for other tools.
+pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpResult<Option<CallToolResponse>> {
     let Some(name) = request.name.strip_prefix("test_input_required_result_") else {
-        return plain(&request.name, context);
+        return capability_tool(&request.name, context);
     };
     let responses = request.input_responses.as_ref();
-    let given = |key: &str| given(responses, key);
+    let response_object = |key: &str| response_object(responses, key);
     let (name_request, roots) = (("user_name", ask("What is your name?", "name", "string")?), list_roots());
-    let answer = match name {
-        "elicitation" => match given("user_name") {
+    let response = match name {
+        "elicitation" => match response_object("user_name") {
             Some(response) => done(&format!("Hello, {}!", text_of(response, "name"))),
             None => required([name_request], None),
         },
-        "sampling" => match given("capital_question") {
+        "sampling" => match response_object("capital_question") {
             Some(response) => done(&format!("Sampling response: {}", text_of(response, "text"))),
             None => required([("capital_question", sample("What is the capital of France?"))], None),
         },
-        "list_roots" => match given("client_roots") {
+        "list_roots" => match response_object("client_roots") {
             Some(response) => done(&format!("Client roots: {}", Value::from(response.clone()))),
             None => required([("client_roots", roots)], None),
         },
-        "request_state" | "tampered_state" => match (state(request)?, given("confirm")) {
+        "request_state" | "tampered_state" => match (state(request)?, response_object("confirm")) {
             (Some(_), Some(_)) => done("state-ok: the state is the one that was sent"),
             _ => required([("confirm", ask("Please confirm", "ok", "boolean")?)], Some(seal(0)?)),
         },
         "multiple_inputs" => {
-            let has_all = ["user_name", "greeting", "client_roots"].iter().all(|key| given(key).is_some());
+            let has_all = ["user_name", "greeting", "client_roots"].iter().all(|key| response_object(key).is_some());
             if state(request)?.is_some() && has_all {
                 done("all inputs were received")
             } else {
@@ -64,16 +64,16 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> Answer
             requests.extend(declared.elicitation.is_some().then_some(name_request));
             requests.extend(declared.sampling.is_some().then(|| ("greeting", sample("Generate a greeting"))));
             requests.extend(declared.roots.is_some().then_some(("client_roots", roots)));
-            if requests.is_empty() { done("nothing can be asked for") } else { required(requests, None) }
+            if requests.is_empty() { done("the client supports no input") } else { required(requests, None) }
         }
         "capabilities" => done("the inputs were received"),
         _ => return Ok(None),
     };
-    Ok(Some(answer))
+    Ok(Some(response))
 }
 
-/// Tools that look at what the client declares.
-fn plain(name: &str, context: &Context) -> Answer<Option<CallToolResponse>> {
+/// Calls a tool that checks the client's capabilities. Returns `None` for other tools.
+fn capability_tool(name: &str, context: &Context) -> McpResult<Option<CallToolResponse>> {
     match name {
         "test_missing_capability" if context.meta.client_capabilities().unwrap_or_default().sampling.is_none() => {
             let required = ClientCapabilities::builder().enable_sampling().build();
@@ -85,19 +85,19 @@ fn plain(name: &str, context: &Context) -> Answer<Option<CallToolResponse>> {
     }
 }
 
-/// A prompt, which asks for input under one name.
-pub(crate) fn prompt(request: &GetPromptRequestParams) -> Answer<GetPromptResponse> {
+/// Returns a prompt, one of which requires input.
+pub(crate) fn prompt(request: &GetPromptRequestParams) -> McpResult<GetPromptResponse> {
     if request.name != "test_input_required_result_prompt" {
-        return Ok(answers::prompt(request)?.into());
+        return Ok(fixed::prompt(request)?.into());
     }
-    match given(request.input_responses.as_ref(), "user_context") {
+    match response_object(request.input_responses.as_ref(), "user_context") {
         Some(response) => {
-            let content = answers::text(&format!("Use the following context: {}", text_of(response, "context")));
+            let content = fixed::text(&format!("Use the following context: {}", text_of(response, "context")));
             Ok(result::<GetPromptResult>(json!({"messages": [{"role": "user", "content": content}]}))?.into())
         }
         None => {
             let requests = [("user_context", ask("What context should the prompt use?", "context", "string")?)];
-            Ok(asked(requests, None).into())
+            Ok(input_required(requests, None).into())
         }
     }
 }
@@ -110,10 +110,10 @@ fn required<'a>(
     requests: impl IntoIterator<Item = (&'a str, InputRequest)>,
     state: Option<String>,
 ) -> CallToolResponse {
-    asked(requests, state).into()
+    input_required(requests, state).into()
 }
 
-fn asked<'a>(
+fn input_required<'a>(
     requests: impl IntoIterator<Item = (&'a str, InputRequest)>,
     state: Option<String>,
 ) -> InputRequiredResult {
@@ -121,17 +121,17 @@ fn asked<'a>(
     InputRequiredResult::new(Some(requests), state)
 }
 
-/// The name that a client gave; `None` before it is asked for.
+/// Returns the name in the client's response, if any.
 pub(crate) fn user_name(request: &CallToolRequestParams) -> Option<String> {
-    given(request.input_responses.as_ref(), "user_name").map(|response| text_of(response, "name"))
+    response_object(request.input_responses.as_ref(), "user_name").map(|response| text_of(response, "name"))
 }
 
-pub(crate) fn ask_for_name() -> Answer<CallToolResponse> {
+pub(crate) fn ask_for_name() -> McpResult<CallToolResponse> {
     Ok(required([("user_name", ask("What is your name?", "name", "string")?)], None))
 }
 
-/// Asks a person for one value.
-pub(crate) fn ask(message: &str, member: &str, json_type: &str) -> Answer<InputRequest> {
+/// Returns a request for one value of the user.
+pub(crate) fn ask(message: &str, member: &str, json_type: &str) -> McpResult<InputRequest> {
     let schema = json!({"type": "object", "properties": {member: {"type": json_type}}, "required": [member]});
     let params = ElicitRequestParams::FormElicitationParams {
         meta: None,
@@ -150,8 +150,8 @@ fn list_roots() -> InputRequest {
     InputRequest::ListRoots(ListRootsRequest::default())
 }
 
-/// A response that is an object; anything else is asked for again.
-fn given<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<String, Value>> {
+/// Returns a response that is an object. Other responses are requested again.
+fn response_object<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<String, Value>> {
     responses?.get(key)?.as_object()
 }
 
@@ -159,14 +159,14 @@ fn text_of(response: &Map<String, Value>, member: &str) -> String {
     response.get("content").and_then(|content| content[member].as_str()).unwrap_or_default().to_owned()
 }
 
-/// The sealed round of a request; `None` without one.
-fn state(request: &CallToolRequestParams) -> Answer<Option<u64>> {
+/// Returns the sealed round of a request, if any.
+fn state(request: &CallToolRequestParams) -> McpResult<Option<u64>> {
     let Some(sealed) = request.request_state.as_deref() else { return Ok(None) };
     let opened: Result<u64, _> = codec().open_json(sealed);
     opened.map(Some).map_err(|_| ErrorData::invalid_params("the request state is not the one that was sent", None))
 }
 
-fn seal(round: u64) -> Answer<String> {
+fn seal(round: u64) -> McpResult<String> {
     codec().seal_json(&round).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 

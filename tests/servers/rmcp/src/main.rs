@@ -1,13 +1,14 @@
-//! An MCP server on rmcp with what the public conformance suite looks for, for `cargo xtask conformance server`.
+//! An MCP server on rmcp with the tools, resources and prompts of the public conformance suite, for
+//! `cargo xtask conformance server`.
 //!
-//! It listens on the port in the variable `PORT`, and serves every revision that rmcp serves.
+//! It listens on the port in the variable `PORT`, and supports every revision that rmcp supports.
 #![allow(clippy::print_stderr, reason = "a program for tests")]
 #![allow(deprecated, reason = "the revisions until 2025-11-25 have logging, sampling and roots")]
 
-mod answers;
 mod catalogue;
+mod fixed;
 mod inputs;
-mod talking;
+mod interactive;
 mod tasks;
 
 use std::{env, sync::Arc};
@@ -33,14 +34,14 @@ use rmcp::{
 use tasks::Started;
 use tokio::net::TcpListener;
 
-type Answer<T> = Result<T, ErrorData>;
+type McpResult<T> = Result<T, ErrorData>;
 type Context = RequestContext<RoleServer>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let port: u16 = env::var("PORT").context("PORT is not set")?.parse()?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    let server = Everything { listeners: talking::Listeners::default(), tasks: TaskManager::new() };
+    let server = EverythingServer { listeners: interactive::Listeners::default(), tasks: TaskManager::new() };
     let sessions = Arc::<LocalSessionManager>::default();
     let service =
         StreamableHttpService::new(move || Ok(server.clone()), sessions, StreamableHttpServerConfig::default());
@@ -55,14 +56,14 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// The server: its answers are fixed, and it keeps who listens and which tasks run.
+/// The server. It stores only the open streams and the running tasks.
 #[derive(Clone)]
-struct Everything {
-    listeners: talking::Listeners,
+struct EverythingServer {
+    listeners: interactive::Listeners,
     tasks: TaskManager,
 }
 
-impl ServerHandler for Everything {
+impl ServerHandler for EverythingServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_prompts()
@@ -83,37 +84,37 @@ impl ServerHandler for Everything {
         catalogue::tools().ok()?.tools.into_iter().find(|tool| tool.name == name)
     }
 
-    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> Answer<ListToolsResult> {
+    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> McpResult<ListToolsResult> {
         catalogue::tools()
     }
 
-    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
-        if let Some(answer) = answers::tool(&request)? {
-            return Ok(answer.into());
+    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> McpResult<CallToolResponse> {
+        if let Some(result) = fixed::tool(&request)? {
+            return Ok(result.into());
         }
-        if let Some(answer) = inputs::tool(&request, &context)? {
-            return Ok(answer);
+        if let Some(response) = inputs::tool(&request, &context)? {
+            return Ok(response);
         }
         match tasks::tool(&request, &context, &self.tasks)? {
-            Some(Started::Answer(answer)) => Ok(answer),
-            Some(Started::Alone(job)) => job.run_alone().await,
-            None => talking::tool(&request, &context, &self.listeners).await,
+            Some(Started::Task(response)) => Ok(response),
+            Some(Started::Job(job)) => job.run_without_task().await,
+            None => interactive::tool(&request, &context, &self.listeners).await,
         }
     }
 
-    async fn get_task(&self, request: GetTaskParams, _: Context) -> Answer<GetTaskResult> {
+    async fn get_task(&self, request: GetTaskParams, _: Context) -> McpResult<GetTaskResult> {
         Ok(GetTaskResult::new(self.tasks.get_task(&request.task_id)?))
     }
 
-    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> Answer<()> {
+    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> McpResult<()> {
         self.tasks.update_task(&request.task_id, request.input_responses)
     }
 
-    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> Answer<()> {
+    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> McpResult<()> {
         self.tasks.cancel_task(&request.task_id)
     }
 
-    async fn list_resources(&self, _: Option<PaginatedRequestParams>, _: Context) -> Answer<ListResourcesResult> {
+    async fn list_resources(&self, _: Option<PaginatedRequestParams>, _: Context) -> McpResult<ListResourcesResult> {
         catalogue::resources()
     }
 
@@ -121,19 +122,19 @@ impl ServerHandler for Everything {
         &self,
         _: Option<PaginatedRequestParams>,
         _: Context,
-    ) -> Answer<ListResourceTemplatesResult> {
+    ) -> McpResult<ListResourceTemplatesResult> {
         catalogue::templates()
     }
 
-    async fn read_resource(&self, request: ReadResourceRequestParams, _: Context) -> Answer<ReadResourceResponse> {
-        Ok(answers::resource(&request.uri)?.into())
+    async fn read_resource(&self, request: ReadResourceRequestParams, _: Context) -> McpResult<ReadResourceResponse> {
+        Ok(fixed::resource(&request.uri)?.into())
     }
 
-    async fn subscribe(&self, _: SubscribeRequestParams, _: Context) -> Answer<()> {
+    async fn subscribe(&self, _: SubscribeRequestParams, _: Context) -> McpResult<()> {
         Ok(())
     }
 
-    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: Context) -> Answer<()> {
+    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: Context) -> McpResult<()> {
         Ok(())
     }
 
@@ -141,35 +142,35 @@ impl ServerHandler for Everything {
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
-    async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
+    async fn listen(&self, context: SubscriptionContext) -> McpResult<()> {
         self.listeners.keep(context).await
     }
 
-    async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: Context) -> Answer<ListPromptsResult> {
+    async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: Context) -> McpResult<ListPromptsResult> {
         catalogue::prompts()
     }
 
-    async fn get_prompt(&self, request: GetPromptRequestParams, _: Context) -> Answer<GetPromptResponse> {
+    async fn get_prompt(&self, request: GetPromptRequestParams, _: Context) -> McpResult<GetPromptResponse> {
         inputs::prompt(&request)
     }
 
-    async fn complete(&self, _: CompleteRequestParams, _: Context) -> Answer<CompleteResult> {
+    async fn complete(&self, _: CompleteRequestParams, _: Context) -> McpResult<CompleteResult> {
         let values = CompletionInfo::new(Vec::new()).map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(values))
     }
 
-    async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Answer<()> {
+    async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> McpResult<()> {
         Ok(())
     }
 }
 
-/// A complete result from its JSON.
-fn result<T: serde::de::DeserializeOwned>(mut json: serde_json::Value) -> Answer<T> {
+/// Converts the JSON of a complete result.
+fn result<T: serde::de::DeserializeOwned>(mut json: serde_json::Value) -> McpResult<T> {
     json["resultType"] = "complete".into();
     model(json)
 }
 
-/// A value of the protocol from its JSON.
-fn model<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> Answer<T> {
+/// Converts the JSON of a protocol type.
+fn model<T: serde::de::DeserializeOwned>(json: serde_json::Value) -> McpResult<T> {
     serde_json::from_value(json).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }

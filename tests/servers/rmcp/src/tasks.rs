@@ -12,9 +12,9 @@ use rmcp::{
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::{Answer, Context, inputs};
+use crate::{Context, McpResult, inputs};
 
-/// Tools that can run as tasks, and whether they run only so.
+/// The tools that can run as tasks, and whether they must.
 const TOOLS: [(&str, bool); 6] = [
     ("slow_compute", false),
     ("protocol_error_job", false),
@@ -24,15 +24,19 @@ const TOOLS: [(&str, bool); 6] = [
     ("test_tool_with_task", true),
 ];
 
-/// What became of a call.
+/// A started call.
 pub(crate) enum Started {
-    Answer(CallToolResponse),
-    /// The client has no tasks, so that it waits.
-    Alone(Job),
+    Task(CallToolResponse),
+    /// The client does not support tasks, so the call waits for the result.
+    Job(Job),
 }
 
-/// A tool that may run as a task; `None` for any other.
-pub(crate) fn tool(request: &CallToolRequestParams, context: &Context, tasks: &TaskManager) -> Answer<Option<Started>> {
+/// Calls a tool that can run as a task. Returns `None` for other tools.
+pub(crate) fn tool(
+    request: &CallToolRequestParams,
+    context: &Context,
+    tasks: &TaskManager,
+) -> McpResult<Option<Started>> {
     let Some((name, needs_task)) = TOOLS.into_iter().find(|(name, _)| *name == request.name) else { return Ok(None) };
     let has_tasks = context.client_capabilities().is_some_and(|declared| declared.supports_tasks());
     if needs_task && !has_tasks {
@@ -40,11 +44,11 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context, tasks: &T
         return Err(ErrorData::missing_required_client_capability(required));
     }
     if name == "test_tool_with_task" && inputs::user_name(request).is_none() {
-        return Ok(Some(Started::Answer(inputs::ask_for_name()?)));
+        return Ok(Some(Started::Task(inputs::ask_for_name()?)));
     }
     let job = Job::new(name, request);
     if !has_tasks {
-        return Ok(Some(Started::Alone(job)));
+        return Ok(Some(Started::Job(job)));
     }
     let task = tasks.spawn(TaskOptions::default(), move |task| {
         Box::pin(async move {
@@ -54,13 +58,13 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context, tasks: &T
             }
         })
     });
-    Ok(Some(Started::Answer(CreateTaskResult::new(task).into())))
+    Ok(Some(Started::Task(CreateTaskResult::new(task).into())))
 }
 
 /// The work of one call.
 pub(crate) struct Job {
     name: &'static str,
-    /// The argument that the tool repeats in its answer.
+    /// The argument that the tool repeats in its result.
     argument: String,
     seconds: f64,
 }
@@ -78,7 +82,7 @@ impl Job {
     }
 
     /// Runs without a task.
-    pub(crate) async fn run_alone(self) -> Answer<CallToolResponse> {
+    pub(crate) async fn run_without_task(self) -> McpResult<CallToolResponse> {
         self.finish().await.map(Into::into)
     }
 
@@ -99,8 +103,8 @@ impl Job {
         }
     }
 
-    /// The part that asks for nothing.
-    async fn finish(self) -> Answer<CallToolResult> {
+    /// Runs the part that needs no input.
+    async fn finish(self) -> McpResult<CallToolResult> {
         let seconds = if self.name == "slow_compute" { self.seconds.clamp(0.0, 60.0) } else { 0.5 };
         sleep(Duration::from_secs_f64(seconds)).await;
         match self.name {

@@ -9,20 +9,20 @@ fn parse(text: &'static str) -> Result<MessageKind, MessageError> {
 }
 
 #[test]
-fn messages_are_told_apart() {
+fn messages_are_classified() {
     let id = |text: &str| RequestId(text.into());
     let method = "m".to_owned();
     let request = |text| Ok(MessageKind::Request { id: id(text), method: "m".into() });
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), request("1"));
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#), request("\"a b\""));
     assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(MessageKind::Notification { method }));
-    let answer = Ok(MessageKind::Response { id: Some(id("-1")) });
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), answer);
+    let expected = Ok(MessageKind::Response { id: Some(id("-1")) });
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), expected);
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(MessageKind::Response { id: None }));
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_messages_are_rejected() {
     for text in ["", "hello", "{", "{} {}", "\"", "{\"jsonrpc\":\"2.0\",\"method\":\"m\""] {
         assert_eq!(parse(text), Err(MessageError::NotJson), "{text}");
     }
@@ -46,23 +46,23 @@ fn what_is_no_message_is_refused() {
     assert_eq!(parse("[]"), Err(MessageError::Batch));
 }
 
-/// What is not UTF-8 is no JSON, wherever it stands.
+/// Bytes that are not UTF-8 are rejected in every position.
 #[test]
-fn other_bytes_than_utf_8_are_refused() {
+fn bytes_that_are_not_utf_8_are_rejected() {
     for text in [
         &b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"other\":\"\xff\"}"[..],
         b"{\"jsonrpc\":\"2.0\",\"method\":\"m\xc3\"}",
         b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\"a\":\"\xed\xa0\x80\"}}",
         b"\xfe\xff",
     ] {
-        let refused = Message::parse(Bytes::from_static(text)).map(|message| message.kind);
-        assert_eq!(refused, Err(MessageError::NotJson), "{text:?}");
+        let rejected = Message::parse(Bytes::from_static(text)).map(|message| message.kind);
+        assert_eq!(rejected, Err(MessageError::NotJson), "{text:?}");
     }
 }
 
-/// Servers write an identifier as their JSON library does.
+/// Ids are compared by value, because servers can serialize them differently.
 #[test]
-fn identifiers_are_compared_by_their_meaning() {
+fn ids_are_compared_by_value() {
     let id = |text: &str| RequestId::of(serde_json::from_str(text).unwrap());
     for (one, other) in [
         (r#""a/b""#, r#""a\/b""#),
@@ -86,7 +86,7 @@ fn identifiers_are_compared_by_their_meaning() {
 }
 
 #[test]
-fn a_servers_batch_is_taken_apart_and_stays_on_its_lines() {
+fn a_batch_is_split_into_lines() {
     let text = "[{\"jsonrpc\":\"2.0\",\n\"method\":\"a\"},\r\n{\"jsonrpc\":\"2.0\",\"method\":\"b\\n\"}]";
     let texts: Vec<_> =
         Message::parse_all(Bytes::from_static(text.as_bytes())).unwrap().into_iter().map(|one| one.text).collect();
@@ -95,7 +95,7 @@ fn a_servers_batch_is_taken_apart_and_stays_on_its_lines() {
 }
 
 #[test]
-fn parameters_are_read_where_they_are_an_object() {
+fn only_object_parameters_are_read() {
     let message = |params: &str| {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
         Message::parse(text.into()).unwrap()
@@ -115,7 +115,7 @@ fn parameters_are_read_where_they_are_an_object() {
 }
 
 #[test]
-fn answers_of_this_side_are_messages() {
+fn created_responses_are_messages() {
     let id = RequestId("\"a\"".into());
     for text in [
         error_answer(Some(&id), ErrorCode::InternalError, "x\n\"", "a.b"),
@@ -149,9 +149,9 @@ proptest! {
         let _ = Message::parse_all(bytes.into());
     }
 
-    /// However a server breaks its lines, the client gets one, which says the same.
+    /// A message with line breaks becomes one line with the same value.
     #[test]
-    fn a_message_keeps_its_meaning_on_one_line(params in json(), id in any::<String>()) {
+    fn a_message_on_one_line_has_the_same_value(params in json(), id in any::<String>()) {
         let sent = serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "m", "params": params });
         let message = Message::parse(serde_json::to_vec_pretty(&sent).unwrap().into()).unwrap();
         prop_assert!(!message.text.iter().any(|byte| matches!(byte, b'\n' | b'\r')));

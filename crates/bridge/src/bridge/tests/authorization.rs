@@ -1,4 +1,4 @@
-//! Tokens, while requests wait for them.
+//! Authorization while requests wait for a token.
 
 use std::sync::{
     Arc, Mutex,
@@ -23,8 +23,8 @@ use portcullis_client::{
     RedirectParameters, StartUrl, TokenManager,
 };
 
-/// A resource that lets requests through whose token the rule accepts, and a server that numbers its tokens.
-fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
+/// Returns a resource that rejects a request if `accepts` returns a response, and a server that numbers its tokens.
+fn network(reject: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
     let tokens = AtomicUsize::new(0);
     FetchFn::new(move |request| match request.url.as_str() {
         TOKEN_URL => {
@@ -41,7 +41,7 @@ fn network(accepts: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'stat
             let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             match token(request) {
                 None => Some(Reply::challenge()),
-                Some(token) => accepts(&token, &body).or_else(|| Some(served(request, &body))),
+                Some(token) => reject(&token, &body).or_else(|| Some(served(request, &body))),
             }
         }
         _ => well_behaved(request),
@@ -66,7 +66,7 @@ fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store:
     settings.store = store;
     let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), settings);
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
-    Client::keeping(Arc::new(token_manager), network.clone(), BridgeSettings::default())
+    Client::with_token_manager(Arc::new(token_manager), network.clone(), BridgeSettings::default())
 }
 
 fn in_memory(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>) -> Client {
@@ -77,9 +77,9 @@ fn grants(network: &FetchFn) -> Vec<String> {
     network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
 }
 
-/// I5: instances that start at once ask the user once, and all of them get their answers.
+/// I5: concurrent instances ask the user once, and all of them get their responses.
 #[tokio::test(start_paused = true)]
-async fn instances_that_start_at_once_sign_in_once() {
+async fn concurrent_instances_sign_in_once() {
     let (network, user, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
     let mut clients: Vec<_> =
         (0..4).map(|_| client(&network, &user, CredentialStore::in_directory(scratch.path()))).collect();
@@ -93,7 +93,7 @@ async fn instances_that_start_at_once_sign_in_once() {
     assert_eq!(grants(&network), ["authorization_code"]);
 }
 
-/// I5: a token that is refused while requests are under way is refreshed once, and all of them are sent again.
+/// I5: a token that is rejected while requests are in progress is refreshed once, and all of them are sent again.
 #[tokio::test(start_paused = true)]
 async fn requests_wait_for_one_refresh() {
     let withdrawn = Arc::new(Mutex::new(false));
@@ -140,9 +140,9 @@ async fn requests_step_up() {
     assert_eq!(scope, "mcp:admin mcp:tools");
 }
 
-/// I6: scopes that the user does not want to grant are a clear error, for the request that needs them alone.
+/// I6: if the user denies further scopes, only the request that needs them gets an error.
 #[tokio::test(start_paused = true)]
-async fn a_refused_step_up_is_an_error_of_its_request() {
+async fn a_denied_step_up_is_an_error_of_its_request() {
     let network = network(|_, body| {
         (body["method"] == "tools/call").then(|| {
             let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
@@ -158,7 +158,7 @@ async fn a_refused_step_up_is_an_error_of_its_request() {
     assert!(client.next().await["result"].is_object());
 }
 
-/// B2: a resource that cannot judge tokens right now costs time, and no token.
+/// B2: if the resource cannot validate tokens at the moment, the request is delayed and the token is kept.
 #[tokio::test(start_paused = true)]
 async fn a_token_survives_an_outage() {
     let outages = AtomicUsize::new(2);
@@ -175,21 +175,22 @@ async fn a_token_survives_an_outage() {
     assert_eq!((user.visits(), grants(&network).len()), (1, 1));
 }
 
-/// A sign-in that fails is told to every request that waits for it, and the next one may try again.
+/// A failed sign-in is an error of every request that waits for it. The next request tries again.
 #[tokio::test(start_paused = true)]
-async fn a_sign_in_that_fails_is_told() {
-    let refusals = AtomicUsize::new(1);
-    let user = ScriptedUser::answers(move |state| {
-        let refused = refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        let outcome = if refused { "error=access_denied" } else { "code=c" };
-        format!("{outcome}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+async fn a_failed_sign_in_is_reported() {
+    let rejections = AtomicUsize::new(1);
+    let user = ScriptedUser::responds(move |state| {
+        let rejected =
+            rejections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let parameters = if rejected { "error=access_denied" } else { "code=c" };
+        format!("{parameters}&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
     let network = network(|_, _| None);
     let mut client = in_memory(&network, &user);
     client.request(0, "initialize", json!({})).await;
-    let answer = client.next().await;
-    assert_eq!(answer["id"], 0);
-    let message = answer["error"]["message"].as_str().unwrap();
+    let response = client.next().await;
+    assert_eq!(response["id"], 0);
+    let message = response["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("cannot get a token: "), "{message}");
     client.initialize().await;
     settle().await;
@@ -198,7 +199,7 @@ async fn a_sign_in_that_fails_is_told() {
 
 /// The server's own stream, which the client did not request, does not prompt the user for a sign-in.
 #[tokio::test(start_paused = true)]
-async fn the_stream_of_its_own_accord_asks_nobody() {
+async fn the_get_stream_does_not_ask_the_user() {
     let network = FetchFn::new(|request| match (request.url.as_str(), request.method.as_str()) {
         (RESOURCE, "GET") => Some(Reply::challenge()),
         (RESOURCE, _) if token(request).is_some() => {
@@ -216,7 +217,7 @@ async fn the_stream_of_its_own_accord_asks_nobody() {
     assert_eq!(user.visits(), 1);
 }
 
-/// A resource that refuses every token costs one sign-in a request, and no more; each request is told.
+/// If the resource rejects every token, each request causes one sign-in and gets an error.
 #[tokio::test(start_paused = true)]
 async fn a_loop_of_401_ends() {
     let network = network(|_, body| (body["method"] == "tools/call").then(Reply::challenge));
@@ -236,7 +237,7 @@ async fn a_loop_of_401_ends() {
     client.close().await;
 }
 
-/// I6: a resource that wants more scopes with every request is followed twice, and no further.
+/// I6: if the resource requires more scopes for every request, the bridge steps up twice.
 #[tokio::test(start_paused = true)]
 async fn a_loop_of_403_ends() {
     let wanted = AtomicUsize::new(0);
@@ -259,10 +260,10 @@ async fn a_loop_of_403_ends() {
     assert!(client.next().await["result"].is_object());
 }
 
-/// A user who never comes to an end.
-struct Ponders(Url);
+/// A user who never decides.
+struct UndecidedUser(Url);
 
-impl Interaction for Ponders {
+impl Interaction for UndecidedUser {
     fn redirect_uri(&self) -> &Url {
         &self.0
     }
@@ -275,11 +276,11 @@ impl Interaction for Ponders {
     }
 }
 
-/// A client that closes its input while a user signs in gets its answer, and the bridge ends.
+/// If the client closes its input during a sign-in, it gets a response, and the bridge ends.
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_input_does_not_wait_for_a_person() {
+async fn the_end_of_the_input_does_not_wait_for_the_user() {
     let network = network(|_, _| None);
-    let user = Arc::new(Ponders(Url::parse("http://127.0.0.1:7/callback").unwrap()));
+    let user = Arc::new(UndecidedUser(Url::parse("http://127.0.0.1:7/callback").unwrap()));
     for ends in [true, false] {
         let mut client = in_memory(&network, &user);
         client.request(0, "initialize", json!({})).await;
@@ -292,12 +293,12 @@ async fn the_end_of_the_input_does_not_wait_for_a_person() {
     let mut client = in_memory(&network, &user);
     client.request(0, "initialize", json!({})).await;
     settle().await;
-    client.vanish().await;
+    client.disconnect().await;
 }
 
-/// A challenge without end, and one that says nothing, are refusals and no more.
+/// An endless challenge, and one without parameters, are errors of the request.
 #[tokio::test(start_paused = true)]
-async fn strange_challenges_end() {
+async fn unusable_challenges() {
     for challenge in ["Basic realm=\"x\"".to_owned(), "Bearer ".to_owned() + &"a=b, ".repeat(5_000), "\t,".to_owned()] {
         let network = FetchFn::new(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge)),
@@ -306,16 +307,16 @@ async fn strange_challenges_end() {
         let user = ScriptedUser::consents();
         let mut client = in_memory(&network, &user);
         client.request(0, "initialize", json!({})).await;
-        let answer = client.next().await;
-        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        let response = client.next().await;
+        assert_eq!(response["error"]["code"], -32603, "{response}");
         assert_eq!(user.visits(), 0);
     }
 }
 
-/// E7, I6: a server binds a session to the client that opened it. When more scopes come to another client, since the
-/// authorization server has forgotten the first, the session is opened once more, subscriptions included.
+/// E7, I6: a server binds a session to the client that opened it. If the token with more scopes belongs to another client,
+/// because the authorization server has forgotten the first one, the session is opened again with its subscriptions.
 #[tokio::test(start_paused = true)]
-async fn a_step_up_to_another_client_opens_the_session_once_more() {
+async fn a_step_up_to_another_client_opens_the_session_again() {
     for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
         let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
         let is_forgotten = forgotten.clone();
@@ -334,17 +335,17 @@ async fn a_step_up_to_another_client_opens_the_session_once_more() {
             }
             RESOURCE => {
                 let Some(client) = token(request) else { return Some(Reply::challenge()) };
-                let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+                let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
                 let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap());
-                Some(match (asked["method"].as_str(), session) {
+                Some(match (message["method"].as_str(), session) {
                     (Some("initialize"), _) => {
-                        served(request, &asked).header(HeaderName::from_static("mcp-session-id"), &client)
+                        served(request, &message).header(HeaderName::from_static("mcp-session-id"), &client)
                     }
                     (Some("tools/call"), _) if client == "c1" => {
                         let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
                         Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
                     }
-                    (_, Some(owner)) if owner == client => served(request, &asked),
+                    (_, Some(owner)) if owner == client => served(request, &message),
                     _ if body.is_empty() => Reply::status(status),
                     _ => Reply::json(status, body),
                 })

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::server::{Answer, Client, Server, cut, settle};
+use super::server::{Client, Server, ServerResponse, interrupted, settle};
 
 fn progress(number: u32) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progress": number } })
@@ -17,29 +17,31 @@ fn no_session() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_from_its_handshake_to_its_end() {
-    let server = Server::legacy(|asked| Answer::messages(&[progress(1), progress(2), asked.result(json!({ "n": 3 }))]));
+    let server = Server::legacy(|request| {
+        ServerResponse::messages(&[progress(1), progress(2), request.result(json!({ "n": 3 }))])
+    });
     let mut client = Client::initialized(&server).await;
     client.request(1, "tools/call", json!({ "name": "t" })).await;
     assert_eq!([client.next().await, client.next().await], [progress(1), progress(2)]);
     assert_eq!(client.next().await["result"], json!({ "n": 3 }));
     assert!(client.close().await.is_empty());
 
-    let asked = server.asked();
-    assert_eq!(asked[0].header("mcp-session-id"), None);
-    assert_eq!(asked[0].header("accept"), Some("application/json, text/event-stream"));
-    for later in &asked[1..] {
+    let requests = server.requests();
+    assert_eq!(requests[0].header("mcp-session-id"), None);
+    assert_eq!(requests[0].header("accept"), Some("application/json, text/event-stream"));
+    for later in &requests[1..] {
         assert_eq!(later.header("mcp-session-id"), Some("s1"), "{}", later.name());
         assert_eq!(later.header("mcp-protocol-version"), Some("2025-11-25"), "{}", later.name());
-        assert!(later.header("mcp-method").is_none(), "the mirror is of 2026-07-28");
+        assert!(later.header("mcp-method").is_none(), "the header belongs to 2026-07-28");
     }
     assert_eq!(server.names().last().map(String::as_str), Some("DELETE"));
     assert_eq!(server.named("DELETE").len(), 1);
 }
 
-/// What a client sends before its handshake is over goes out after it, and in its order.
+/// Messages that the client sends during the handshake are sent after it, in order.
 #[tokio::test(start_paused = true)]
-async fn nothing_overtakes_the_handshake() {
-    let server = Server::legacy(|asked| Answer::json(200, &asked.result(json!({}))));
+async fn messages_wait_for_the_handshake() {
+    let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
     let mut client = Client::start(&server);
     client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
     client.notify("notifications/initialized", json!({})).await;
@@ -48,14 +50,15 @@ async fn nothing_overtakes_the_handshake() {
     client.next().await;
     let names: Vec<_> = server.names().into_iter().filter(|name| name != "GET").collect();
     assert_eq!(names, ["initialize", "notifications/initialized", "tools/list"]);
-    assert!(server.asked()[1..].iter().all(|asked| asked.header("mcp-session-id") == Some("s1")));
+    assert!(server.requests()[1..].iter().all(|request| request.header("mcp-session-id") == Some("s1")));
 }
 
-/// E8: an answer may carry a new identifier.
+/// E8: a response can have a new session identifier.
 #[tokio::test(start_paused = true)]
 async fn a_new_identifier_replaces_the_old_one() {
-    let server =
-        Server::legacy(|asked| Answer::json(200, &asked.result(json!({}))).header("mcp-session-id", "regenerated"));
+    let server = Server::legacy(|request| {
+        ServerResponse::json(200, &request.result(json!({}))).header("mcp-session-id", "regenerated")
+    });
     let mut client = Client::initialized(&server).await;
     for id in 1..=2 {
         client.request(id, "ping", json!({})).await;
@@ -63,19 +66,19 @@ async fn a_new_identifier_replaces_the_old_one() {
     }
     client.close().await;
     let sent: Vec<_> =
-        server.named("ping").iter().map(|asked| asked.header("mcp-session-id").map(str::to_owned)).collect();
+        server.named("ping").iter().map(|request| request.header("mcp-session-id").map(str::to_owned)).collect();
     assert_eq!(sent, [Some("s1".to_owned()), Some("regenerated".to_owned())]);
     assert_eq!(server.named("DELETE")[0].header("mcp-session-id"), Some("regenerated"));
 }
 
-/// A server without sessions is asked nothing about them.
+/// A server without sessions gets no DELETE, and a 404 does not cause a new handshake.
 #[tokio::test(start_paused = true)]
-async fn a_server_without_sessions_has_none_to_end() {
-    let server = Server::new(|asked| match asked.name() {
-        "initialize" => Answer::json(200, &asked.result(json!({ "protocolVersion": "2025-06-18" }))),
-        "GET" => Answer::status(405),
-        "tools/list" => Answer::status(404),
-        _ => Answer::status(202),
+async fn a_server_without_sessions() {
+    let server = Server::new(|request| match request.name() {
+        "initialize" => ServerResponse::json(200, &request.result(json!({ "protocolVersion": "2025-06-18" }))),
+        "GET" => ServerResponse::status(405),
+        "tools/list" => ServerResponse::status(404),
+        _ => ServerResponse::status(202),
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "tools/list", json!({})).await;
@@ -85,15 +88,14 @@ async fn a_server_without_sessions_has_none_to_end() {
     assert!(server.named("DELETE").is_empty());
 }
 
-/// E10, E5: a session that the server has forgotten, told by 404 or by our 400, is opened once more; what was refused
-/// is sent again.
+/// E10, E5: after 404, or 400 for a missing session, another session is opened and the request is sent again.
 #[tokio::test(start_paused = true)]
-async fn a_session_that_is_gone_is_opened_once_more() {
-    for gone in [Answer::status(404), Answer::json(400, &no_session())] {
-        let mut gone = Some(gone);
-        let server = Server::legacy(move |asked| match asked.header("mcp-session-id") {
-            Some("s1") => gone.take().unwrap_or_else(|| Answer::status(404)),
-            _ => Answer::json(200, &asked.result(json!({ "in": asked.header("mcp-session-id") }))),
+async fn a_lost_session_is_opened_again() {
+    for rejection in [ServerResponse::status(404), ServerResponse::json(400, &no_session())] {
+        let mut rejection = Some(rejection);
+        let server = Server::legacy(move |request| match request.header("mcp-session-id") {
+            Some("s1") => rejection.take().unwrap_or_else(|| ServerResponse::status(404)),
+            _ => ServerResponse::json(200, &request.result(json!({ "in": request.header("mcp-session-id") }))),
         });
         let mut client = Client::initialized(&server).await;
         client.request(1, "tools/list", json!({})).await;
@@ -103,7 +105,7 @@ async fn a_session_that_is_gone_is_opened_once_more() {
         }
         assert!(client.close().await.is_empty());
         let opened = server.named("initialize");
-        assert_eq!(opened.len(), 2, "one for both: {:?}", server.names());
+        assert_eq!(opened.len(), 2, "one for both requests: {:?}", server.names());
         assert_eq!(opened[0].body["params"], opened[1].body["params"]);
         assert_eq!(opened[1].header("mcp-session-id"), None);
         assert_eq!(server.named("notifications/initialized").len(), 2);
@@ -111,32 +113,36 @@ async fn a_session_that_is_gone_is_opened_once_more() {
     }
 }
 
+/// A request causes at most one new session.
 #[tokio::test(start_paused = true)]
-async fn a_session_is_opened_once_for_a_request_and_no_more() {
-    let server = Server::legacy(|_| Answer::json(400, &no_session()));
+async fn a_session_is_opened_once_for_a_request() {
+    let server = Server::legacy(|_| ServerResponse::json(400, &no_session()));
     let mut client = Client::initialized(&server).await;
     client.request(1, "tools/list", json!({})).await;
-    let answer = client.next().await;
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32000)), "the server's own words");
+    let response = client.next().await;
+    assert_eq!((&response["id"], &response["error"]["code"]), (&json!(1), &json!(-32000)), "the server's own error");
     assert_eq!(server.named("initialize").len(), 2);
     assert_eq!(server.named("tools/list").len(), 2);
 }
 
-/// Other refusals leave the session alone, and their errors get the request's identifier.
+/// Other rejections do not end the session, and their errors get the id of the request.
 #[tokio::test(start_paused = true)]
-async fn other_refusals_are_passed_on() {
-    let server = Server::legacy(|asked| match asked.name() {
-        "a" => Answer::json(
+async fn other_rejections_are_forwarded() {
+    let server = Server::legacy(|request| match request.name() {
+        "a" => ServerResponse::json(
             400,
             &json!({ "jsonrpc": "2.0", "error": { "code": -32602, "message": "m", "data": [1] }, "id": null }),
         ),
-        "b" => Answer::status(400),
-        "c" => Answer::json(404, &json!({ "jsonrpc": "2.0", "id": 9, "error": { "code": -32601, "message": "m" } })),
-        "d" => Answer::status(307),
-        "e" => Answer::status(202),
-        "f" => Answer::json(200, &json!({ "hello": "world" })),
-        "g" => Answer::events(&["data: no json\n\n"]),
-        _ => Answer::status(500),
+        "b" => ServerResponse::status(400),
+        "c" => ServerResponse::json(
+            404,
+            &json!({ "jsonrpc": "2.0", "id": 9, "error": { "code": -32601, "message": "m" } }),
+        ),
+        "d" => ServerResponse::status(307),
+        "e" => ServerResponse::status(202),
+        "f" => ServerResponse::json(200, &json!({ "hello": "world" })),
+        "g" => ServerResponse::events(&["data: not json\n\n"]),
+        _ => ServerResponse::status(500),
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "a", json!({})).await;
@@ -160,25 +166,25 @@ async fn other_refusals_are_passed_on() {
     assert_eq!(server.named("initialize").len(), 1);
 }
 
-/// A stream that breaks off is asked for again behind its last event, after the time that the server named.
+/// An interrupted stream is resumed after its last event, after the server's `retry` time.
 #[tokio::test(start_paused = true)]
-async fn a_stream_is_resumed_behind_its_last_event() {
+async fn a_stream_is_resumed_after_its_last_event() {
     let mut calls = 0;
-    let server = Server::legacy(move |asked| {
+    let server = Server::legacy(move |request| {
         calls += 1;
-        match (calls, asked.header("last-event-id")) {
+        match (calls, request.header("last-event-id")) {
             (1, None) => {
-                let (answer, body) = Answer::open();
+                let (response, body) = ServerResponse::open();
                 body.send(Ok("id: 1\nretry: 7000\ndata:\n\n".into())).unwrap();
                 body.send(Ok(format!("id: 2\ndata: {}\n\ndata: {{\"half", progress(1)).into())).unwrap();
-                body.send(cut()).unwrap();
-                answer
+                body.send(interrupted()).unwrap();
+                response
             }
-            (2, Some("2")) => Answer::status(503),
-            (3, Some("2")) => Answer::events(&["id: 3\n\n"]),
+            (2, Some("2")) => ServerResponse::status(503),
+            (3, Some("2")) => ServerResponse::events(&["id: 3\n\n"]),
             (4, Some("3")) => {
                 let result = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
-                Answer::messages(&[progress(2), result])
+                ServerResponse::messages(&[progress(2), result])
             }
             other => panic!("{other:?}"),
         }
@@ -189,19 +195,19 @@ async fn a_stream_is_resumed_behind_its_last_event() {
     assert_eq!([client.next().await, client.next().await], [progress(1), progress(2)]);
     assert_eq!(client.next().await["result"], json!({}));
     assert!(began.elapsed() >= Duration::from_secs(21), "three times 7 s: {:?}", began.elapsed());
-    let resumed = server.asked().into_iter().find(|asked| asked.header("last-event-id").is_some()).unwrap();
+    let resumed = server.requests().into_iter().find(|request| request.header("last-event-id").is_some()).unwrap();
     assert_eq!((resumed.header("mcp-session-id"), resumed.header("accept")), (Some("s1"), Some("text/event-stream")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_cannot_be_resumed_is_an_error() {
-    let server = Server::legacy(|asked| match (asked.name(), asked.header("last-event-id")) {
-        ("bare", _) => Answer::messages(&[progress(1)]),
-        ("taken back", _) => Answer::events(&["id: 1\ndata:\n\nid\ndata:\n\n"]),
-        ("fruitless" | "gone" | "strange", _) => Answer::events(&[&format!("id: {}\n\n", asked.name())]),
-        (_, Some("gone")) => Answer::status(404),
-        (_, Some("strange")) => Answer::json(200, &json!({})),
-        (_, Some("fruitless")) => Answer::events(&[]),
+    let server = Server::legacy(|request| match (request.name(), request.header("last-event-id")) {
+        ("bare", _) => ServerResponse::messages(&[progress(1)]),
+        ("taken back", _) => ServerResponse::events(&["id: 1\ndata:\n\nid\ndata:\n\n"]),
+        ("fruitless" | "forgotten" | "strange", _) => ServerResponse::events(&[&format!("id: {}\n\n", request.name())]),
+        (_, Some("forgotten")) => ServerResponse::status(404),
+        (_, Some("strange")) => ServerResponse::json(200, &json!({})),
+        (_, Some("fruitless")) => ServerResponse::events(&[]),
         other => panic!("{other:?}"),
     });
     let mut client = Client::initialized(&server).await;
@@ -210,25 +216,25 @@ async fn a_stream_that_cannot_be_resumed_is_an_error() {
     assert_eq!(client.reason().await, (1, "mcp.ended".into()));
     for (id, name, reason) in [
         (2, "taken back", "mcp.ended"),
-        (3, "gone", "mcp.session_lost"),
+        (3, "forgotten", "mcp.session_lost"),
         (4, "strange", "mcp.ended"),
         (5, "fruitless", "mcp.ended"),
     ] {
         client.request(id, name, json!({})).await;
         assert_eq!(client.reason().await, (id, reason.to_owned()), "{name}");
     }
-    let tries = server.asked().iter().filter(|asked| asked.header("last-event-id") == Some("fruitless")).count();
-    assert_eq!(tries, 8, "and no more");
+    let tries = server.requests().iter().filter(|request| request.header("last-event-id") == Some("fruitless")).count();
+    assert_eq!(tries, 8, "the limit of attempts");
 }
 
-/// The server is told of a cancellation, and its answer is not wanted any more.
+/// A cancellation is forwarded to the server, and the client gets no response.
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_request_has_no_answer() {
-    let (answer, body) = Answer::open();
-    let mut answer = Some(answer);
-    let server = Server::legacy(move |asked| match asked.name() {
-        "slow" => answer.take().unwrap(),
-        _ => Answer::json(200, &asked.result(json!({}))),
+async fn a_cancelled_request_has_no_response() {
+    let (response, body) = ServerResponse::open();
+    let mut response = Some(response);
+    let server = Server::legacy(move |request| match request.name() {
+        "slow" => response.take().unwrap(),
+        _ => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "slow", json!({})).await;
@@ -237,17 +243,17 @@ async fn a_cancelled_request_has_no_answer() {
     client.notify("notifications/cancelled", json!({ "requestId": 77 })).await;
     client.notify("notifications/cancelled", json!({})).await;
     body.closed().await;
-    let told = server.named("notifications/cancelled");
-    assert_eq!((told.len(), &told[0].body["params"]["reason"]), (1, &json!("tired")));
+    let forwarded = server.named("notifications/cancelled");
+    assert_eq!((forwarded.len(), &forwarded[0].body["params"]["reason"]), (1, &json!("tired")));
     client.request(2, "ping", json!({})).await;
     assert_eq!(client.next().await["id"], 2);
     assert!(client.close().await.is_empty());
 }
 
-/// A handshake must not be cancelled: it is given up here, and the server hears nothing.
+/// A cancelled handshake is abandoned without a notification to the server.
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_handshake_is_given_up() {
-    let server = Server::new(|_| Answer::Never);
+async fn a_cancelled_handshake_is_abandoned() {
+    let server = Server::new(|_| ServerResponse::Never);
     let mut client = Client::start(&server);
     client.request(0, "initialize", json!({})).await;
     settle().await;
@@ -256,40 +262,40 @@ async fn a_cancelled_handshake_is_given_up() {
     assert_eq!(server.names(), ["initialize"]);
 }
 
-/// What the server asks goes to the client, and the client's answer to the server.
+/// Requests of the server are forwarded to the client, and its responses to the server.
 #[tokio::test(start_paused = true)]
-async fn the_server_asks_too() {
-    let (stream, body) = Answer::open();
+async fn requests_of_the_server_are_forwarded() {
+    let (stream, body) = ServerResponse::open();
     let mut stream = Some(stream);
-    let server = Server::new(move |asked| match asked.name() {
+    let server = Server::new(move |request| match request.name() {
         "initialize" => {
-            let result = asked.result(json!({ "protocolVersion": "2025-11-25" }));
-            Answer::json(200, &result).header("mcp-session-id", "s")
+            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+            ServerResponse::json(200, &result).header("mcp-session-id", "s")
         }
-        "GET" => stream.take().unwrap_or(Answer::Never),
-        _ => Answer::status(202),
+        "GET" => stream.take().unwrap_or(ServerResponse::Never),
+        _ => ServerResponse::status(202),
     });
     let mut client = Client::initialized(&server).await;
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "roots/list" });
     body.send(Ok(format!("id: 1\nretry: 10\ndata: {question}\n\n").into())).unwrap();
     assert_eq!(client.next().await, question);
-    let answer = json!({ "jsonrpc": "2.0", "id": "q", "result": { "roots": [] } });
-    client.send(answer.clone()).await;
+    let response = json!({ "jsonrpc": "2.0", "id": "q", "result": { "roots": [] } });
+    client.send(response.clone()).await;
     settle().await;
-    let posted = server.asked().into_iter().find(|asked| asked.body == answer).unwrap();
+    let posted = server.requests().into_iter().find(|request| request.body == response).unwrap();
     assert_eq!(posted.header("mcp-session-id"), Some("s"));
 
     drop(body);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let again = server.named("GET");
-    assert_eq!((again.len(), again[1].header("last-event-id")), (2, Some("1")), "the stream is asked for again");
+    assert_eq!((again.len(), again[1].header("last-event-id")), (2, Some("1")), "the stream is resumed");
     client.close().await;
 }
 
-/// A server that has no such stream is not asked for it again.
+/// If the server has no GET stream, it is requested only once.
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_not_offered_is_not_asked_for_again() {
-    let server = Server::legacy(|asked| Answer::json(200, &asked.result(json!({}))));
+async fn an_unsupported_get_stream_is_requested_once() {
+    let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
     let mut client = Client::initialized(&server).await;
     for id in 1..4 {
         client.request(id, "ping", json!({})).await;
@@ -298,14 +304,14 @@ async fn a_stream_that_is_not_offered_is_not_asked_for_again() {
     assert_eq!(server.named("GET").len(), 1);
 }
 
-/// An answer comes as the end of the input comes, and what takes longer is told that it is over.
+/// After the end of the input, requests in progress have a short time to complete. The others get an error.
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_input_leaves_time_for_answers() {
+async fn the_end_of_the_input_leaves_time_for_responses() {
     let mut kept = Vec::new();
-    let server = Server::legacy(move |asked| {
-        let (answer, body) = Answer::open();
-        if asked.name() == "quick" {
-            let result = asked.result(json!({}));
+    let server = Server::legacy(move |request| {
+        let (response, body) = ServerResponse::open();
+        if request.name() == "quick" {
+            let result = request.result(json!({}));
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 body.send(Ok(format!("data: {result}\n\n").into())).unwrap();
@@ -313,7 +319,7 @@ async fn the_end_of_the_input_leaves_time_for_answers() {
         } else {
             kept.push(body);
         }
-        answer
+        response
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "quick", json!({})).await;
@@ -326,8 +332,8 @@ async fn the_end_of_the_input_leaves_time_for_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_ends_the_session_at_once() {
-    let server = Server::legacy(|_| Answer::Never);
+async fn a_signal_ends_the_session_immediately() {
+    let server = Server::legacy(|_| ServerResponse::Never);
     let mut client = Client::initialized(&server).await;
     client.request(1, "slow", json!({})).await;
     settle().await;
@@ -338,23 +344,23 @@ async fn a_signal_ends_the_session_at_once() {
     assert_eq!(server.named("DELETE").len(), 1);
 }
 
-/// Nobody reads: the session is ended all the same.
+/// The session is deleted if the client disconnects.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_vanishes_leaves_no_session() {
-    let server = Server::legacy(|asked| Answer::json(200, &asked.result(json!({}))));
+async fn a_disconnected_client_leaves_no_session() {
+    let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
     let client = Client::initialized(&server).await;
     settle().await;
-    client.vanish().await;
+    client.disconnect().await;
     assert_eq!(server.named("DELETE").len(), 1);
 }
 
-/// A server that is gone when the session ends costs a second.
+/// The DELETE of a session has a short timeout.
 #[tokio::test(start_paused = true)]
-async fn a_session_is_not_ended_forever() {
-    let server = Server::new(|asked| match asked.name() {
-        "initialize" => Answer::json(200, &asked.result(json!({}))).header("mcp-session-id", "s"),
-        "DELETE" => Answer::Never,
-        _ => Answer::status(202),
+async fn the_delete_has_a_timeout() {
+    let server = Server::new(|request| match request.name() {
+        "initialize" => ServerResponse::json(200, &request.result(json!({}))).header("mcp-session-id", "s"),
+        "DELETE" => ServerResponse::Never,
+        _ => ServerResponse::status(202),
     });
     let mut client = Client::initialized(&server).await;
     settle().await;

@@ -1,16 +1,17 @@
-//! What is no message, what is too much, and servers that do not behave.
+//! Invalid and oversized messages, and servers that do not respond.
 
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::server::{Answer, Client, Server, settle};
+use super::server::{Client, Server, ServerResponse, settle};
 use crate::BridgeSettings;
 
+/// Invalid input gets an error response without an id.
 #[tokio::test(start_paused = true)]
-async fn what_is_no_message_is_answered_as_such() {
-    let server = Server::legacy(|asked| Answer::json(200, &asked.result(json!({}))));
+async fn invalid_messages_get_an_error() {
+    let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
     let mut client = Client::with(&server, BridgeSettings { max_message: 200, ..BridgeSettings::default() });
     client.initialize().await;
     for (line, code) in [
@@ -22,20 +23,20 @@ async fn what_is_no_message_is_answered_as_such() {
         (&"x".repeat(100_000), -32600),
     ] {
         client.line(line).await;
-        let answer = client.next().await;
-        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &json!(null)), "{line}");
+        let response = client.next().await;
+        assert_eq!((&response["error"]["code"], &response["id"]), (&json!(code), &json!(null)), "{line}");
     }
     client.line("").await;
     client.request(1, "ping", json!({})).await;
     assert_eq!(client.next().await["id"], 1);
 }
 
-/// A message of several lines takes one.
+/// A message that the server sends in several lines is forwarded in one.
 #[tokio::test(start_paused = true)]
 async fn a_message_takes_one_line() {
-    let server = Server::legacy(|asked| {
-        let id = asked.id();
-        Answer::events(&[&format!(
+    let server = Server::legacy(|request| {
+        let id = request.id();
+        ServerResponse::events(&[&format!(
             "data: {{\"jsonrpc\":\"2.0\",\ndata:  \"id\":{id},\r\ndata: \"result\":{{\"a\":\"b\\n\"}}}}\n\n"
         )])
     });
@@ -44,14 +45,14 @@ async fn a_message_takes_one_line() {
     assert_eq!(client.next().await["result"]["a"], "b\n");
 }
 
-/// Only so many requests wait, each under its own identifier.
+/// Requests above the limits, and with an id in use, are rejected.
 #[tokio::test(start_paused = true)]
-async fn too_many_requests_are_refused() {
+async fn too_many_requests_are_rejected() {
     let mut kept = Vec::new();
     let server = Server::legacy(move |_| {
-        let (answer, body) = Answer::open();
+        let (response, body) = ServerResponse::open();
         kept.push(body);
-        answer
+        response
     });
     let settings = BridgeSettings { max_requests: 2, max_waiting_requests: 1, ..BridgeSettings::default() };
     let mut client = Client::with(&server, settings);
@@ -67,23 +68,23 @@ async fn too_many_requests_are_refused() {
     assert_eq!(server.named("slow").len(), 2);
 }
 
-/// A server that is down, one that is busy and one that is silent.
+/// Errors of servers that are unreachable, busy or silent.
 #[tokio::test(start_paused = true)]
-async fn servers_that_do_not_answer() {
-    let mut refused = 0;
-    let server = Server::legacy(move |asked| match asked.name() {
-        "down" => Answer::Refused,
-        "starting" if refused < 2 => {
-            refused += 1;
-            Answer::Refused
+async fn servers_that_do_not_respond() {
+    let mut rejected = 0;
+    let server = Server::legacy(move |request| match request.name() {
+        "down" => ServerResponse::ConnectionRefused,
+        "starting" if rejected < 2 => {
+            rejected += 1;
+            ServerResponse::ConnectionRefused
         }
-        "busy" => Answer::status(503).header("retry-after", "20"),
-        "very busy" => Answer::status(429).header("retry-after", "3600"),
-        "silent" => Answer::Never,
-        _ => Answer::json(200, &asked.result(json!({}))),
+        "busy" => ServerResponse::status(503).header("retry-after", "20"),
+        "very busy" => ServerResponse::status(429).header("retry-after", "3600"),
+        "silent" => ServerResponse::Never,
+        _ => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::initialized(&server).await;
-    for (id, name, reason, asked, takes) in [
+    for (id, name, reason, attempts, seconds) in [
         (1, "down", "fetch.connect", 4, 1),
         (2, "busy", "mcp.status", 3, 40),
         (3, "very busy", "mcp.status", 1, 0),
@@ -92,20 +93,20 @@ async fn servers_that_do_not_answer() {
         let began = Instant::now();
         client.request(id, name, json!({})).await;
         assert_eq!(client.reason().await, (id, reason.to_owned()), "{name}");
-        assert_eq!((server.named(name).len(), began.elapsed().as_secs()), (asked, takes), "{name}");
+        assert_eq!((server.named(name).len(), began.elapsed().as_secs()), (attempts, seconds), "{name}");
     }
     client.request(5, "starting", json!({})).await;
     assert_eq!(client.next().await["result"], json!({}));
 }
 
-/// What does not end is not gathered without end.
+/// Responses above the size limit are errors.
 #[tokio::test(start_paused = true)]
-async fn answers_without_end_are_cut_off() {
-    let server = Server::legacy(|asked| {
+async fn oversized_responses_are_rejected() {
+    let server = Server::legacy(|request| {
         let long = "x".repeat(2_000);
-        match asked.name() {
-            "json" => Answer::json(200, &asked.result(json!({ "text": long }))),
-            _ => Answer::events(&[&format!("data: {long}"), "\n\n"]),
+        match request.name() {
+            "json" => ServerResponse::json(200, &request.result(json!({ "text": long }))),
+            _ => ServerResponse::events(&[&format!("data: {long}"), "\n\n"]),
         }
     });
     let mut client = Client::with(&server, BridgeSettings { max_message: 1_000, ..BridgeSettings::default() });
@@ -116,12 +117,12 @@ async fn answers_without_end_are_cut_off() {
     assert_eq!(client.reason().await, (2, "stream.event_too_large".into()));
 }
 
-/// Responses to no pending request are dropped, and each response is passed on once.
+/// Responses without a pending request are dropped, and each response is forwarded once.
 #[tokio::test(start_paused = true)]
-async fn an_answer_comes_once() {
-    let server = Server::legacy(|asked| {
+async fn a_response_is_forwarded_once() {
+    let server = Server::legacy(|request| {
         let stray = json!({ "jsonrpc": "2.0", "id": 99, "result": {} });
-        Answer::messages(&[stray, asked.result(json!({ "n": 1 })), asked.result(json!({ "n": 2 }))])
+        ServerResponse::messages(&[stray, request.result(json!({ "n": 1 })), request.result(json!({ "n": 2 }))])
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "ping", json!({})).await;
@@ -129,12 +130,12 @@ async fn an_answer_comes_once() {
     assert!(client.close().await.is_empty());
 }
 
-/// A server may send several messages as one, as 2025-03-26 allows it.
+/// A batch of the server, which 2025-03-26 allows, is split into messages.
 #[tokio::test(start_paused = true)]
-async fn a_servers_batch_is_taken_apart() {
-    let server = Server::legacy(|asked| {
+async fn a_batch_of_the_server_is_split() {
+    let server = Server::legacy(|request| {
         let notice = json!({ "jsonrpc": "2.0", "method": "notifications/message" });
-        Answer::json(200, &json!([notice, asked.result(json!({}))]))
+        ServerResponse::json(200, &json!([notice, request.result(json!({}))]))
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "ping", json!({})).await;
@@ -142,10 +143,11 @@ async fn a_servers_batch_is_taken_apart() {
     assert_eq!(client.next().await["id"], 1);
 }
 
-/// A client that does not read holds up its own messages, and nobody else; nothing is lost.
+/// A client that does not read delays its messages, but loses none.
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_loses_nothing() {
-    let server = Server::legacy(|asked| Answer::json(200, &asked.result(json!({ "text": "x".repeat(100_000) }))));
+    let server =
+        Server::legacy(|request| ServerResponse::json(200, &request.result(json!({ "text": "x".repeat(100_000) }))));
     let mut client = Client::with(&server, BridgeSettings { max_message: 200_000, ..BridgeSettings::default() });
     client.initialize().await;
     for id in 1..=100 {
@@ -161,10 +163,10 @@ async fn a_slow_reader_loses_nothing() {
     settle().await;
 }
 
-/// Additional headers go with every request.
+/// Additional headers are sent with every request.
 #[tokio::test(start_paused = true)]
 async fn additional_headers_are_sent() {
-    let server = Server::legacy(|asked| Answer::json(200, &asked.result(json!({}))));
+    let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
     let headers = [("x-team", "blue"), ("authorization", "Basic abc")];
     let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
     let settings = BridgeSettings { headers: headers.into_iter().collect(), ..BridgeSettings::default() };
@@ -172,7 +174,7 @@ async fn additional_headers_are_sent() {
     let mut client = Client::with(&server, settings);
     client.initialize().await;
     client.close().await;
-    for asked in server.asked() {
-        assert_eq!((asked.header("x-team"), asked.header("authorization")), (Some("blue"), Some("Basic abc")));
+    for request in server.requests() {
+        assert_eq!((request.header("x-team"), request.header("authorization")), (Some("blue"), Some("Basic abc")));
     }
 }

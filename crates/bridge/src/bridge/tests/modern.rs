@@ -1,10 +1,10 @@
-//! 2026-07-28.
+//! Requests of revision 2026-07-28.
 
 use serde_json::{Value, json};
 
-use super::server::{Answer, Client, Server, settle};
+use super::server::{Client, Server, ServerResponse, settle};
 
-/// Parameters of a modern request.
+/// Returns the parameters of a modern request.
 fn params(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -19,10 +19,11 @@ fn tool(header: &str) -> Value {
     json!({ "name": "t", "inputSchema": { "type": "object", "properties": properties } })
 }
 
-/// F5: the headers say what the body says, and there is neither session nor handshake.
+/// F5: the headers repeat the values of the body, and there is neither a session nor a handshake.
 #[tokio::test(start_paused = true)]
 async fn requests_are_mirrored() {
-    let server = Server::new(|asked| Answer::json(200, &asked.result(json!({}))).header("mcp-session-id", "stray"));
+    let server =
+        Server::new(|request| ServerResponse::json(200, &request.result(json!({}))).header("mcp-session-id", "stray"));
     let mut client = Client::start(&server);
     for (id, method, members) in [
         (1, "server/discover", json!({})),
@@ -35,10 +36,10 @@ async fn requests_are_mirrored() {
     client.notify("notifications/own", json!({})).await;
     assert!(client.close().await.is_empty());
     let mirrored: Vec<_> = server
-        .asked()
+        .requests()
         .iter()
-        .map(|asked| {
-            let header = |name: &str| asked.header(name).map(str::to_owned);
+        .map(|request| {
+            let header = |name: &str| request.header(name).map(str::to_owned);
             assert_eq!(
                 (header("mcp-protocol-version").as_deref(), header("mcp-session-id")),
                 (Some("2026-07-28"), None)
@@ -56,16 +57,16 @@ async fn requests_are_mirrored() {
     assert_eq!(mirrored, expected);
 }
 
-/// Arguments travel as headers that a tool's definition wants there; a definition that breaks the rules is left out.
+/// Arguments are also sent in the headers that the tool's definition names. Invalid definitions are removed from the list.
 #[tokio::test(start_paused = true)]
-async fn arguments_travel_as_headers() {
-    let server = Server::new(|asked| match asked.name() {
+async fn arguments_are_sent_in_headers() {
+    let server = Server::new(|request| match request.name() {
         "tools/list" => {
             let mut broken = tool("a b");
             broken["name"] = "broken".into();
-            Answer::json(200, &asked.result(json!({ "tools": [tool("Region"), broken], "z": 1.0, "a": [] })))
+            ServerResponse::json(200, &request.result(json!({ "tools": [tool("Region"), broken], "z": 1.0, "a": [] })))
         }
-        _ => Answer::json(200, &asked.result(json!({}))),
+        _ => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::start(&server);
     client.request(1, "tools/list", params(json!({}))).await;
@@ -76,20 +77,20 @@ async fn arguments_travel_as_headers() {
     assert_eq!((call.header("mcp-param-region"), call.header("mcp-name")), (Some("eu"), Some("t")));
 }
 
-/// A server that misses headers is asked for the definition, and gets the request again, once.
+/// If the server reports missing headers, the tools are listed and the request is repeated once.
 #[tokio::test(start_paused = true)]
-async fn missing_headers_are_found_out() {
-    let mismatch = |asked: &super::server::Asked| {
+async fn missing_headers_are_added() {
+    let mismatch = |request: &super::server::ServerRequest| {
         let error = json!({ "code": -32020, "message": "Header mismatch" });
-        Answer::json(400, &json!({ "jsonrpc": "2.0", "id": asked.id(), "error": error }))
+        ServerResponse::json(400, &json!({ "jsonrpc": "2.0", "id": request.id(), "error": error }))
     };
-    let server = Server::new(move |asked| match (asked.name(), asked.header("mcp-param-region")) {
-        ("tools/list", _) if asked.body["params"]["cursor"] == "next" => {
-            Answer::json(200, &asked.result(json!({ "tools": [tool("Region")] })))
+    let server = Server::new(move |request| match (request.name(), request.header("mcp-param-region")) {
+        ("tools/list", _) if request.body["params"]["cursor"] == "next" => {
+            ServerResponse::json(200, &request.result(json!({ "tools": [tool("Region")] })))
         }
-        ("tools/list", _) => Answer::json(200, &asked.result(json!({ "tools": [], "nextCursor": "next" }))),
-        ("tools/call", Some("eu")) => Answer::json(200, &asked.result(json!({}))),
-        _ => mismatch(asked),
+        ("tools/list", _) => ServerResponse::json(200, &request.result(json!({ "tools": [], "nextCursor": "next" }))),
+        ("tools/call", Some("eu")) => ServerResponse::json(200, &request.result(json!({}))),
+        _ => mismatch(request),
     });
     let mut client = Client::start(&server);
     client.request(1, "tools/call", params(json!({ "name": "t", "arguments": { "region": "eu" } }))).await;
@@ -100,15 +101,15 @@ async fn missing_headers_are_found_out() {
 
     client.request(2, "tools/call", params(json!({ "name": "t", "arguments": { "region": "us" } }))).await;
     assert_eq!(client.next().await["error"]["code"], -32020);
-    assert_eq!(server.named("tools/call").len(), 4, "once more, and no further");
+    assert_eq!(server.named("tools/call").len(), 4, "each request is repeated once");
 }
 
-/// The end of the exchange is the cancellation: nothing is posted, and nothing comes any more.
+/// A cancellation closes the response stream. No notification is sent, and the client gets no response.
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_ends_the_exchange() {
-    let (answer, body) = Answer::open();
-    let mut answer = Some(answer);
-    let server = Server::new(move |_| answer.take().unwrap());
+async fn a_cancellation_closes_the_stream() {
+    let (response, body) = ServerResponse::open();
+    let mut response = Some(response);
+    let server = Server::new(move |_| response.take().unwrap());
     let mut client = Client::start(&server);
     client.request(1, "subscriptions/listen", params(json!({}))).await;
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
@@ -117,31 +118,31 @@ async fn a_cancellation_ends_the_exchange() {
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     body.closed().await;
     settle().await;
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
     assert!(client.close().await.is_empty());
 }
 
 /// Streams of 2026-07-28 cannot be resumed.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_early_is_an_error() {
-    let server = Server::new(|_| Answer::events(&["id: 1\nretry: 1\ndata:\n\n"]));
+    let server = Server::new(|_| ServerResponse::events(&["id: 1\nretry: 1\ndata:\n\n"]));
     let mut client = Client::start(&server);
     client.request(1, "tools/call", params(json!({ "name": "t" }))).await;
     assert_eq!(client.reason().await, (1, "mcp.ended".into()));
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
-/// What a legacy server says to a probe is no modern error, so that the client falls back to its handshake.
+/// A legacy server's response to a probe is not a modern error, so the client falls back to the handshake.
 #[tokio::test(start_paused = true)]
-async fn a_legacy_server_is_told_apart_by_the_client() {
-    let server = Server::legacy(|asked| match asked.header("mcp-method") {
-        Some(_) => Answer::status(400),
-        None => Answer::json(200, &asked.result(json!({}))),
+async fn a_legacy_server_is_detected_by_the_client() {
+    let server = Server::legacy(|request| match request.header("mcp-method") {
+        Some(_) => ServerResponse::status(400),
+        None => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::start(&server);
     client.request(7, "server/discover", params(json!({}))).await;
-    let answer = client.next().await;
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32603)));
+    let response = client.next().await;
+    assert_eq!((&response["id"], &response["error"]["code"]), (&json!(7), &json!(-32603)));
     client.initialize().await;
     client.request(1, "tools/list", json!({})).await;
     assert_eq!(client.next().await["result"], json!({}));

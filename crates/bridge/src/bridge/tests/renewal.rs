@@ -1,4 +1,4 @@
-//! What a session keeps up for its client, and sessions that are lost.
+//! Lost sessions, and the subscriptions and log level that are restored in the next session.
 
 use std::{
     sync::{
@@ -11,45 +11,45 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::server::{Answer, Asked, Body, Client, Server, settle};
+use super::server::{Body, Client, Server, ServerRequest, ServerResponse, settle};
 
-const KEPT: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+const RESTORED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// A server whose sessions last as long as the rule says, which is asked about each request in one.
-fn server(mut lost: impl FnMut(&Asked) -> bool + Send + 'static) -> Arc<Server> {
-    Server::legacy(move |asked| match lost(asked) {
-        true => Answer::status(404),
-        false => Answer::json(200, &asked.result(json!({}))),
+/// Returns a server that responds with 404 to requests for which `is_lost` returns true.
+fn server(mut is_lost: impl FnMut(&ServerRequest) -> bool + Send + 'static) -> Arc<Server> {
+    Server::legacy(move |request| match is_lost(request) {
+        true => ServerResponse::status(404),
+        false => ServerResponse::json(200, &request.result(json!({}))),
     })
 }
 
-/// A request that only the first session does not know.
-fn first_is_lost(asked: &Asked) -> bool {
-    asked.name() == "ping" && asked.header("mcp-session-id") == Some("s1")
+/// Returns whether a request is a ping in the first session.
+fn first_is_lost(request: &ServerRequest) -> bool {
+    request.name() == "ping" && request.header("mcp-session-id") == Some("s1")
 }
 
-async fn ask(client: &mut Client, method: &str, params: Value) {
+async fn request(client: &mut Client, method: &str, params: Value) {
     static NEXT: AtomicUsize = AtomicUsize::new(100);
     let id = i64::try_from(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap();
     client.request(id, method, params).await;
-    let answer = client.next().await;
-    assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(id), true), "{answer}");
+    let response = client.next().await;
+    assert_eq!((&response["id"], response["result"].is_object()), (&json!(id), true), "{response}");
 }
 
 async fn subscribe(client: &mut Client, uri: &str) {
-    ask(client, "resources/subscribe", json!({ "uri": uri, "_meta": { "progressToken": 1 } })).await;
+    request(client, "resources/subscribe", json!({ "uri": uri, "_meta": { "progressToken": 1 } })).await;
 }
 
-/// What a session was asked to keep up.
-fn asked_to_keep(server: &Server, session: &str) -> Vec<(String, Value)> {
-    let asked = server.asked().into_iter();
-    let of_session = asked.filter(|asked| asked.header("mcp-session-id") == Some(session));
-    let kept = of_session.filter(|asked| KEPT.contains(&asked.name()));
-    kept.map(|asked| (asked.name().to_owned(), asked.body["params"].clone())).collect()
+/// Returns the subscriptions and log levels that were requested in a session.
+fn restored_state(server: &Server, session: &str) -> Vec<(String, Value)> {
+    let requests = server.requests().into_iter();
+    let of_session = requests.filter(|request| request.header("mcp-session-id") == Some(session));
+    let kept = of_session.filter(|request| RESTORED.contains(&request.name()));
+    kept.map(|request| (request.name().to_owned(), request.body["params"].clone())).collect()
 }
 
-/// E10: what the client had asked the lost session to keep up, the new one is asked for, before anything else; the client
-/// sees nothing of that.
+/// E10: subscriptions and the log level are restored in the new session before other requests. The client does not see the
+/// responses.
 #[tokio::test(start_paused = true)]
 async fn subscriptions_outlive_their_session() {
     let server = server(first_is_lost);
@@ -57,14 +57,14 @@ async fn subscriptions_outlive_their_session() {
     for uri in ["a:1", "a:2", "a:3", "a:1"] {
         subscribe(&mut client, uri).await;
     }
-    ask(&mut client, "resources/unsubscribe", json!({ "uri": "a:2" })).await;
+    request(&mut client, "resources/unsubscribe", json!({ "uri": "a:2" })).await;
     for level in ["debug", "error"] {
-        ask(&mut client, "logging/setLevel", json!({ "level": level })).await;
+        request(&mut client, "logging/setLevel", json!({ "level": level })).await;
     }
-    ask(&mut client, "ping", json!({})).await;
+    request(&mut client, "ping", json!({})).await;
     assert!(client.close().await.is_empty());
 
-    let mut kept = asked_to_keep(&server, "s2");
+    let mut kept = restored_state(&server, "s2");
     kept.sort_by_key(|(_, params)| params.to_string());
     let expected = [
         ("logging/setLevel", json!({ "level": "error" })),
@@ -79,16 +79,16 @@ async fn subscriptions_outlive_their_session() {
     assert!(place("resources/subscribe") < place("ping"), "{names:?}");
 }
 
-/// What no session took is not asked for; what a session refuses that another one took is not asked for again.
+/// A subscription is not restored if the first session rejected it, nor after a later session rejects it.
 #[tokio::test(start_paused = true)]
-async fn refused_subscriptions_are_forgotten() {
-    let server = Server::legacy(|asked| match (asked.name(), asked.header("mcp-session-id")) {
-        ("ping", Some("s1" | "s2")) => Answer::status(404),
-        ("resources/subscribe", session) if asked.body["params"]["uri"] == "a:no" || session == Some("s2") => {
+async fn rejected_subscriptions_are_not_restored() {
+    let server = Server::legacy(|request| match (request.name(), request.header("mcp-session-id")) {
+        ("ping", Some("s1" | "s2")) => ServerResponse::status(404),
+        ("resources/subscribe", session) if request.body["params"]["uri"] == "a:no" || session == Some("s2") => {
             let error = json!({ "code": -32002, "message": "Resource not found" });
-            Answer::json(200, &json!({ "jsonrpc": "2.0", "id": asked.id(), "error": error }))
+            ServerResponse::json(200, &json!({ "jsonrpc": "2.0", "id": request.id(), "error": error }))
         }
-        _ => Answer::json(200, &asked.result(json!({}))),
+        _ => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
@@ -96,36 +96,37 @@ async fn refused_subscriptions_are_forgotten() {
     assert_eq!(client.next().await["error"]["code"], -32002);
     client.request(2, "ping", json!({})).await;
     client.next().await;
-    assert_eq!(asked_to_keep(&server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
-    ask(&mut client, "ping", json!({})).await;
-    assert!(asked_to_keep(&server, "s3").is_empty());
+    assert_eq!(restored_state(&server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
+    request(&mut client, "ping", json!({})).await;
+    assert!(restored_state(&server, "s3").is_empty());
     assert!(client.close().await.is_empty());
 }
 
-/// A client that makes its handshake anew subscribes anew.
+/// A new handshake of the client clears its subscriptions.
 #[tokio::test(start_paused = true)]
 async fn a_new_handshake_begins_without_subscriptions() {
-    let server = server(|asked| asked.name() == "ping" && asked.header("mcp-session-id") == Some("s2"));
+    let server = server(|request| request.name() == "ping" && request.header("mcp-session-id") == Some("s2"));
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
     client.initialize().await;
-    ask(&mut client, "ping", json!({})).await;
+    request(&mut client, "ping", json!({})).await;
     assert_eq!(server.named("initialize").len(), 3);
     assert_eq!(server.named("resources/subscribe").len(), 1);
 }
 
-/// A new session that does not answer costs ten seconds, and what the client sends meanwhile waits.
+/// If the new session does not respond to subscriptions within ten seconds, it is used without them. The client's messages
+/// wait meanwhile.
 #[tokio::test(start_paused = true)]
-async fn a_session_that_takes_no_subscriptions_is_used_without_them() {
+async fn a_session_without_responses_to_subscriptions_is_used() {
     let mut kept = Vec::new();
-    let server = Server::legacy(move |asked| match (asked.name(), asked.header("mcp-session-id")) {
-        ("ping", Some("s1")) => Answer::status(404),
+    let server = Server::legacy(move |request| match (request.name(), request.header("mcp-session-id")) {
+        ("ping", Some("s1")) => ServerResponse::status(404),
         ("resources/subscribe", Some("s2")) => {
-            let (answer, body) = Answer::open();
+            let (response, body) = ServerResponse::open();
             kept.push(body);
-            answer
+            response
         }
-        _ => Answer::json(200, &asked.result(json!({ "in": asked.header("mcp-session-id") }))),
+        _ => ServerResponse::json(200, &request.result(json!({ "in": request.header("mcp-session-id") }))),
     });
     let mut client = Client::initialized(&server).await;
     for number in 0..40 {
@@ -139,32 +140,32 @@ async fn a_session_that_takes_no_subscriptions_is_used_without_them() {
         assert_eq!(client.next().await["result"], json!({ "in": "s2" }));
     }
     assert_eq!(began.elapsed().as_secs(), 10);
-    assert_eq!(asked_to_keep(&server, "s2").len(), 16, "so many at once");
+    assert_eq!(restored_state(&server, "s2").len(), 16, "the limit of concurrent subscriptions");
     assert!(client.close().await.is_empty());
 }
 
-/// What the client sends while a session is being opened goes to that session, and in its order.
+/// Messages that the client sends while a session is opened are sent in that session, in order.
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_meanwhile_waits_for_the_session() {
-    let (answer, body) = Answer::open();
-    let mut answers = vec![answer];
-    let server = Server::new(move |asked| match (asked.name(), asked.header("mcp-session-id")) {
-        ("initialize", _) if answers.is_empty() || asked.id() == 0 => {
-            let result = asked.result(json!({ "protocolVersion": "2025-11-25" }));
-            Answer::json(200, &result).header("mcp-session-id", "first")
+async fn messages_wait_for_the_new_session() {
+    let (response, body) = ServerResponse::open();
+    let mut responses = vec![response];
+    let server = Server::new(move |request| match (request.name(), request.header("mcp-session-id")) {
+        ("initialize", _) if responses.is_empty() || request.id() == 0 => {
+            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+            ServerResponse::json(200, &result).header("mcp-session-id", "first")
         }
-        ("initialize", _) => answers.pop().unwrap().header("mcp-session-id", "second"),
-        ("GET", _) => Answer::status(405),
-        ("ping", Some("first")) => Answer::status(404),
-        (name, _) if name.starts_with("notifications/") => Answer::status(202),
-        _ => Answer::json(200, &asked.result(json!({}))),
+        ("initialize", _) => responses.pop().unwrap().header("mcp-session-id", "second"),
+        ("GET", _) => ServerResponse::status(405),
+        ("ping", Some("first")) => ServerResponse::status(404),
+        (name, _) if name.starts_with("notifications/") => ServerResponse::status(202),
+        _ => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "ping", json!({})).await;
     settle().await;
     client.notify("notifications/roots/list_changed", json!({})).await;
     client.request(2, "tools/list", json!({})).await;
-    // The request that found out is given up; the others still need the session.
+    // The request that detected the loss is cancelled, and the others still need the session.
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     settle().await;
     let opened = server.named("initialize").pop().unwrap();
@@ -173,9 +174,12 @@ async fn what_is_sent_meanwhile_waits_for_the_session() {
     body.send(Ok(format!("data: {result}\n\n").into())).unwrap();
     assert_eq!(client.next().await["id"], 2);
     settle().await;
-    let asked = server.asked();
-    let second: Vec<_> =
-        asked.iter().filter(|asked| asked.header("mcp-session-id") == Some("second")).map(Asked::name).collect();
+    let requests = server.requests();
+    let second: Vec<_> = requests
+        .iter()
+        .filter(|request| request.header("mcp-session-id") == Some("second"))
+        .map(ServerRequest::name)
+        .collect();
     assert_eq!(second[0], "notifications/initialized");
     for name in ["notifications/roots/list_changed", "tools/list"] {
         assert_eq!(second.iter().filter(|sent| **sent == name).count(), 1, "{second:?}");
@@ -183,21 +187,21 @@ async fn what_is_sent_meanwhile_waits_for_the_session() {
     assert!(client.close().await.is_empty());
 }
 
-/// A notification finds out as a request does, and is sent again; an answer to the lost session's question is not.
+/// A notification detects a lost session, too, and is sent again. A response to a request of the lost session is not.
 #[tokio::test(start_paused = true)]
-async fn notifications_find_out_too() {
-    let (stream, questions) = Answer::open();
+async fn notifications_detect_a_lost_session() {
+    let (stream, questions) = ServerResponse::open();
     let mut stream = Some(stream);
-    let server = Server::new(move |asked| match (asked.name(), asked.header("mcp-session-id")) {
+    let server = Server::new(move |request| match (request.name(), request.header("mcp-session-id")) {
         ("initialize", _) => {
-            let session = if asked.id() == 0 { "first" } else { "later" };
-            let result = asked.result(json!({ "protocolVersion": "2025-11-25" }));
-            Answer::json(200, &result).header("mcp-session-id", session)
+            let session = if request.id() == 0 { "first" } else { "later" };
+            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+            ServerResponse::json(200, &result).header("mcp-session-id", session)
         }
-        ("GET", Some("first")) => stream.take().unwrap_or(Answer::Never),
-        ("GET", _) => Answer::status(405),
-        ("POST" | "notifications/roots/list_changed", Some("first")) => Answer::status(404),
-        _ => Answer::status(202),
+        ("GET", Some("first")) => stream.take().unwrap_or(ServerResponse::Never),
+        ("GET", _) => ServerResponse::status(405),
+        ("POST" | "notifications/roots/list_changed", Some("first")) => ServerResponse::status(404),
+        _ => ServerResponse::status(202),
     });
     for (name, message, again) in [
         (
@@ -207,51 +211,56 @@ async fn notifications_find_out_too() {
         ),
         ("POST", json!({ "jsonrpc": "2.0", "id": "q", "result": {} }), 0),
     ] {
-        let before = server.asked().len();
+        let before = server.requests().len();
         let mut client = Client::initialized(&server).await;
         settle().await;
         client.send(message).await;
         settle().await;
-        let asked = server.asked().split_off(before);
+        let requests = server.requests().split_off(before);
         let sent = |session| {
-            let wanted = |asked: &&Asked| asked.name() == name && asked.header("mcp-session-id") == Some(session);
-            asked.iter().filter(wanted).count()
+            let wanted =
+                |request: &&ServerRequest| request.name() == name && request.header("mcp-session-id") == Some(session);
+            requests.iter().filter(wanted).count()
         };
         assert_eq!((sent("first"), sent("later")), (1, again), "{name}");
-        assert_eq!(asked.iter().filter(|asked| asked.name() == "notifications/initialized").count(), 2, "{name}");
+        assert_eq!(
+            requests.iter().filter(|request| request.name() == "notifications/initialized").count(),
+            2,
+            "{name}"
+        );
         assert!(client.close().await.is_empty());
     }
     drop(questions);
 }
 
-/// A server that restarts while the client only waits: its stream ends, and is refused then.
-struct Restarting {
+/// A server that restarts while the client waits. Its stream ends, and the next GET is rejected.
+struct RestartingServer {
     server: Arc<Server>,
     streams: Arc<std::sync::Mutex<Vec<Body>>>,
 }
 
-impl Restarting {
+impl RestartingServer {
     fn start() -> Self {
         let streams: Arc<std::sync::Mutex<Vec<Body>>> = Arc::default();
         let (opened, mut sessions) = (streams.clone(), 0);
-        let server = Server::new(move |asked| {
+        let server = Server::new(move |request| {
             let latest = format!("s{sessions}");
-            match (asked.name(), asked.header("mcp-session-id")) {
+            match (request.name(), request.header("mcp-session-id")) {
                 ("initialize", _) => {
                     sessions += 1;
-                    let result = asked.result(json!({ "protocolVersion": "2025-11-25" }));
-                    Answer::json(200, &result).header("mcp-session-id", &format!("s{sessions}"))
+                    let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+                    ServerResponse::json(200, &result).header("mcp-session-id", &format!("s{sessions}"))
                 }
-                // A stream is the last thing that a session is good for.
+                // Each session has one stream.
                 ("GET", Some(session)) if session == latest && opened.lock().unwrap().len() < sessions => {
-                    let (answer, body) = Answer::open();
+                    let (response, body) = ServerResponse::open();
                     opened.lock().unwrap().push(body);
-                    answer
+                    response
                 }
-                // E6: it is refused so, in plain text.
-                ("GET", _) => Answer::status(400),
-                (name, _) if name.starts_with("notifications/") => Answer::status(202),
-                _ => Answer::json(200, &asked.result(json!({}))),
+                // E6: the response for an unknown session.
+                ("GET", _) => ServerResponse::status(400),
+                (name, _) if name.starts_with("notifications/") => ServerResponse::status(202),
+                _ => ServerResponse::json(200, &request.result(json!({}))),
             }
         });
         Self { server, streams }
@@ -259,47 +268,47 @@ impl Restarting {
 
     async fn restart(&self) {
         for stream in self.streams.lock().unwrap().iter_mut() {
-            // Whoever held the other end reads the end of the stream.
+            // Dropping the sender ends the stream.
             *stream = tokio::sync::mpsc::unbounded_channel().0;
         }
         tokio::time::sleep(Duration::from_secs(120)).await;
     }
 }
 
-/// E10: a client that has subscribed and only waits hears on, without asking anything.
+/// E10: for a client with subscriptions, a lost session is replaced without a request of the client.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_waits_gets_another_session() {
-    let Restarting { server, streams } = &Restarting::start();
+async fn a_waiting_client_gets_another_session() {
+    let RestartingServer { server, streams } = &RestartingServer::start();
     let mut client = Client::initialized(server).await;
     subscribe(&mut client, "a:1").await;
-    Restarting { server: server.clone(), streams: streams.clone() }.restart().await;
-    assert_eq!(asked_to_keep(server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
+    RestartingServer { server: server.clone(), streams: streams.clone() }.restart().await;
+    assert_eq!(restored_state(server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "a:1" } });
     streams.lock().unwrap()[1].send(Ok(format!("data: {notice}\n\n").into())).unwrap();
     assert_eq!(client.next().await, notice);
 }
 
-/// A server that knows the session and has forgotten the event keeps its session.
+/// If the server has only forgotten the last event, the session is kept.
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_forgotten_is_no_lost_session() {
+async fn a_forgotten_event_is_not_a_lost_session() {
     let mut opened = Vec::new();
-    let server = Server::new(move |asked| match (asked.name(), asked.header("last-event-id")) {
+    let server = Server::new(move |request| match (request.name(), request.header("last-event-id")) {
         ("initialize", _) => {
-            let result = asked.result(json!({ "protocolVersion": "2025-11-25" }));
-            Answer::json(200, &result).header("mcp-session-id", "s")
+            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+            ServerResponse::json(200, &result).header("mcp-session-id", "s")
         }
         ("GET", None) if opened.is_empty() => {
             opened.push(None);
-            Answer::events(&["id: 1\ndata:\n\n"])
+            ServerResponse::events(&["id: 1\ndata:\n\n"])
         }
         ("GET", None) => {
-            let (answer, body) = Answer::open();
+            let (response, body) = ServerResponse::open();
             opened.push(Some(body));
-            answer
+            response
         }
-        ("GET", _) => Answer::status(400),
-        (name, _) if name.starts_with("notifications/") => Answer::status(202),
-        _ => Answer::json(200, &asked.result(json!({}))),
+        ("GET", _) => ServerResponse::status(400),
+        (name, _) if name.starts_with("notifications/") => ServerResponse::status(202),
+        _ => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
@@ -307,10 +316,10 @@ async fn an_event_that_is_forgotten_is_no_lost_session() {
     assert_eq!((server.named("initialize").len(), server.named("GET").len()), (1, 3));
 }
 
-/// One that has subscribed to nothing gets it with its next request.
+/// Without subscriptions, a lost session is replaced only at the next request.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_waits_for_nothing_gets_no_session() {
-    let restarting = Restarting::start();
+async fn a_client_without_subscriptions_gets_no_session() {
+    let restarting = RestartingServer::start();
     let mut client = Client::initialized(&restarting.server).await;
     settle().await;
     restarting.restart().await;
@@ -318,48 +327,49 @@ async fn a_client_that_waits_for_nothing_gets_no_session() {
     assert!(client.close().await.is_empty());
 }
 
-/// A server whose sessions never last is not asked for them forever by a client that asks nothing.
+/// Without requests of the client, the number of replaced sessions is limited.
 #[tokio::test(start_paused = true)]
-async fn sessions_are_not_opened_forever() {
-    let restarting = Restarting::start();
+async fn replaced_sessions_are_limited() {
+    let restarting = RestartingServer::start();
     let mut client = Client::initialized(&restarting.server).await;
     subscribe(&mut client, "a:1").await;
     for _ in 0..12 {
         restarting.restart().await;
     }
     assert_eq!(restarting.server.named("initialize").len(), 1 + 8);
-    ask(&mut client, "ping", json!({})).await;
+    request(&mut client, "ping", json!({})).await;
     restarting.restart().await;
-    assert_eq!(restarting.server.named("initialize").len(), 1 + 8, "the session was not refused to that request");
+    assert_eq!(restarting.server.named("initialize").len(), 1 + 8, "that request succeeded in its session");
     assert!(client.close().await.is_empty());
 }
 
-/// A client that asks something now and then gets as many as it needs.
+/// Each request of the client resets the limit.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_asks_is_not_given_up() {
-    let restarting = Restarting::start();
+async fn requests_reset_the_limit() {
+    let restarting = RestartingServer::start();
     let mut client = Client::initialized(&restarting.server).await;
     subscribe(&mut client, "a:1").await;
     for _ in 0..12 {
         restarting.restart().await;
-        ask(&mut client, "ping", json!({})).await;
+        request(&mut client, "ping", json!({})).await;
     }
     assert_eq!(restarting.server.named("initialize").len(), 1 + 12);
     assert_eq!(restarting.server.named("resources/subscribe").len(), 1 + 12);
     assert!(client.close().await.is_empty());
 }
 
-/// A bridge that ends while a session is being opened opens none.
+/// If the bridge ends while it opens a session, the session is abandoned.
 #[tokio::test(start_paused = true)]
-async fn no_session_is_opened_behind_the_end() {
-    let server = Server::new(|asked| match (asked.name(), asked.id().as_i64()) {
+async fn no_session_is_opened_after_the_end() {
+    let server = Server::new(|request| match (request.name(), request.id().as_i64()) {
         ("initialize", Some(0)) => {
-            Answer::json(200, &asked.result(json!({ "protocolVersion": "2025-11-25" }))).header("mcp-session-id", "s")
+            ServerResponse::json(200, &request.result(json!({ "protocolVersion": "2025-11-25" })))
+                .header("mcp-session-id", "s")
         }
-        ("initialize", _) => Answer::Never,
-        ("ping", _) => Answer::status(404),
-        ("GET", _) => Answer::status(405),
-        _ => Answer::status(202),
+        ("initialize", _) => ServerResponse::Never,
+        ("ping", _) => ServerResponse::status(404),
+        ("GET", _) => ServerResponse::status(405),
+        _ => ServerResponse::status(202),
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "ping", json!({})).await;

@@ -25,83 +25,83 @@ use portcullis_client::{StartUrl, TokenManager};
 
 use crate::{Bridge, BridgeSettings, testing::RESOURCE};
 
-/// How long a test waits for what has to come. The clock of these tests runs by itself when nothing else does.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// The timeout of every wait. The paused clock of these tests advances while no task runs.
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What is sent while an answer's body is open.
+/// The sender of an open body.
 pub(super) type Body = mpsc::UnboundedSender<Result<Bytes, FetchError>>;
 
-/// An answer, or what comes in its place.
-pub(super) enum Answer {
-    Is(StatusCode, HeaderMap, mpsc::UnboundedReceiver<Result<Bytes, FetchError>>),
-    Refused,
+/// A response of the server, or a failure.
+pub(super) enum ServerResponse {
+    Response(StatusCode, HeaderMap, mpsc::UnboundedReceiver<Result<Bytes, FetchError>>),
+    ConnectionRefused,
     Never,
 }
 
-impl Answer {
-    /// An answer whose body stays open; what is sent into the other value comes on it.
+impl ServerResponse {
+    /// Returns a response whose body stays open, and the sender of the body.
     pub(super) fn open() -> (Self, Body) {
-        let (body, pieces) = mpsc::unbounded_channel();
+        let (body, chunks) = mpsc::unbounded_channel();
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))]);
-        (Self::Is(StatusCode::OK, headers, pieces), body)
+        (Self::Response(StatusCode::OK, headers, chunks), body)
     }
 
-    /// A stream of these pieces, which then ends.
-    pub(super) fn events(pieces: &[&str]) -> Self {
-        let (answer, body) = Self::open();
-        for piece in pieces {
-            body.send(Ok(Bytes::copy_from_slice(piece.as_bytes()))).unwrap();
+    /// Returns an event stream of these chunks, which then ends.
+    pub(super) fn events(chunks: &[&str]) -> Self {
+        let (response, body) = Self::open();
+        for chunk in chunks {
+            body.send(Ok(Bytes::copy_from_slice(chunk.as_bytes()))).unwrap();
         }
-        answer
+        response
     }
 
-    /// A stream of these messages, each an event.
+    /// Returns an event stream with one event for each message.
     pub(super) fn messages(messages: &[Value]) -> Self {
         let events: Vec<_> = messages.iter().map(|message| format!("data: {message}\n\n")).collect();
         Self::events(&events.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {
-        let (sender, pieces) = mpsc::unbounded_channel();
+        let (sender, chunks) = mpsc::unbounded_channel();
         sender.send(Ok(body.to_string().into())).unwrap();
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        Self::Is(StatusCode::from_u16(status).unwrap(), headers, pieces)
+        Self::Response(StatusCode::from_u16(status).unwrap(), headers, chunks)
     }
 
     pub(super) fn status(status: u16) -> Self {
-        Self::Is(StatusCode::from_u16(status).unwrap(), HeaderMap::new(), mpsc::unbounded_channel().1)
+        Self::Response(StatusCode::from_u16(status).unwrap(), HeaderMap::new(), mpsc::unbounded_channel().1)
     }
 
     pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
-        if let Self::Is(_, headers, _) = &mut self {
+        if let Self::Response(_, headers, _) = &mut self {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
         self
     }
 }
 
-/// A body that breaks off.
-pub(super) fn cut() -> Result<Bytes, FetchError> {
+/// Returns the error of an interrupted body.
+pub(super) fn interrupted() -> Result<Bytes, FetchError> {
     Err(FetchError::network(NetworkFailure::Interrupted))
 }
 
-type Script = dyn FnMut(&Asked) -> Answer + Send;
+type Script = dyn FnMut(&ServerRequest) -> ServerResponse + Send;
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ServerRequest {
     pub(super) method: String,
     pub(super) url: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Value,
 }
 
-impl Asked {
+impl ServerRequest {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The method of its message, or of HTTP where it has none.
+    /// Returns the method of the message, or the HTTP method if there is no message.
     pub(super) fn name(&self) -> &str {
         self.body["method"].as_str().unwrap_or(&self.method)
     }
@@ -117,72 +117,72 @@ impl Asked {
 
 pub(super) struct Server {
     script: Mutex<Box<Script>>,
-    asked: Mutex<Vec<Asked>>,
-    pieces: Arc<AtomicUsize>,
+    requests: Mutex<Vec<ServerRequest>>,
+    chunks: Arc<AtomicUsize>,
 }
 
 impl Server {
-    pub(super) fn new(script: impl FnMut(&Asked) -> Answer + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { script: Mutex::new(Box::new(script)), asked: Mutex::default(), pieces: Arc::default() })
+    pub(super) fn new(script: impl FnMut(&ServerRequest) -> ServerResponse + Send + 'static) -> Arc<Self> {
+        Arc::new(Self { script: Mutex::new(Box::new(script)), requests: Mutex::default(), chunks: Arc::default() })
     }
 
-    /// A server of sessions, which answers the handshake and takes notifications; the rest is the script's.
-    pub(super) fn legacy(mut script: impl FnMut(&Asked) -> Answer + Send + 'static) -> Arc<Self> {
+    /// Returns a server with sessions. It responds to the handshake and to notifications, and the script to other requests.
+    pub(super) fn legacy(mut script: impl FnMut(&ServerRequest) -> ServerResponse + Send + 'static) -> Arc<Self> {
         let mut sessions = 0;
-        Self::new(move |asked| match (asked.method.as_str(), asked.body["method"].as_str()) {
+        Self::new(move |request| match (request.method.as_str(), request.body["method"].as_str()) {
             ("POST", Some("initialize")) => {
                 sessions += 1;
-                let result = asked.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
-                Answer::json(200, &result).header("mcp-session-id", &format!("s{sessions}"))
+                let result = request.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
+                ServerResponse::json(200, &result).header("mcp-session-id", &format!("s{sessions}"))
             }
-            ("POST", Some(notification)) if notification.starts_with("notifications/") => Answer::status(202),
-            ("DELETE", _) => Answer::status(200),
-            ("GET", _) if asked.header("last-event-id").is_none() => Answer::status(405),
-            _ => script(asked),
+            ("POST", Some(notification)) if notification.starts_with("notifications/") => ServerResponse::status(202),
+            ("DELETE", _) => ServerResponse::status(200),
+            ("GET", _) if request.header("last-event-id").is_none() => ServerResponse::status(405),
+            _ => script(request),
         })
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub(super) fn requests(&self) -> Vec<ServerRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// How many pieces of bodies were taken.
-    pub(super) fn pieces(&self) -> usize {
-        self.pieces.load(Ordering::Relaxed)
+    /// Returns the number of chunks that were read from bodies.
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.load(Ordering::Relaxed)
     }
 
     pub(super) fn names(&self) -> Vec<String> {
-        self.asked().iter().map(|asked| asked.name().to_owned()).collect()
+        self.requests().iter().map(|request| request.name().to_owned()).collect()
     }
 
-    /// What was asked under a name.
-    pub(super) fn named(&self, name: &str) -> Vec<Asked> {
-        self.asked().into_iter().filter(|asked| asked.name() == name).collect()
+    /// Returns the requests with a name.
+    pub(super) fn named(&self, name: &str) -> Vec<ServerRequest> {
+        self.requests().into_iter().filter(|request| request.name() == name).collect()
     }
 }
 
 impl Fetch for Server {
     fn fetch(&self, _: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
-        unreachable!("the bridge opens its answers")
+        unreachable!("the bridge reads bodies as streams")
     }
 
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
-        let asked = Asked {
+        let recorded = ServerRequest {
             method: request.method.to_string(),
             url: request.url.to_string(),
             headers: request.headers,
             body: serde_json::from_slice(&request.body).unwrap_or_default(),
         };
-        self.asked.lock().unwrap().push(asked.clone());
-        let answer = (self.script.lock().unwrap())(&asked);
-        let taken = self.pieces.clone();
+        self.requests.lock().unwrap().push(recorded.clone());
+        let response = (self.script.lock().unwrap())(&recorded);
+        let count = self.chunks.clone();
         Box::pin(async move {
-            match answer {
-                Answer::Is(status, headers, pieces) => {
-                    Ok(OpenResponse { status, headers, body: Box::new(Incoming(pieces, taken)) })
+            match response {
+                ServerResponse::Response(status, headers, chunks) => {
+                    Ok(OpenResponse { status, headers, body: Box::new(Incoming(chunks, count)) })
                 }
-                Answer::Refused => Err(FetchError::network(NetworkFailure::Connect)),
-                Answer::Never => {
+                ServerResponse::ConnectionRefused => Err(FetchError::network(NetworkFailure::Connect)),
+                ServerResponse::Never => {
                     tokio::time::sleep(request.timeout).await;
                     Err(FetchError::Timeout)
                 }
@@ -196,9 +196,9 @@ struct Incoming(mpsc::UnboundedReceiver<Result<Bytes, FetchError>>, Arc<AtomicUs
 impl BodyStream for Incoming {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
         Box::pin(async {
-            let piece = self.0.recv().await;
+            let chunk = self.0.recv().await;
             self.1.fetch_add(1, Ordering::Relaxed);
-            piece
+            chunk
         })
     }
 }
@@ -218,10 +218,14 @@ impl Client {
 
     pub(super) fn with(server: &Arc<Server>, settings: BridgeSettings) -> Self {
         let token_manager = TokenManager::unauthenticated(StartUrl::parse(RESOURCE).unwrap());
-        Self::keeping(Arc::new(token_manager), server.clone(), settings)
+        Self::with_token_manager(Arc::new(token_manager), server.clone(), settings)
     }
 
-    pub(super) fn keeping(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: BridgeSettings) -> Self {
+    pub(super) fn with_token_manager(
+        token_manager: Arc<TokenManager>,
+        fetch: Arc<dyn Fetch>,
+        settings: BridgeSettings,
+    ) -> Self {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (output, input) = tokio::io::split(near);
         let (far_input, far_output) = tokio::io::split(far);
@@ -234,7 +238,7 @@ impl Client {
         Self { input: Some(input), output: BufReader::new(output).lines(), stop: Some(stop), bridge }
     }
 
-    /// A client that has made the handshake with a server of sessions.
+    /// Starts a client and completes the handshake.
     pub(super) async fn initialized(server: &Arc<Server>) -> Self {
         let mut client = Self::start(server);
         client.initialize().await;
@@ -244,8 +248,8 @@ impl Client {
     pub(super) async fn initialize(&mut self) {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
         self.request(0, "initialize", params).await;
-        let answer = self.next().await;
-        assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(0), true), "{answer}");
+        let response = self.next().await;
+        assert_eq!((&response["id"], response["result"].is_object()), (&json!(0), true), "{response}");
         self.notify("notifications/initialized", json!({})).await;
     }
 
@@ -270,33 +274,33 @@ impl Client {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub(super) async fn next(&mut self) -> Value {
-        let line = timeout(PATIENCE, self.output.next_line()).await.expect("something comes").unwrap();
-        serde_json::from_str(&line.expect("the bridge lives")).unwrap()
+        let line = timeout(TIMEOUT, self.output.next_line()).await.expect("a message in time").unwrap();
+        serde_json::from_str(&line.expect("the bridge is running")).unwrap()
     }
 
-    /// The identifiers and the reasons of the next messages, which are errors of the bridge.
+    /// Returns the id and the reason of the next message, which is an error of the bridge.
     pub(super) async fn reason(&mut self) -> (i64, String) {
-        let answer = self.next().await;
-        let reason = answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{answer}"));
-        (answer["id"].as_i64().unwrap(), reason.to_owned())
+        let response = self.next().await;
+        let reason = response["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{response}"));
+        (response["id"].as_i64().unwrap(), reason.to_owned())
     }
 
-    /// Ends the input and gives all that still comes.
+    /// Closes the input and returns the remaining messages.
     pub(super) async fn close(&mut self) -> Vec<Value> {
         self.input.take().unwrap().shutdown().await.unwrap();
         self.rest().await
     }
 
-    /// What a signal does.
+    /// Stops the bridge as a signal does, and returns the remaining messages.
     pub(super) async fn stop(&mut self) -> Vec<Value> {
         let _ = self.stop.take().unwrap().send(());
         self.rest().await
     }
 
     async fn rest(&mut self) -> Vec<Value> {
-        timeout(PATIENCE, &mut self.bridge).await.expect("the bridge ends").unwrap().unwrap();
+        timeout(TIMEOUT, &mut self.bridge).await.expect("the bridge ends").unwrap().unwrap();
         let mut rest = Vec::new();
         while let Ok(Ok(Some(line))) = timeout(Duration::from_secs(1), self.output.next_line()).await {
             rest.push(serde_json::from_str(&line).unwrap());
@@ -304,16 +308,16 @@ impl Client {
         rest
     }
 
-    /// Stops reading and gives up the input; the bridge has to find out.
-    pub(super) async fn vanish(self) {
+    /// Closes both ends without a notice, and waits until the bridge ends.
+    pub(super) async fn disconnect(self) {
         let Self { input, output, stop, bridge } = self;
         drop((input, output));
-        timeout(PATIENCE, bridge).await.expect("the bridge ends").unwrap().unwrap();
+        timeout(TIMEOUT, bridge).await.expect("the bridge ends").unwrap().unwrap();
         drop(stop);
     }
 }
 
-/// Lets everything happen that can happen now.
+/// Runs the other tasks until they wait.
 pub(super) async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }

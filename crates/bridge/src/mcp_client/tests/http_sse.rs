@@ -4,7 +4,7 @@ use super::*;
 
 const MESSAGES: &str = "https://mcp.example.com/messages?session=1";
 
-/// A server whose stream begins with these events, and which accepts messages.
+/// Returns a server whose stream begins with these events, and which accepts messages.
 fn server(events: &[String]) -> Arc<FetchFn> {
     let events = events.to_vec();
     FetchFn::new(move |request| match (request.method.as_str(), request.url.as_str()) {
@@ -23,7 +23,7 @@ fn response(id: u64, result: Value) -> String {
 }
 
 #[tokio::test]
-async fn answers_come_on_the_stream() {
+async fn responses_arrive_on_the_stream() {
     let notice = format!("data: {}\n\n", json!({ "jsonrpc": "2.0", "method": "notifications/message" }));
     let network = server(&[
         endpoint_event("/messages?session=1"),

@@ -1,11 +1,11 @@
-//! What a server asks of its client.
+//! Requests of the server to the client.
 
 use super::*;
 
-/// Agrees to every elicitation and knows nothing else.
-struct Agreeable;
+/// A handler that accepts every elicitation and supports no other request.
+struct AcceptingHandler;
 
-impl ServerRequestHandler for Agreeable {
+impl ServerRequestHandler for AcceptingHandler {
     fn capabilities(&self) -> Value {
         json!({ "elicitation": {} })
     }
@@ -20,10 +20,10 @@ pub(super) fn sent(network: &FetchFn, method: &str) -> Vec<Value> {
     messages.filter(|message: &Value| message["method"] == method).collect()
 }
 
-/// A result that asks for input is answered in another request, with the server's state as it came; without anybody
-/// to answer it is the result.
+/// A result that requires input is followed by another request with the responses and the server's unchanged state. Without
+/// a handler, it is returned.
 #[tokio::test]
-async fn a_server_that_asks_for_input_gets_it() {
+async fn required_input_is_sent() {
     let network = || {
         endpoint(|message, _| {
             let params = &message["params"];
@@ -33,24 +33,27 @@ async fn a_server_that_asks_for_input_gets_it() {
                     "inputRequests": { "who": { "method": "elicitation/create", "params": {} } },
                 })
             };
-            let answer = match (&params["inputResponses"]["who"]["action"], params["requestState"].as_str()) {
+            let response = match (&params["inputResponses"]["who"]["action"], params["requestState"].as_str()) {
                 (Value::Null, None) if params.get("inputResponses").is_none() => asks(json!("s 1 ")),
                 (action, Some("s 1 ")) if action == "accept" => {
                     json!({ "resultType": "input_required", "inputRequests": {} })
                 }
                 _ => json!({ "resultType": "complete", "content": [] }),
             };
-            Reply::json(200, result(message, answer))
+            Reply::json(200, result(message, response))
         })
     };
     let params = || Some(json!({ "name": "t", "arguments": {} }));
-    let (asking, user) = (network(), ScriptedUser::consents());
+    let (requesting, user) = (network(), ScriptedUser::consents());
     let client_of = |network: &Arc<FetchFn>| client(network, &user, Revision::V2026_07_28);
-    let answered =
-        client_of(&asking).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap();
-    assert_eq!(answered["resultType"], "complete");
-    // The first goes out twice: without a token and with it.
-    let calls = sent(&asking, "tools/call");
+    let completed = client_of(&requesting)
+        .with_request_handler(Arc::new(AcceptingHandler))
+        .call("tools/call", params())
+        .await
+        .unwrap();
+    assert_eq!(completed["resultType"], "complete");
+    // The first request is sent twice: without and with a token.
+    let calls = sent(&requesting, "tools/call");
     assert_eq!(calls.len(), 4);
     assert_eq!(calls[2]["params"]["requestState"], "s 1 ");
     assert!(calls[3]["params"].get("requestState").is_none());
@@ -58,22 +61,25 @@ async fn a_server_that_asks_for_input_gets_it() {
     let capabilities = &calls[0]["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(*capabilities, json!({ "elicitation": {} }));
 
-    let alone = client_of(&network()).call("tools/call", params()).await.unwrap();
-    assert_eq!(alone["resultType"], "input_required");
+    let unhandled = client_of(&network()).call("tools/call", params()).await.unwrap();
+    assert_eq!(unhandled["resultType"], "input_required");
 
     let endless = endpoint(|message, _| {
         Reply::json(200, result(message, json!({ "resultType": "input_required", "inputRequests": {} })))
     });
-    let error =
-        client_of(&endless).with_request_handler(Arc::new(Agreeable)).call("tools/call", params()).await.unwrap_err();
+    let error = client_of(&endless)
+        .with_request_handler(Arc::new(AcceptingHandler))
+        .call("tools/call", params())
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "mcp.rounds");
     // Without a token, with it, and after each of 16 rounds.
     assert_eq!(sent(&endless, "tools/call").len(), 2 + 16);
 }
 
-/// What a server asks on a stream that was opened for it is answered, and shown, up to the stream's end.
+/// Requests of a legacy server on the GET stream get a response and are observed until the stream ends.
 #[tokio::test]
-async fn a_legacy_servers_requests_on_a_stream_are_answered() {
+async fn requests_on_the_get_stream_get_a_response() {
     let network = endpoint(|message, request| match (&request.method, message["method"].as_str()) {
         (&Method::GET, _) => Reply::events(&[
             "data: {\"jsonrpc\":\"2.0\",\"id\":\"e\",\"method\":\"elicitation/create\"}\n\n",
@@ -82,24 +88,24 @@ async fn a_legacy_servers_requests_on_a_stream_are_answered() {
         (&Method::POST, None) => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client =
-        client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).with_request_handler(Arc::new(Agreeable));
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25)
+        .with_request_handler(Arc::new(AcceptingHandler));
     client.initialize().await.unwrap();
     let (stream, mut shown) = (client.open_stream().await.unwrap(), 0);
     client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
     assert_eq!(shown, 2);
     let messages = network.to(RESOURCE).into_iter().filter_map(|request| serde_json::from_slice(&request.body).ok());
-    let answers: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
-    assert_eq!(answers, [json!({ "jsonrpc": "2.0", "id": "e", "result": { "action": "accept" } })]);
+    let responses: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
+    assert_eq!(responses, [json!({ "jsonrpc": "2.0", "id": "e", "result": { "action": "accept" } })]);
 }
 
-/// A legacy server's requests in the course of a call are answered: those that are known, the others with an error.
+/// Requests of a legacy server during a call get a response. Unsupported ones get an error.
 #[tokio::test]
-async fn a_legacy_servers_requests_are_answered() {
+async fn requests_during_a_call_get_a_response() {
     let network = endpoint(|message, request| match message["method"].as_str() {
         Some("tools/call") => {
             let asks = |id: u64, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
-            // Each side counts for itself, so that this may be the call's own.
+            // Each side assigns its own ids, so this one can equal the id of the call.
             let of_call = message["id"].as_u64().unwrap();
             let events = [asks(70, "elicitation/create"), asks(71, "roots/list"), asks(of_call, "ping")];
             let events: Vec<_> = events.into_iter().chain([result(message, json!("done"))]).collect();
@@ -109,15 +115,15 @@ async fn a_legacy_servers_requests_are_answered() {
         None => Reply::status(202),
         _ => legacy(message, request),
     });
-    let client =
-        client(&network, &ScriptedUser::consents(), Revision::V2025_11_25).with_request_handler(Arc::new(Agreeable));
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25)
+        .with_request_handler(Arc::new(AcceptingHandler));
     client.initialize().await.unwrap();
     let mut shown = 0;
     assert_eq!(client.call_with_observer("tools/call", None, &mut |_| shown += 1).await.unwrap(), "done");
     assert_eq!(shown, 3);
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
-    let answers: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
-    assert_eq!(answers[0]["result"], json!({ "action": "accept" }));
-    assert_eq!((&answers[1]["id"], &answers[1]["error"]["code"]), (&json!(71), &json!(-32601)));
-    assert_eq!(answers[2]["result"], json!({}));
+    let responses: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
+    assert_eq!(responses[0]["result"], json!({ "action": "accept" }));
+    assert_eq!((&responses[1]["id"], &responses[1]["error"]["code"]), (&json!(71), &json!(-32601)));
+    assert_eq!(responses[2]["result"], json!({}));
 }

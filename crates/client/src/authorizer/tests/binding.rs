@@ -8,7 +8,7 @@ use crate::token::dpop;
 #[tokio::test]
 async fn a_token_is_bound_if_both_sides_support_it() {
     let (bearer, bound, both) = ("Bearer", "DPoP algs=\"ES256\"", "Bearer realm=\"a\", DPoP algs=\"ES256\"");
-    for (challenge, required, binds, outcome) in [
+    for (challenge, required, binds, expected) in [
         (bearer, false, true, Ok(false)),
         (bearer, true, true, Ok(true)),
         (bearer, true, false, Err("client.no_binding")),
@@ -18,7 +18,7 @@ async fn a_token_is_bound_if_both_sides_support_it() {
         (bound, false, true, Ok(true)),
         (bound, false, false, Err("client.no_binding")),
     ] {
-        let network = but(move |request| match request.url.as_str() {
+        let network = network_with(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, challenge)),
             PRM_URL => {
                 let mut document = prm(RESOURCE);
@@ -31,14 +31,14 @@ async fn a_token_is_bound_if_both_sides_support_it() {
                 Some(Reply::json(200, document))
             }
             TOKEN_URL => {
-                let kind = if request.headers.contains_key(dpop::PROOF) { "DPoP" } else { "Bearer" };
-                Some(Reply::json(200, serde_json::json!({ "access_token": "hush", "token_type": kind })))
+                let token_type = if request.headers.contains_key(dpop::PROOF) { "DPoP" } else { "Bearer" };
+                Some(Reply::json(200, serde_json::json!({ "access_token": "hush", "token_type": token_type })))
             }
             _ => None,
         });
-        let given = run(&network, &ScriptedUser::consents()).await;
-        let said = given.map(|token| token.is_dpop_bound()).map_err(|error| error.code());
-        assert_eq!(said, outcome, "{challenge} {required} {binds}");
+        let result = run(&network, &ScriptedUser::consents()).await;
+        let result = result.map(|token| token.is_dpop_bound()).map_err(|error| error.code());
+        assert_eq!(result, expected, "{challenge} {required} {binds}");
     }
 }
 
@@ -51,7 +51,7 @@ async fn the_token_request_is_repeated_only_for_a_nonce() {
         (400, "invalid_grant", "n", 1),
         (200, "use_dpop_nonce", "n", 1),
     ] {
-        let network = but(move |request| match request.url.as_str() {
+        let network = network_with(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "DPoP algs=\"ES256\"")),
             METADATA_URL => {
                 let mut document = metadata();

@@ -1,60 +1,13 @@
 //! A resource whose path is only a prefix of the start URL's.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use portcullis_discovery::BoxFuture;
-
-use super::*;
-use crate::{
-    AuthorizationRequest, CredentialStore, InteractionError, NonInteractiveGrant, RedirectParameters, SignOut,
-    TokenManager,
-};
+use super::{confirming_user::ConfirmingUser, *};
+use crate::{CredentialStore, NonInteractiveGrant, SignOut, TokenManager};
 
 const ROOT: &str = "https://mcp.example.com";
 
-/// A user who answers the question, and consents like [`ScriptedUser`].
-struct AnsweringUser {
-    user: Arc<ScriptedUser>,
-    accepts: bool,
-    questions: AtomicUsize,
-}
-
-impl AnsweringUser {
-    fn new(accepts: bool) -> Arc<Self> {
-        Arc::new(Self { user: ScriptedUser::consents(), accepts, questions: AtomicUsize::new(0) })
-    }
-
-    fn questions(&self) -> usize {
-        self.questions.load(Ordering::Relaxed)
-    }
-}
-
-impl Interaction for AnsweringUser {
-    fn redirect_uri(&self) -> &Url {
-        self.user.redirect_uri()
-    }
-
-    fn authorize<'a>(
-        &'a self,
-        request: &'a AuthorizationRequest,
-    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        self.user.authorize(request)
-    }
-
-    fn accept_broader_resource<'a>(
-        &'a self,
-        start: &'a StartUrl,
-        resource: &'a ResourceUri,
-    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
-        assert_eq!((start.url().as_str(), resource.as_str()), (RESOURCE, ROOT));
-        self.questions.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async { Ok(self.accepts) })
-    }
-}
-
 /// A resource whose metadata names the root of its origin.
 fn broader() -> Arc<FetchFn> {
-    but(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm(ROOT))))
+    network_with(|request| (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm(ROOT))))
 }
 
 fn start() -> StartUrl {
@@ -74,31 +27,31 @@ async fn it_is_rejected_by_default() {
     assert!(network.to(REGISTRATION_URL).is_empty() && network.to(TOKEN_URL).is_empty());
     assert_eq!(user.visits(), 0);
 
-    let asked = AnsweringUser::new(false);
-    let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), AuthorizerSettings::default());
+    let user = ConfirmingUser::new(false);
+    let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), AuthorizerSettings::default());
     assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
-    assert_eq!((asked.questions(), asked.user.visits()), (1, 0));
+    assert_eq!((user.questions().len(), user.scripted.visits()), (1, 0));
 
-    let machine = Authorizer::non_interactive(
+    let workload = Authorizer::non_interactive(
         network,
         NonInteractiveGrant::ClientCredentials,
         clock(),
         AuthorizerSettings::default(),
     );
-    assert_eq!(machine.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
+    assert_eq!(workload.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
 }
 
 /// H4, G2: after acceptance by the user or by the setting, the metadata's resource is requested.
 #[tokio::test]
 async fn it_is_used_when_it_is_accepted() {
     for (by_setting, questions) in [(true, 0), (false, 1)] {
-        let (network, asked) = (broader(), AnsweringUser::new(true));
+        let (network, user) = (broader(), ConfirmingUser::new(true));
         let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
-        let authorizer = Authorizer::new(network.clone(), asked.clone(), clock(), settings);
+        let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), settings);
         let token = authorizer.authorize(&start()).await.unwrap();
         assert_eq!((token.resource().as_str(), token.start_url()), (ROOT, Some(&start())));
-        assert_eq!(asked.questions(), questions);
-        assert_eq!(query(&asked.user.last_visit())["resource"], ROOT);
+        assert_eq!(user.questions(), vec![format!("{RESOURCE} {ROOT}"); questions]);
+        assert_eq!(query(&user.scripted.last_visit())["resource"], ROOT);
         assert_eq!(form(&network.to(TOKEN_URL)[0])["resource"], ROOT);
     }
 }
@@ -107,7 +60,7 @@ async fn it_is_used_when_it_is_accepted() {
 #[tokio::test]
 async fn an_equal_resource_needs_no_acceptance() {
     for start in [RESOURCE, "https://mcp.example.com/mcp/", "https://mcp.example.com/mcp?tenant=a"] {
-        let network = but(|request| match request.url.path() {
+        let network = network_with(|request| match request.url.path() {
             "/mcp" | "/mcp/" => Some(Reply::challenge()),
             _ => None,
         });
@@ -116,7 +69,7 @@ async fn an_equal_resource_needs_no_acceptance() {
     }
     let metadata = ProtectedResourceMetadata::parse(prm(ROOT).to_string().as_bytes()).unwrap();
     let settings = AuthorizerSettings { resource_metadata: Some(metadata), ..AuthorizerSettings::default() };
-    let unpublished = but(|request| {
+    let unpublished = network_with(|request| {
         let is_published = request.url.path().starts_with("/.well-known/oauth-protected-resource");
         is_published.then(|| Reply::status(404))
     });
@@ -126,14 +79,14 @@ async fn an_equal_resource_needs_no_acceptance() {
 /// H4: a token manager asks once, because the replaced token shows that the resource was accepted, until a sign-out.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
-    let (asked, store) = (AnsweringUser::new(true), CredentialStore::in_memory());
+    let (user, store) = (ConfirmingUser::new(true), CredentialStore::in_memory());
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(broader(), asked.clone(), clock(), settings);
+    let authorizer = Authorizer::new(broader(), user.clone(), clock(), settings);
     let token_manager = TokenManager::new(start(), Arc::new(authorizer));
     token_manager.sign_in().await.unwrap();
     token_manager.sign_in().await.unwrap();
-    assert_eq!((asked.questions(), asked.user.visits()), (1, 2));
+    assert_eq!((user.questions().len(), user.scripted.visits()), (1, 2));
     assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     token_manager.sign_in().await.unwrap();
-    assert_eq!((asked.questions(), asked.user.visits()), (2, 3));
+    assert_eq!((user.questions().len(), user.scripted.visits()), (2, 3));
 }

@@ -8,15 +8,15 @@ use crate::{ClientAuthentication, ClientCredentials, TokenAuthMethod};
 const REGISTERED: &str = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;
 
 /// A server that lists these methods, registers clients for basic, and grants a token if `accepts`.
-fn server(listed: &'static [&'static str], accepts: fn(&FetchRequest) -> bool, refusal: &'static str) -> Arc<FetchFn> {
-    but(move |request| match request.url.as_str() {
+fn server(listed: &'static [&'static str], accepts: fn(&FetchRequest) -> bool, error: &'static str) -> Arc<FetchFn> {
+    network_with(move |request| match request.url.as_str() {
         METADATA_URL => {
             let mut document = metadata();
             document["token_endpoint_auth_methods_supported"] = listed.into();
             Some(Reply::json(200, document))
         }
         REGISTRATION_URL => Some(Reply::json(201, REGISTERED)),
-        TOKEN_URL if !accepts(request) => Some(Reply::json(401, format!(r#"{{"error":"{refusal}"}}"#))),
+        TOKEN_URL if !accepts(request) => Some(Reply::json(401, format!(r#"{{"error":"{error}"}}"#))),
         _ => None,
     })
 }
@@ -25,7 +25,7 @@ fn is_post(request: &FetchRequest) -> bool {
     form(request).contains_key("client_secret") && !request.headers.contains_key(header::AUTHORIZATION)
 }
 
-fn is_basic_alone(request: &FetchRequest) -> bool {
+fn is_only_basic(request: &FetchRequest) -> bool {
     !form(request).contains_key("client_id") && request.headers.contains_key(header::AUTHORIZATION)
 }
 
@@ -37,12 +37,12 @@ fn is_basic(request: &FetchRequest) -> bool {
 #[tokio::test]
 async fn the_other_listed_method_is_tried_once() {
     const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
-    for refusal in ["invalid_client", "unauthorized_client"] {
-        let network = server(BOTH, is_post, refusal);
+    for error in ["invalid_client", "unauthorized_client"] {
+        let network = server(BOTH, is_post, error);
         run(&network, &ScriptedUser::consents()).await.unwrap();
         let sent = network.to(TOKEN_URL);
         assert_eq!(sent.iter().map(is_basic).collect::<Vec<_>>(), [true, false]);
-        // One sign-in, one code.
+        // The second request uses the same code.
         assert_eq!(form(&sent[0])["code"], form(&sent[1])["code"]);
     }
     let network = server(&["client_secret_basic"], is_post, "unauthorized_client");
@@ -58,7 +58,7 @@ async fn the_other_listed_method_is_tried_once() {
 async fn basic_is_also_tried_without_the_client_in_the_body() {
     const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
     for (listed, requests) in [(&["client_secret_basic"][..], 2), (BOTH, 3)] {
-        let network = server(listed, is_basic_alone, "invalid_client");
+        let network = server(listed, is_only_basic, "invalid_client");
         run(&network, &ScriptedUser::consents()).await.unwrap();
         assert_eq!(network.to(TOKEN_URL).len(), requests);
     }
@@ -95,7 +95,7 @@ async fn the_users_choice_is_exact() {
 
 /// I4: a registration without the secret that the chosen method needs is replaced.
 #[tokio::test]
-async fn a_registration_must_fit_the_chosen_method() {
+async fn a_registration_must_support_the_chosen_method() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let network = FetchFn::new(well_behaved);
     let settings = AuthorizerSettings::default();

@@ -13,7 +13,7 @@ const STARTED: &str = r#"{"device_code":"the-device","user_code":"AB-CD","verifi
 /// A server whose token endpoint returns these errors in turn, then a token.
 fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
     let polls = AtomicUsize::new(0);
-    but(move |request| match request.url.as_str() {
+    network_with(move |request| match request.url.as_str() {
         METADATA_URL => {
             let mut document = metadata();
             document["device_authorization_endpoint"] = DEVICE_URL.into();
@@ -45,9 +45,9 @@ async fn a_user_consents_on_another_device() {
     let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
     let grants = sent["grant_types"].as_array().unwrap();
     assert!(grants.contains(&"urn:ietf:params:oauth:grant-type:device_code".into()), "{sent}");
-    let asked = form(&network.to(DEVICE_URL)[0]);
-    let named = ["client_id", "resource", "scope"].map(|name| asked[name].as_str());
-    assert_eq!(named, ["registered", RESOURCE, "mcp:tools"]);
+    let request = form(&network.to(DEVICE_URL)[0]);
+    let parameters = ["client_id", "resource", "scope"].map(|name| request[name].as_str());
+    assert_eq!(parameters, ["registered", RESOURCE, "mcp:tools"]);
     let poll = form(&network.to(TOKEN_URL)[0]);
     assert_eq!((poll["device_code"].as_str(), poll["resource"].as_str()), ("the-device", RESOURCE));
 }

@@ -1,9 +1,9 @@
-//! What errors say about unusable responses.
+//! Error messages for unusable responses.
 
 use super::*;
 
 async fn error_text(url: &'static str, reply: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> String {
-    let network = but(move |request| (request.url.as_str() == url).then(|| reply(request)));
+    let network = network_with(move |request| (request.url.as_str() == url).then(|| reply(request)));
     let error = run(&network, &ScriptedUser::consents()).await.unwrap_err();
     match std::error::Error::source(&error) {
         Some(cause) => format!("{error}: {cause}"),
@@ -11,7 +11,7 @@ async fn error_text(url: &'static str, reply: impl Fn(&FetchRequest) -> Reply + 
     }
 }
 
-/// An error has the status, the content type, the target of a redirect and the beginning of the body.
+/// The message has the status, the content type, the target of a redirect and the beginning of the body.
 #[tokio::test]
 async fn errors_show_the_response() {
     let page = |status| Reply::json(status, "<h1>Blocked</h1>").header(header::CONTENT_TYPE, "text/html");

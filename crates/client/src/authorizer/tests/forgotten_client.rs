@@ -7,21 +7,21 @@ use super::*;
 const AUTHORIZATION_URL: &str = "https://auth.example.com/authorize";
 const CONFIGURATION_URL: &str = "https://auth.example.com/register/c";
 
-/// Signs in twice. The server forgets the client in between, and responds with `answer`. Returns the number of
+/// Signs in twice. The server forgets the client in between, and then responds with `respond`. Returns the number of
 /// registrations.
 async fn registrations(
     configuration: Option<&'static str>,
-    answer: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
+    respond: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
 ) -> (usize, Arc<FetchFn>) {
     let forgot = Arc::new(AtomicBool::new(false));
     let is_forgotten = forgot.clone();
-    let network = but(move |request| {
+    let network = network_with(move |request| {
         if request.url.as_str() == REGISTRATION_URL {
             let mut registered = serde_json::json!({ "client_id": "c", "registration_access_token": "rat" });
             registered["registration_client_uri"] = configuration.into();
             return Some(Reply::json(201, registered));
         }
-        is_forgotten.load(Ordering::Relaxed).then(|| answer(request)).flatten()
+        is_forgotten.load(Ordering::Relaxed).then(|| respond(request)).flatten()
     });
     let (user, start) = (ScriptedUser::consents(), StartUrl::parse(RESOURCE).unwrap());
     let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
@@ -65,7 +65,7 @@ async fn the_authorization_endpoint_is_queried() {
     })
     .await;
     assert_eq!((count, states.lock().unwrap().len()), (2, 1));
-    // The code of a server that grants at once is discarded.
+    // The code of a server that grants immediately is discarded.
     let (count, granted) =
         registrations(None, |request| is_authorization(request).then(|| Reply::json(200, r#"{"code":"discarded"}"#)))
             .await;

@@ -3,7 +3,7 @@
 use http::HeaderValue;
 use portcullis_metadata::Secret;
 
-use super::*;
+use super::{confirming_user::ConfirmingUser, *};
 use crate::{ClientAuthentication, ClientCredentials, registration::client_key::tests::PEM};
 
 /// H2: the members of a registration request.
@@ -36,10 +36,10 @@ async fn a_registration_uses_a_listed_method() {
         (&["private_key_jwt", "client_secret_post"], "client_secret_post"),
         (&["private_key_jwt"], "none"),
     ] {
-        let network = but_metadata(move |document| {
+        let network = network_with_metadata(move |document| {
             document["token_endpoint_auth_methods_supported"] = listed.into();
         });
-        // Who was given no secret may not get further than this.
+        // Without an issued secret, the client stops here.
         let _ = run(&network, &ScriptedUser::consents()).await;
         let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
         assert_eq!(sent["token_endpoint_auth_method"], named, "{listed:?}");
@@ -49,7 +49,7 @@ async fn a_registration_uses_a_listed_method() {
 /// H2: the error of a rejected registration is readable.
 #[tokio::test]
 async fn a_rejected_registration_is_reported() {
-    let network = but(|request| {
+    let network = network_with(|request| {
         (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(400, r#"{"error":"invalid_redirect_uri"}"#))
     });
     let error = run(&network, &ScriptedUser::consents()).await.unwrap_err();
@@ -60,11 +60,12 @@ async fn a_rejected_registration_is_reported() {
 /// H1: without credentials and without registration, the error names what is missing.
 #[tokio::test]
 async fn a_server_without_registration_needs_credentials() {
-    let network = but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
+    let network =
+        network_with_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
     assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.no_registration");
 }
 
-fn held(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSettings {
+fn configured_client(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSettings {
     let issuer = Issuer::parse(issuer).unwrap();
     let credentials = vec![ClientCredentials { issuer, client_id: "mine".into(), authentication }];
     AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
@@ -83,7 +84,7 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
         ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
         let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-        let authorizer = authorizer(&network, &user, held(ISSUER, authentication.clone()));
+        let authorizer = authorizer(&network, &user, configured_client(ISSUER, authentication.clone()));
         authorizer.authorize(&start).await.unwrap();
         let shown = format!("{authorizer:?}");
         assert!(shown.contains("Authorizer { settings: ") && !shown.contains("quiet"), "{shown}");
@@ -102,14 +103,15 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
             }
             ClientAuthentication::PrivateKey(_) => {
                 assert_eq!((basic, fields), (None, (Some("mine".into()), None)));
-                let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-                assert_eq!(form(sent)["client_assertion_type"], kind);
+                let assertion_type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+                assert_eq!(form(sent)["client_assertion_type"], assertion_type);
                 assert_eq!(form(sent)["client_assertion"].split('.').count(), 3);
             }
         }
     }
     let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-    let authorizer = authorizer(&network, &user, held("https://other.example", ClientAuthentication::None));
+    let authorizer =
+        authorizer(&network, &user, configured_client("https://other.example", ClientAuthentication::None));
     assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "client.server_not_listed");
     assert_eq!(network.to(METADATA_URL).len(), 0);
 }
@@ -119,9 +121,9 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
 async fn a_registration_is_reused() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     for (ends, registrations) in [("0", 1), ("1001", 1), ("1000", 2)] {
-        let network = but(move |request| {
-            let answer = format!(r#"{{"client_id":"c","client_secret":"s","client_secret_expires_at":{ends}}}"#);
-            (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(201, answer))
+        let network = network_with(move |request| {
+            let response = format!(r#"{{"client_id":"c","client_secret":"s","client_secret_expires_at":{ends}}}"#);
+            (request.url.as_str() == REGISTRATION_URL).then(|| Reply::json(201, response))
         });
         let authorizer = authorizer(&network, &ScriptedUser::consents(), AuthorizerSettings::default());
         authorizer.authorize(&start).await.unwrap();
@@ -155,10 +157,10 @@ fn with_document() -> AuthorizerSettings {
 
 /// H1: configured credentials, then the metadata document if the server supports it, then a registration.
 #[tokio::test]
-async fn registration_goes_by_priority() {
+async fn the_order_of_registration_methods() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let takes = || but_metadata(|document| document["client_id_metadata_document_supported"] = true.into());
-    let brought = || held(ISSUER, ClientAuthentication::None);
+    let takes = || network_with_metadata(|document| document["client_id_metadata_document_supported"] = true.into());
+    let brought = || configured_client(ISSUER, ClientAuthentication::None);
     let both = || AuthorizerSettings { credentials: brought().credentials, ..with_document() };
     let unbound = crate::ClientInformation { client_id: "mine".into(), authentication: ClientAuthentication::None };
     let unbound = || AuthorizerSettings { client: Some(unbound.clone()), ..with_document() };
@@ -182,7 +184,9 @@ async fn registration_goes_by_priority() {
 async fn a_token_belongs_to_its_client() {
     let issuer = Issuer::parse(ISSUER).unwrap();
     let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
-    for (settings, named) in [(with_document(), DOCUMENT), (held(ISSUER, ClientAuthentication::None), "mine")] {
+    for (settings, named) in
+        [(with_document(), DOCUMENT), (configured_client(ISSUER, ClientAuthentication::None), "mine")]
+    {
         let authorizer = authorizer(&network, &user, settings);
         assert_eq!(authorizer.client_by_id(&issuer, named).unwrap().client_id, named);
         assert_eq!(authorizer.client_by_id(&issuer, "other").unwrap_err().code(), "client.no_registration");
@@ -197,9 +201,9 @@ fn a_client_document_describes_a_public_client() {
     let document = crate::client_id_metadata_document(url(), "Mine", [&redirect]);
     let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
     assert_eq!(read, document);
-    let said: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
+    let parsed: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
     assert_eq!(
-        said,
+        parsed,
         serde_json::json!({
             "client_id": DOCUMENT, "client_name": "Mine", "redirect_uris": ["http://127.0.0.1/callback"],
             "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
@@ -211,43 +215,16 @@ fn a_client_document_describes_a_public_client() {
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
-/// A user who knows a client, or none.
-struct ClientInformationUser(Arc<ScriptedUser>, Option<crate::ClientInformation>, std::sync::atomic::AtomicUsize);
-
-impl Interaction for ClientInformationUser {
-    fn redirect_uri(&self) -> &Url {
-        self.0.redirect_uri()
-    }
-
-    fn authorize<'a>(
-        &'a self,
-        request: &'a crate::AuthorizationRequest,
-    ) -> portcullis_discovery::BoxFuture<'a, Result<crate::RedirectParameters, crate::InteractionError>> {
-        self.0.authorize(request)
-    }
-
-    fn client_information<'a>(
-        &'a self,
-        issuer: &'a Issuer,
-    ) -> portcullis_discovery::BoxFuture<'a, Result<Option<crate::ClientInformation>, crate::InteractionError>> {
-        assert_eq!(issuer.as_str(), ISSUER);
-        self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Box::pin(async { Ok(self.1.clone()) })
-    }
-}
-
-/// H1, H3: if the client cannot register, the user is asked, once for each server; without a client it is an error.
+/// H1, H3: if the client cannot register, the user is asked for a client once per server. Without one, the sign-in fails.
 #[tokio::test]
 async fn the_user_is_asked_for_the_client() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let network = || but_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
-    let ask = |details| {
-        Arc::new(ClientInformationUser(ScriptedUser::consents(), details, std::sync::atomic::AtomicUsize::new(0)))
-    };
+    let network =
+        || network_with_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
     let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
     let details = crate::ClientInformation { client_id: "typed".into(), authentication };
 
-    let (user, network_of_first) = (ask(Some(details)), network());
+    let (user, network_of_first) = (ConfirmingUser::with_client(Some(details)), network());
     let settings = AuthorizerSettings::default();
     for _ in 0..2 {
         // The store outlives the authorizer.
@@ -255,11 +232,12 @@ async fn the_user_is_asked_for_the_client() {
         let token = authorizer.authorize(&start).await.unwrap();
         assert_eq!(token.client_id(), Some("typed"));
     }
-    assert_eq!(user.2.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(user.clients(), [Issuer::parse(ISSUER).unwrap()]);
     let sent = network_of_first.to(TOKEN_URL);
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
 
-    let without_client = Authorizer::new(network(), ask(None), clock(), AuthorizerSettings::default());
+    let without_client =
+        Authorizer::new(network(), ConfirmingUser::with_client(None), clock(), AuthorizerSettings::default());
     assert_eq!(without_client.authorize(&start).await.unwrap_err().code(), "client.no_registration");
 }
 
@@ -272,14 +250,14 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
         (r#""redirect_uris":["http://127.0.0.1:7/callback"],"#, None),
         ("", None),
     ] {
-        let network = but(move |request| {
-            let answer = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
-            (request.url.as_str() == REGISTRATION_URL).then(answer)
+        let network = network_with(move |request| {
+            let response = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
+            (request.url.as_str() == REGISTRATION_URL).then(response)
         });
         let (user, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
         let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-        let outcome = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
-        assert_eq!(outcome.err().map(|error| error.code()), code, "{redirects}");
+        let result = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
+        assert_eq!(result.err().map(|error| error.code()), code, "{redirects}");
         let is_used = usize::from(code.is_none());
         assert_eq!((user.visits(), network.to(TOKEN_URL).len()), (is_used, is_used));
         assert_eq!(store.knows(&Issuer::parse(ISSUER).unwrap()), code.is_none(), "{redirects}");

@@ -7,9 +7,9 @@ use crate::CredentialStore;
 
 const CONFIGURATION: &str = "https://auth.example.com/register/registered";
 
-/// Signs in twice with one store, for `a` and then for `a b`. `update` answers the update.
+/// Signs in twice with one store, for `a` and then for `a b`. `update` responds to the update.
 async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
-    let network = but(move |request| match (request.method.clone(), request.url.as_str()) {
+    let network = network_with(move |request| match (request.method.clone(), request.url.as_str()) {
         (Method::PUT, CONFIGURATION) => Some(update(request)),
         (_, REGISTRATION_URL) => Some(Reply::json(
             201,
@@ -24,10 +24,10 @@ async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + '
     for scopes in ["a", "a b"] {
         let mut settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
         settings.scopes = Some(Scopes::parse(scopes).unwrap());
-        let person = ScriptedUser::consents();
+        let user = ScriptedUser::consents();
         let start = StartUrl::parse(RESOURCE).unwrap();
-        authorizer(&network, &person, settings).authorize(&start).await.unwrap();
-        assert_eq!(query(&person.last_visit())["scope"], scopes);
+        authorizer(&network, &user, settings).authorize(&start).await.unwrap();
+        assert_eq!(query(&user.last_visit())["scope"], scopes);
     }
     network
 }
@@ -52,16 +52,16 @@ async fn a_registration_is_updated() {
 /// H2: otherwise a new client is registered, with all scopes.
 #[tokio::test]
 async fn a_rejected_update_leads_to_a_new_registration() {
-    for answer in [
+    for response in [
         (403, r#"{"error":"access_denied"}"#),
         (200, r#"{"client_id":"another"}"#),
         (200, r#"{"client_id":"registered","scope":"a"}"#),
         (200, "<html>"),
     ] {
-        let network = sign_in_twice(move |_| Reply::json(answer.0, answer.1)).await;
+        let network = sign_in_twice(move |_| Reply::json(response.0, response.1)).await;
         let registrations = network.to(REGISTRATION_URL);
-        assert_eq!(registrations.len(), 2, "{answer:?}");
+        assert_eq!(registrations.len(), 2, "{response:?}");
         let sent: serde_json::Value = serde_json::from_slice(&registrations[1].body).unwrap();
-        assert_eq!(sent["scope"], "a b", "{answer:?}");
+        assert_eq!(sent["scope"], "a b", "{response:?}");
     }
 }

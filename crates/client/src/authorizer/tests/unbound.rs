@@ -1,77 +1,16 @@
 //! Sign-ins without `resource`, at known providers and on request.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_discovery::BoxFuture;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::{
-    ClientInformation, CredentialStore, InteractionError, KnownIssuer, RedirectParameters, UnboundSignIn,
-    authorization::request::AuthorizationRequest,
-};
+use super::{confirming_user::ConfirmingUser, *};
+use crate::CredentialStore;
 
 const ENTRA: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
 const ENTRA_TOKEN: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
 const OWN_SCOPE: &str = "api://11112222-bbbb-3333-cccc-4444dddd5555/tools";
 
-/// A user who answers the question before a sign-in without `resource`, and enters a client.
-struct AnsweringUser {
-    user: Arc<ScriptedUser>,
-    accepts: bool,
-    questions: Mutex<Vec<String>>,
-    clients: Mutex<Vec<Issuer>>,
-    recognized: Mutex<Vec<&'static str>>,
-}
-
-impl AnsweringUser {
-    fn new(accepts: bool) -> Arc<Self> {
-        let user = ScriptedUser::answers(|state| format!("code=the-code&state={state}"));
-        Arc::new(Self {
-            user,
-            accepts,
-            questions: Mutex::default(),
-            clients: Mutex::default(),
-            recognized: Mutex::default(),
-        })
-    }
-
-    fn questions(&self) -> usize {
-        self.questions.lock().unwrap().len()
-    }
-}
-
-impl Interaction for AnsweringUser {
-    fn redirect_uri(&self) -> &Url {
-        self.user.redirect_uri()
-    }
-
-    fn authorize<'a>(
-        &'a self,
-        request: &'a AuthorizationRequest,
-    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        self.user.authorize(request)
-    }
-
-    fn client_information<'a>(
-        &'a self,
-        issuer: &'a Issuer,
-    ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
-        self.clients.lock().unwrap().push(issuer.clone());
-        let authentication = crate::ClientAuthentication::None;
-        Box::pin(async { Ok(Some(ClientInformation { client_id: "by-hand".into(), authentication })) })
-    }
-
-    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
-        self.questions.lock().unwrap().push(format!("{} {} {}", sign_in.start, sign_in.issuer, sign_in.scopes));
-        Box::pin(async { Ok(self.accepts) })
-    }
-
-    fn provider_recognized(&self, provider: &'static KnownIssuer) {
-        self.recognized.lock().unwrap().push(provider.name);
-    }
-}
-
-/// Entra ID's response to a token request: a token for an audience.
+/// Returns Entra ID's response to a token request, with a token for an audience.
 fn entra_token(audience: &str, scope: &str) -> Value {
     let payload = URL_SAFE_NO_PAD.encode(json!({ "aud": audience }).to_string());
     json!({
@@ -116,13 +55,13 @@ fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
     })
 }
 
-fn at(network: &Arc<FetchFn>, user: &Arc<AnsweringUser>, settings: AuthorizerSettings) -> Authorizer {
+fn at(network: &Arc<FetchFn>, user: &Arc<ConfirmingUser>, settings: AuthorizerSettings) -> Authorizer {
     Authorizer::new(network.clone(), user.clone(), clock(), settings)
 }
 
 async fn signed_in(
     network: &Arc<FetchFn>,
-    user: &Arc<AnsweringUser>,
+    user: &Arc<ConfirmingUser>,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
     at(network, user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await
@@ -130,18 +69,18 @@ async fn signed_in(
 
 /// I1, G7: requests to Entra ID have no `resource`, but PKCE, and `scope` in refresh requests; the user is asked first.
 #[tokio::test]
-async fn entra_requests_follow_the_profile() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
+async fn requests_to_entra() {
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), ConfirmingUser::without_iss(true));
     let authorizer = at(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.authorize(&start).await.unwrap();
-    let asked = query(&user.user.last_visit());
-    assert!(!asked.contains_key("resource") && !asked.contains_key("prompt"), "{asked:?}");
-    assert_eq!(asked["code_challenge_method"], "S256");
-    assert_eq!(asked["scope"], format!("{OWN_SCOPE} offline_access"));
+    let authorization = query(&user.scripted.last_visit());
+    assert!(!authorization.contains_key("resource") && !authorization.contains_key("prompt"), "{authorization:?}");
+    assert_eq!(authorization["code_challenge_method"], "S256");
+    assert_eq!(authorization["scope"], format!("{OWN_SCOPE} offline_access"));
     assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
-    assert_eq!(*user.questions.lock().unwrap(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
-    assert_eq!(*user.recognized.lock().unwrap(), ["Microsoft Entra ID"]);
+    assert_eq!(user.questions(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
+    assert_eq!(user.recognized(), ["Microsoft Entra ID"]);
 
     authorizer.refresh(&start, &token).await.unwrap();
     let refresh = form(&network.to(ENTRA_TOKEN)[1]);
@@ -161,13 +100,17 @@ async fn scopes_of_other_apis_are_rejected() {
         "api://11112222-bbbb-3333-cccc-4444dddd5555/tools https://graph.microsoft.com/Files.ReadWrite.All",
         "https://management.azure.com/user_impersonation",
     ] {
-        let (network, user) = (at_entra(scope, entra_token("x", "")), AnsweringUser::new(true));
+        let (network, user) = (at_entra(scope, entra_token("x", "")), ConfirmingUser::without_iss(true));
         let mut settings = AuthorizerSettings::default();
         settings.provider.accept_unbound_token = true;
         let error = signed_in(&network, &user, settings).await.unwrap_err();
         assert_eq!(error.code(), "client.other_api", "{scope}");
-        assert_eq!((user.user.visits(), user.questions(), network.to(ENTRA_TOKEN).len()), (0, 0, 0), "{scope}");
-        assert!(user.clients.lock().unwrap().is_empty());
+        assert_eq!(
+            (user.scripted.visits(), user.questions().len(), network.to(ENTRA_TOKEN).len()),
+            (0, 0, 0),
+            "{scope}"
+        );
+        assert!(user.clients().is_empty());
     }
 }
 
@@ -179,7 +122,7 @@ async fn tokens_of_other_apis_are_rejected() {
         entra_token("https://graph.microsoft.com", OWN_SCOPE),
         entra_token("11112222", "profile openid https://graph.microsoft.com/User.Read"),
     ] {
-        let (network, user) = (at_entra("openid", token.clone()), AnsweringUser::new(true));
+        let (network, user) = (at_entra("openid", token.clone()), ConfirmingUser::without_iss(true));
         let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
         assert_eq!(error.code(), "client.other_api");
         let shown = format!("{error} {error:?}");
@@ -189,32 +132,32 @@ async fn tokens_of_other_apis_are_rejected() {
 
 /// I1: without the user's acceptance, no authorization request is made.
 #[tokio::test]
-async fn a_sign_in_is_accepted_first() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(false));
+async fn a_sign_in_needs_acceptance() {
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), ConfirmingUser::without_iss(false));
     let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
-    assert_eq!((error.code(), user.questions(), user.user.visits()), ("client.unbound_token", 1, 0));
+    assert_eq!((error.code(), user.questions().len(), user.scripted.visits()), ("client.unbound_token", 1, 0));
     assert!(error.to_string().contains(OWN_SCOPE) && error.to_string().contains(ENTRA), "{error}");
-    assert!(user.clients.lock().unwrap().is_empty(), "a client was asked for");
+    assert!(user.clients().is_empty(), "a client was requested");
 
     let mut settings = AuthorizerSettings::default();
     settings.provider.accept_unbound_token = true;
     assert!(signed_in(&network, &user, settings).await.is_ok());
-    assert_eq!(user.questions(), 1);
+    assert_eq!(user.questions().len(), 1);
 }
 
 /// I1, I6: the acceptance of a token covers its replacement, but not further scopes.
 #[tokio::test]
 async fn further_scopes_are_asked_about() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), ConfirmingUser::without_iss(true));
     let authorizer = at(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let challenge = authorizer.probe(&start).await.unwrap();
     let token = authorizer.obtain(&start, &challenge, None).await.unwrap();
     authorizer.obtain(&start, &challenge, Some(&token)).await.unwrap();
-    assert_eq!(user.questions(), 1);
+    assert_eq!(user.questions().len(), 1);
     let more = challenge.with_scopes(&Scopes::parse("api://11112222-bbbb-3333-cccc-4444dddd5555/admin").unwrap());
     authorizer.obtain(&start, &more, Some(&token)).await.unwrap();
-    assert_eq!(user.questions(), 2);
+    assert_eq!(user.questions().len(), 2);
     let graph = challenge.with_scopes(&Scopes::parse("https://graph.microsoft.com/.default").unwrap());
     let error = authorizer.obtain(&start, &graph, Some(&token)).await.unwrap_err();
     assert_eq!(error.code(), "client.other_api");
@@ -223,11 +166,11 @@ async fn further_scopes_are_asked_about() {
 /// H3: a client for a sign-in without `resource` is used only for its start URL.
 #[tokio::test]
 async fn clients_are_bound_to_the_start_url() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), AnsweringUser::new(true));
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), ConfirmingUser::without_iss(true));
     let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     for expected in [1, 1] {
         signed_in(&network, &user, settings.clone()).await.unwrap();
-        assert_eq!(user.clients.lock().unwrap().len(), expected);
+        assert_eq!(user.clients().len(), expected);
     }
     let other = StartUrl::parse(&format!("{RESOURCE}?other")).unwrap();
     // Whether the other resource is served does not matter: the store has no client for it.
@@ -247,15 +190,16 @@ async fn clients_are_bound_to_the_start_url() {
 /// URL only.
 #[tokio::test]
 async fn the_settings_apply_to_any_server() {
-    let network =
-        but_metadata(|document| drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported")));
+    let network = network_with_metadata(|document| {
+        drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported"))
+    });
     let user = ScriptedUser::consents();
     let mut settings = AuthorizerSettings::default();
     settings.provider.omit_resource = true;
     settings.provider.assume_pkce = true;
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let outcome = authorizer(&network, &user, settings.clone()).authorize(&start).await;
-    assert_eq!(outcome.unwrap_err().code(), "client.unbound_token");
+    let result = authorizer(&network, &user, settings.clone()).authorize(&start).await;
+    assert_eq!(result.unwrap_err().code(), "client.unbound_token");
     settings.provider.accept_unbound_token = true;
     let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
@@ -266,22 +210,25 @@ async fn the_settings_apply_to_any_server() {
 /// I1, I8: the device flow omits `resource`, asks the user first, has a client for its URL, and rejects scopes and
 /// tokens of other APIs.
 #[tokio::test(start_paused = true)]
-async fn the_device_flow_is_checked_too() {
+async fn the_device_flow_is_checked() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let by_device = |network: &Arc<FetchFn>, user: &Arc<AnsweringUser>, settings: AuthorizerSettings| {
+    let by_device = |network: &Arc<FetchFn>, user: &Arc<ConfirmingUser>, settings: AuthorizerSettings| {
         Authorizer::device(network.clone(), user.clone(), clock(), settings)
     };
     let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), AnsweringUser::new(true));
+    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), ConfirmingUser::without_iss(true));
     let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
     let token = by_device(&network, &user, settings.clone()).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
-    let asked = form(&network.to(&device_url)[0]);
-    assert!(!asked.contains_key("resource"), "{asked:?}");
-    assert_eq!((asked["scope"].as_str(), asked["audience"].as_str()), (&*format!("{OWN_SCOPE} offline_access"), "own"));
+    let request = form(&network.to(&device_url)[0]);
+    assert!(!request.contains_key("resource"), "{request:?}");
+    assert_eq!(
+        (request["scope"].as_str(), request["audience"].as_str()),
+        (&*format!("{OWN_SCOPE} offline_access"), "own")
+    );
     assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
-    assert_eq!((user.questions(), user.recognized.lock().unwrap().len()), (1, 1));
+    assert_eq!((user.questions().len(), user.recognized().len()), (1, 1));
     let issuer = Issuer::parse(ENTRA).unwrap();
     for (only_for, is_kept) in [(Some(start.url()), true), (None, false)] {
         let entry = settings.store.lock_client_by_hand(&issuer, only_for).await.unwrap();
@@ -293,9 +240,9 @@ async fn the_device_flow_is_checked_too() {
         (true, "User.Read", "11112222", "client.other_api", 0),
         (true, OWN_SCOPE, "https://graph.microsoft.com", "client.other_api", 1),
     ] {
-        let (network, user) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), AnsweringUser::new(accepts));
-        let outcome = by_device(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
-        assert_eq!(outcome.unwrap_err().code(), expected);
+        let (network, user) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), ConfirmingUser::without_iss(accepts));
+        let result = by_device(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
+        assert_eq!(result.unwrap_err().code(), expected);
         assert_eq!(network.to(&device_url).len(), requests, "{expected}");
     }
 }
@@ -303,7 +250,7 @@ async fn the_device_flow_is_checked_too() {
 /// G4: a device authorization endpoint of a known provider at another issuer makes the token unbound.
 #[tokio::test]
 async fn borrowed_device_endpoints_are_recognized() {
-    let network = but_metadata(|document| {
+    let network = network_with_metadata(|document| {
         document["device_authorization_endpoint"] = "https://login.microsoftonline.com/common/oauth2/devicecode".into();
     });
     let user = ScriptedUser::consents();

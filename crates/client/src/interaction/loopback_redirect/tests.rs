@@ -19,8 +19,8 @@ async fn visit(redirect_uri: &Url, target: &str) -> String {
     page
 }
 
-/// Visits the targets one after another, and returns the pages and what the interaction gave.
-async fn answers(
+/// Visits the targets one after another. Returns the pages and the result of the interaction.
+async fn visit_all(
     request: &AuthorizationRequest,
     targets: &[String],
 ) -> (Vec<String>, Result<RedirectParameters, InteractionError>) {
@@ -33,31 +33,31 @@ async fn answers(
         }
         pages
     };
-    let (pages, given) = tokio::join!(visits, redirect.authorize(request));
-    (pages, given)
+    let (pages, result) = tokio::join!(visits, redirect.authorize(request));
+    (pages, result)
 }
 
-/// I3: the port listens before the browser opens, and the answer leads to a page that says so.
+/// I3: the port listens before the browser opens, and a successful redirect gets a page that confirms it.
 #[tokio::test]
-async fn an_answer_is_taken_and_told() {
+async fn a_redirect_is_accepted_and_confirmed() {
     let request = request(true);
     let (opened, seen) = mpsc::channel();
     let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
-    // Connecting works already, before anybody waits for the answer.
+    // Connections are accepted before `authorize` is called.
     let early = TcpStream::connect(("127.0.0.1", uri.port().unwrap())).await.unwrap();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
-    let (page, given) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
+    let (page, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
     drop(early);
     assert_eq!(seen.recv().unwrap(), *request.url());
-    assert_eq!(given.unwrap().code, Some(Secret::new("c")));
+    assert_eq!(result.unwrap().code, Some(Secret::new("c")));
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("<h1>Access granted</h1>"), "{page}");
     assert!(page.contains("Content-Security-Policy: default-src 'none'"));
 }
 
-/// I3: what is not the answer is told so, and the wait goes on.
+/// I3: other requests get an error page, and the wait continues.
 #[tokio::test]
-async fn only_the_right_answer_is_taken() {
+async fn only_the_expected_redirect_is_accepted() {
     let request = request(true);
     let state = state(&request);
     let targets = [
@@ -67,96 +67,95 @@ async fn only_the_right_answer_is_taken() {
         format!("/elsewhere?code=a&state={state}"),
         format!("/callback?code=right&state={state}&iss=https://auth.example.com"),
     ];
-    let (pages, given) = answers(&request, &targets).await;
+    let (pages, result) = visit_all(&request, &targets).await;
     let statuses: Vec<_> = pages.iter().map(|page| &page[9..12]).collect();
     assert_eq!(statuses, ["404", "400", "400", "404", "200"]);
-    assert_eq!(given.unwrap().code, Some(Secret::new("right")));
+    assert_eq!(result.unwrap().code, Some(Secret::new("right")));
 }
 
-/// I2: an error of the server is shown as text; one that comes with another issuer is not shown at all.
+/// I2: the page shows an error of the server as text. An error with another `iss` is not shown.
 #[tokio::test]
-async fn an_error_is_shown_only_from_the_right_issuer() {
+async fn only_errors_of_the_expected_issuer_are_shown() {
     let request = request(true);
     let error = format!("/callback?error=access_denied&error_description=%3Cb%3Ehush&state={}", state(&request));
-    let (pages, given) = answers(&request, &[format!("{error}&iss=https://auth.example.com")]).await;
+    let (pages, result) = visit_all(&request, &[format!("{error}&iss=https://auth.example.com")]).await;
     assert!(pages[0].contains("access_denied: &lt;b&gt;hush"), "{}", pages[0]);
-    assert_eq!(request.validate_response(&given.unwrap()).unwrap_err().code(), "redirect.denied");
+    assert_eq!(request.validate_response(&result.unwrap()).unwrap_err().code(), "redirect.denied");
 
-    let (pages, given) = answers(&request, &[format!("{error}&iss=https://evil.example")]).await;
+    let (pages, result) = visit_all(&request, &[format!("{error}&iss=https://evil.example")]).await;
     assert!(pages[0].starts_with("HTTP/1.1 400") && !pages[0].contains("hush") && !pages[0].contains("evil"));
-    assert_eq!(request.validate_response(&given.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
+    assert_eq!(request.validate_response(&result.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
 }
 
-/// I3: after 5 min without an answer the wait ends.
+/// I3: the wait ends after 5 min without a redirect.
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_forever() {
+async fn the_wait_times_out() {
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
     let begun = tokio::time::Instant::now();
-    let given = redirect.authorize(&request(true)).await;
-    assert_eq!(given.unwrap_err().code(), "interaction.timed_out");
+    let result = redirect.authorize(&request(true)).await;
+    assert_eq!(result.unwrap_err().code(), "interaction.timed_out");
     assert_eq!(begun.elapsed().as_secs(), 300);
 }
 
-/// I3: one answer is taken; the same redirect again, and another one, are told that nobody waits.
+/// I3: one redirect is accepted. The same redirect again, or another one, gets 409.
 #[tokio::test]
-async fn an_answer_is_taken_once() {
+async fn a_redirect_is_accepted_once() {
     let request = request(true);
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
-    let (page, given) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
-    assert!(page.contains("Access granted") && given.is_ok());
+    let (page, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
+    assert!(page.contains("Access granted") && result.is_ok());
     for target in [target.as_str(), "/callback?code=d&state=other"] {
         let page = visit(&uri, target).await;
         assert!(page.starts_with("HTTP/1.1 409") && page.contains("No sign-in is in progress"), "{page}");
     }
 }
 
-/// I3: the address that a browser elsewhere ended at can be pasted; what is no answer is asked for again with the
+/// I3: the redirect URL of a browser on another machine can be pasted. After invalid input, the user is asked again with the
 /// reason.
 #[tokio::test]
-async fn an_answer_can_be_pasted() {
+async fn a_redirect_can_be_pasted() {
     let request = request(true);
-    let (asked, reasons) = mpsc::channel();
-    let asked = std::sync::Mutex::new((asked, Vec::<String>::new()));
-    let asked = Arc::new(asked);
-    let lines = asked.clone();
+    let (sender, reasons) = mpsc::channel();
+    let input = Arc::new(std::sync::Mutex::new((sender, Vec::<String>::new())));
+    let lines = input.clone();
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().with_pasted_input(move |wrong| {
-        let mut asked = asked.lock().unwrap();
-        asked.0.send(wrong.map(|wrong| wrong.code())).unwrap();
-        let line = asked.1.pop();
+        let mut input = input.lock().unwrap();
+        input.0.send(wrong.map(|wrong| wrong.code())).unwrap();
+        let line = input.1.pop();
         Box::pin(async { line })
     });
     let uri = redirect.redirect_uri().clone();
-    let answer = format!("?code=pasted&iss=https://auth.example.com&state={}", state(&request));
+    let query = format!("?code=pasted&iss=https://auth.example.com&state={}", state(&request));
     lines.lock().unwrap().1 = vec![
-        // Some servers and browsers leave a fragment behind.
-        format!(" {uri}{answer}#_=_\n"),
+        // Some servers and browsers append a fragment.
+        format!(" {uri}{query}#_=_\n"),
         format!("{uri}?code=c&state=other"),
-        format!("https://evil.example/callback{answer}"),
+        format!("https://evil.example/callback{query}"),
         uri.to_string(),
         "what?".into(),
     ];
-    let given = redirect.authorize(&request).await.unwrap();
-    assert_eq!(given.code, Some(Secret::new("pasted")));
+    let result = redirect.authorize(&request).await.unwrap();
+    assert_eq!(result.code, Some(Secret::new("pasted")));
     let elsewhere = Some("redirect.elsewhere");
     assert_eq!(reasons.try_iter().collect::<Vec<_>>(), [None, elsewhere, elsewhere, elsewhere, Some("redirect.state")]);
 }
 
-/// I3: who stops pasting can still answer in the browser.
+/// I3: after the end of the input, a redirect in the browser is accepted.
 #[tokio::test]
-async fn the_end_of_pasting_is_not_the_end() {
+async fn the_end_of_the_input_does_not_end_the_wait() {
     let request = request(true);
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().with_pasted_input(|_| Box::pin(async { None }));
     let uri = redirect.redirect_uri().clone();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
-    let (_, given) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
-    assert_eq!(given.unwrap().code, Some(Secret::new("c")));
+    let (_, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
+    assert_eq!(result.unwrap().code, Some(Secret::new("c")));
 }
 
-/// The port is free again when nobody is to sign in any more.
+/// The port is released on drop.
 #[tokio::test]
-async fn the_port_is_given_back() {
+async fn the_port_is_released_on_drop() {
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
     let port = redirect.redirect_uri().port().unwrap();
     assert!(format!("{redirect:?}").contains(&port.to_string()));
@@ -165,9 +164,9 @@ async fn the_port_is_given_back() {
     assert!(LoopbackRedirect::bind_to(port, |_| ()).await.is_ok());
 }
 
-/// A resource has a port of its own, and another one where that is taken.
+/// Each resource has a fixed port, and gets another one if that is in use.
 #[tokio::test]
-async fn a_resource_has_a_port_of_its_own() {
+async fn each_resource_has_a_fixed_port() {
     let start = StartUrl::parse("https://port-of-its-own.example/mcp").unwrap();
     let first = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
     let second = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
@@ -178,16 +177,16 @@ async fn a_resource_has_a_port_of_its_own() {
     assert_eq!(any.as_str(), LoopbackRedirect::ANY_PORT);
     assert!((20_000..32_000).contains(&port_of(&start)));
     assert_eq!(LoopbackRedirect::port_for(&start), port_of(&start));
-    // Registrations name it: it is the same in all versions.
+    // The port is the same in all versions, because registrations contain it.
     let other = StartUrl::parse("https://another-port.example/mcp").unwrap();
     assert_eq!((port_of(&start), port_of(&other)), (21_537, 30_393));
     let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }
 
-/// I3: a registered path and `localhost` are served on both loopback addresses; the default path is not.
+/// I3: a registered path on `localhost` is served on both loopback addresses. The default path is not.
 #[tokio::test]
-async fn a_registered_redirect_is_served() {
+async fn a_registered_redirect_uri_is_served() {
     let request = request(true);
     let address = RedirectAddress::default().with_host("localhost").unwrap().with_path("/oauth/callback").unwrap();
     let redirect = LoopbackRedirect::bind_at(address, |_| ()).await.unwrap();
@@ -204,21 +203,21 @@ async fn a_registered_redirect_is_served() {
         }
         visit(&uri, &format!("/oauth/callback?{query}")).await
     };
-    let (page, given) = tokio::join!(visits, redirect.authorize(&request));
+    let (page, result) = tokio::join!(visits, redirect.authorize(&request));
     assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
-    assert!(given.is_ok());
+    assert!(result.is_ok());
 }
 
-/// H3: after a minute without an answer the user is told what to do, once, and the wait continues.
+/// H3: after a minute without a redirect, the delay notice is called once, and the wait continues.
 #[tokio::test(start_paused = true)]
-async fn a_long_wait_is_explained() {
-    let (told, heard) = mpsc::channel();
+async fn a_long_wait_causes_a_notice() {
+    let (sender, notices) = mpsc::channel();
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
-    let redirect = redirect.with_delay_notice(move || told.send(tokio::time::Instant::now()).unwrap());
+    let redirect = redirect.with_delay_notice(move || sender.send(tokio::time::Instant::now()).unwrap());
     let before = tokio::time::Instant::now();
     let request = request(true);
     assert!(matches!(redirect.authorize(&request).await, Err(InteractionError::TimedOut)));
     assert_eq!(before.elapsed(), LoopbackRedirect::TIMEOUT);
-    let times: Vec<_> = heard.try_iter().collect();
+    let times: Vec<_> = notices.try_iter().collect();
     assert_eq!(times.iter().map(|time| *time - before).collect::<Vec<_>>(), [LoopbackRedirect::DELAY]);
 }

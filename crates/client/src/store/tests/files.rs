@@ -1,4 +1,4 @@
-//! What becomes of entries as files.
+//! Entries as files: permissions, damage and errors of the file system.
 
 use super::*;
 
@@ -7,7 +7,7 @@ pub(super) fn entry_file(scratch: &ScratchDirectory) -> PathBuf {
     files.find(|path| path.extension().is_some_and(|extension| extension == "json")).unwrap()
 }
 
-/// I7: files are their owner's alone, and one that is not is refused and left alone.
+/// I7: only the owner can access files. A file with other permissions is rejected and not changed.
 #[cfg(unix)]
 #[tokio::test]
 async fn only_the_owner_can_read_it() {
@@ -34,72 +34,72 @@ async fn only_the_owner_can_read_it() {
     assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"]);
 }
 
-/// I7: what cannot be understood is renamed and reported once; nothing of it is lost.
+/// I7: a damaged file is renamed without loss, and reported once.
 #[tokio::test]
-async fn a_damaged_file_is_kept_aside() {
+async fn a_damaged_file_is_renamed() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
-    let (file, whole) = (entry_file(&scratch), fs::read_to_string(entry_file(&scratch)).unwrap());
+    let (file, complete) = (entry_file(&scratch), fs::read_to_string(entry_file(&scratch)).unwrap());
     let damages = [
         String::new(),
-        whole[..whole.len() / 2].to_owned(),
-        whole.replacen("\"version\":1", "\"version\":2", 1),
-        whole.replacen(ISSUER, "ftp://auth.example.com", 1),
-        // A token that would go to another origin than its resource's.
-        whole.replacen("\"origin\":\"https://mcp.example.com\"", "\"origin\":\"https://evil.example\"", 1),
-        // A token that was obtained for another origin than its resource's, or for none that may have a token.
-        whole.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"https://evil.example", 1),
-        whole.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"ftp://mcp.example.com", 1),
-        whole.replacen("\"hush\"", "\"\"", 1),
+        complete[..complete.len() / 2].to_owned(),
+        complete.replacen("\"version\":1", "\"version\":2", 1),
+        complete.replacen(ISSUER, "ftp://auth.example.com", 1),
+        // A token for another origin than that of its resource.
+        complete.replacen("\"origin\":\"https://mcp.example.com\"", "\"origin\":\"https://evil.example\"", 1),
+        // A start URL of another origin, or with an invalid scheme.
+        complete.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"https://evil.example", 1),
+        complete.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"ftp://mcp.example.com", 1),
+        complete.replacen("\"hush\"", "\"\"", 1),
         "x".repeat(300 * 1024),
-        // As the entry was, and too large all the same.
-        format!("{}{whole}", " ".repeat(300 * 1024)),
+        // A valid entry that is too large.
+        format!("{}{complete}", " ".repeat(300 * 1024)),
     ];
-    let mut aside = Vec::new();
+    let mut renamed = Vec::new();
     for (number, damage) in damages.iter().enumerate() {
-        assert_ne!(*damage, whole, "{number}");
+        assert_ne!(*damage, complete, "{number}");
         fs::write(&file, damage).unwrap();
         let error = read(&store, RESOURCE).unwrap_err();
         let StoreError::Corrupted { path, kept } = &error else { panic!("{error:?}") };
         assert_eq!(*path, file);
         assert_eq!(fs::read_to_string(kept).unwrap(), *damage);
-        aside.push(kept.clone());
+        renamed.push(kept.clone());
         assert!(!error.to_string().contains("hush"));
         assert!(read(&store, RESOURCE).unwrap().is_empty());
-        // Made again with the owner's mode.
+        // The new file is only accessible by the owner.
         write(&store, &token("hush")).await;
         assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"]);
     }
 
-    // None took the place of another.
-    for (kept, damage) in aside.iter().zip(&damages) {
+    // No renamed file replaced another one.
+    for (kept, damage) in renamed.iter().zip(&damages) {
         assert_eq!(fs::read_to_string(kept).unwrap(), *damage);
     }
 
-    // Under the lock too.
+    // The same applies under the lock.
     fs::write(&file, "{").unwrap();
     let entry = store.lock_token(&token("any")).await.unwrap();
     assert_eq!(entry.read().unwrap_err().code(), "store.corrupted");
     assert!(entry.read().unwrap().is_none());
 }
 
-/// I7: a damaged entry of one resource is not in the way of another's.
+/// I7: a damaged entry of one resource does not affect another resource.
 #[tokio::test]
-async fn a_damaged_file_troubles_its_own_resource_alone() {
+async fn a_damaged_file_affects_only_its_resource() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("damaged")).await;
     fs::write(entry_file(&scratch), "{").unwrap();
     let other = "https://other.example/mcp";
-    write(&store, &token_at(ISSUER, other, "whole")).await;
-    assert_eq!(read(&store, other).unwrap(), ["whole"]);
+    write(&store, &token_at(ISSUER, other, "undamaged")).await;
+    assert_eq!(read(&store, other).unwrap(), ["undamaged"]);
     assert_eq!(read(&store, RESOURCE).unwrap_err().code(), "store.corrupted");
 }
 
-/// I7: what the file system refuses is an error, and not the same as no entry.
+/// I7: an error of the file system is reported, and not treated as a missing entry.
 #[tokio::test]
-async fn what_the_file_system_refuses_is_told() {
+async fn errors_of_the_file_system_are_reported() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
@@ -113,13 +113,13 @@ async fn what_the_file_system_refuses_is_told() {
     assert_eq!(entry.remove().unwrap_err().code(), "store.io");
     fs::remove_dir(&file).unwrap();
 
-    // What cannot be removed cannot be written over.
-    let beside = file.with_extension("tmp");
-    fs::create_dir(&beside).unwrap();
+    // A temporary file that cannot be replaced.
+    let temporary = file.with_extension("tmp");
+    fs::create_dir(&temporary).unwrap();
     entry.write(&token("new")).unwrap();
     assert_eq!(store.write_failure().unwrap().code(), "store.not_writable");
     entry.remove().unwrap();
-    fs::remove_dir(&beside).unwrap();
+    fs::remove_dir(&temporary).unwrap();
 
     #[cfg(unix)]
     {
@@ -128,9 +128,9 @@ async fn what_the_file_system_refuses_is_told() {
     }
 }
 
-/// An entry of 256 KiB is the largest that is written, and comes back whole.
+/// The largest entry is 256 KiB, and is read back unchanged.
 #[tokio::test]
-async fn the_largest_entry_comes_back_whole() {
+async fn the_largest_entry() {
     let scratch = ScratchDirectory::new();
     let (directory, name) = (Directory::new(scratch.path().to_owned()), Name("largest".into()));
     let _lock = directory.lock(&name, REQUEST_LOCK_TIMEOUT).await.unwrap();
@@ -140,16 +140,16 @@ async fn the_largest_entry_comes_back_whole() {
     assert_eq!(directory.write(&name, &[&largest[..], b"x"].concat()), Err(StoreError::TooLarge));
 }
 
-/// I7: what a killed writer has left beside the entry is no entry, and stops nobody.
+/// I7: the temporary file of a killed writer is ignored and replaced.
 #[tokio::test]
-async fn half_a_file_is_no_entry() {
+async fn an_incomplete_temporary_file_is_ignored() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("old")).await;
-    let beside = entry_file(&scratch).with_extension("tmp");
-    fs::write(&beside, "{\"version\":1,\"acc").unwrap();
+    let temporary = entry_file(&scratch).with_extension("tmp");
+    fs::write(&temporary, "{\"version\":1,\"acc").unwrap();
     assert_eq!(read(&store, RESOURCE).unwrap(), ["old"]);
     write(&store, &token("new")).await;
     assert_eq!(read(&store, RESOURCE).unwrap(), ["new"]);
-    assert!(!beside.exists());
+    assert!(!temporary.exists());
 }

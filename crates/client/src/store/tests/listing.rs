@@ -1,4 +1,4 @@
-//! What people see of a store, and what a sign-out removes.
+//! Tests of the listing of a store, and of the removal of corrupted files.
 
 use super::{files::entry_file, *};
 
@@ -21,9 +21,9 @@ async fn a_listing_changes_nothing() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "{");
 }
 
-/// I7: files that were put aside may contain tokens, and are removed: those of an origin, or all.
+/// I7: corrupted files can contain tokens. `remove_corrupted` removes those of an origin, or all.
 #[tokio::test]
-async fn files_that_were_put_aside_are_removed() {
+async fn corrupted_files_are_removed() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     let files = || {

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// I5: what the file system does not take is kept in memory, and written when there is space again. Another store on the
-/// directory does not see it before.
+/// I5: an entry that cannot be written is kept in memory and written when there is space again. Only then can other stores
+/// of the directory read it.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_written_is_kept_and_written_later() {
+async fn unwritable_entries_are_kept_and_written_later() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     let other = CredentialStore::in_directory(scratch.path());
@@ -20,7 +20,7 @@ async fn what_cannot_be_written_is_kept_and_written_later() {
 
     store.refuse_writes(None);
     store.save_unsaved().await;
-    assert_eq!(read(&other, RESOURCE).unwrap(), ["old"], "it is not tried at every request");
+    assert_eq!(read(&other, RESOURCE).unwrap(), ["old"], "not every request retries the write");
     tokio::time::advance(std::time::Duration::from_secs(31)).await;
     store.save_unsaved().await;
     assert_eq!(read(&other, RESOURCE).unwrap(), ["new"]);
@@ -45,13 +45,13 @@ async fn a_newer_token_is_not_replaced() {
     assert_eq!(read(&store, RESOURCE).unwrap(), ["newer"]);
 }
 
-/// I5, I7: a directory that cannot be made does not stop a sign-in: locks and entries are this process's own.
+/// I5, I7: if the directory cannot be created, locks and entries are kept in memory.
 #[tokio::test]
-async fn a_directory_that_cannot_be_made() {
+async fn a_directory_that_cannot_be_created() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
-    // Not even root makes a directory there.
+    // Even root cannot create a directory there.
     let store = CredentialStore::in_directory("/proc/portcullis/store");
     assert_eq!(store.check_writable().await.unwrap_err().code(), "store.not_writable");
     write(&store, &token("hush")).await;

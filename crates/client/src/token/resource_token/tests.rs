@@ -1,8 +1,8 @@
-//! Tests of tokens and the URLs that they are for.
+//! Tests of tokens: their URLs, their lifetime and their refresh.
 
 use super::*;
 
-fn token(answer: &str) -> Result<ResourceToken, ClientError> {
+fn token(response: &str) -> Result<ResourceToken, ClientError> {
     let purpose = Purpose {
         start: &StartUrl::parse("https://mcp.example.com/mcp").unwrap(),
         issuer: &Issuer::parse("https://auth.example.com").unwrap(),
@@ -12,10 +12,10 @@ fn token(answer: &str) -> Result<ResourceToken, ClientError> {
         asked: &Scopes::parse("a b").unwrap(),
         binding: None,
     };
-    ResourceToken::new(TokenResponse::parse(answer.as_bytes()).unwrap(), purpose, UnixTime::from_secs(1000))
+    ResourceToken::new(TokenResponse::parse(response.as_bytes()).unwrap(), purpose, UnixTime::from_secs(1000))
 }
 
-/// I9, H4: the header is only for the start URL and the resource.
+/// I9, H4: the `Authorization` header is only for the start URL and the resource.
 #[test]
 fn the_header_is_for_the_resource_only() {
     let token = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap();
@@ -37,9 +37,9 @@ fn the_header_is_for_the_resource_only() {
     }
 }
 
-/// H4: a token serves the URL that it was obtained for and its resource, and nothing else.
+/// H4: a token is only for the URL that it was obtained for and for its resource.
 #[test]
-fn a_token_is_for_its_start_and_its_resource() {
+fn a_token_is_for_its_start_url_and_its_resource() {
     let obtained = |resource: &str, start: Option<&str>| {
         let mut parts = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap().parts().clone();
         parts.start = start.map(|start| StartUrl::parse(start).unwrap());
@@ -68,9 +68,9 @@ fn a_token_is_for_its_start_and_its_resource() {
 /// I4: a token of another type than Bearer is rejected.
 #[test]
 fn only_bearer_tokens_are_accepted() {
-    for kind in ["DPoP", "N_A", "mac"] {
-        let answer = format!(r#"{{"access_token":"hush","token_type":"{kind}"}}"#);
-        assert_eq!(token(&answer).unwrap_err().code(), "client.token_type");
+    for token_type in ["DPoP", "N_A", "mac"] {
+        let response = format!(r#"{{"access_token":"hush","token_type":"{token_type}"}}"#);
+        assert_eq!(token(&response).unwrap_err().code(), "client.token_type");
     }
 }
 
@@ -101,12 +101,12 @@ fn a_token_is_refreshed_before_it_expires() {
     let endless = token(r#"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#).unwrap();
     assert!(!endless.is_due(secs(u64::MAX)) && !endless.is_expired(secs(u64::MAX)));
 
-    let answer = |text: &str| TokenResponse::parse(text.as_bytes()).unwrap();
-    let next = endless.refreshed(answer(r#"{"access_token":"b","token_type":"Bearer"}"#), secs(2000)).unwrap();
+    let response = |text: &str| TokenResponse::parse(text.as_bytes()).unwrap();
+    let next = endless.refreshed(response(r#"{"access_token":"b","token_type":"Bearer"}"#), secs(2000)).unwrap();
     assert_eq!((next.access_token().secret(), next.refresh_token().unwrap().secret()), ("b", "r"));
     assert_eq!((next.scopes(), next.obtained_at()), (endless.scopes(), secs(2000)));
     let rotated = r#"{"access_token":"c","token_type":"Bearer","refresh_token":"s","scope":"a","expires_in":1}"#;
-    let next = endless.refreshed(answer(rotated), secs(2000)).unwrap();
+    let next = endless.refreshed(response(rotated), secs(2000)).unwrap();
     assert_eq!(next.refresh_token().unwrap().secret(), "s");
     assert_eq!((next.scopes().unwrap().to_string(), next.expires_at()), ("a".into(), Some(secs(2001))));
 }

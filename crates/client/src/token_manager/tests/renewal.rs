@@ -17,7 +17,7 @@ async fn a_token_is_refreshed_before_it_expires() {
         (1_240, "t2", (2, 1)),
         (1_300, "t2", (2, 1)),
         (1_480, "t3", (3, 2)),
-        // Long over: the refresh token lives on.
+        // The refresh token outlives the access token.
         (9_000, "t4", (4, 3)),
     ] {
         fixture.clock.set_unix(UnixTime::from_secs(now));
@@ -30,7 +30,7 @@ async fn a_token_is_refreshed_before_it_expires() {
 /// I5: of concurrent requests, one refreshes the token. The others use the current token, and wait only if it has
 /// expired.
 #[tokio::test]
-async fn one_refreshes_for_all() {
+async fn one_refresh_for_all_requests() {
     let fixture = Fixture::new();
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
@@ -59,7 +59,7 @@ async fn a_token_ends_with_its_client() {
     assert_eq!(text(&token_manager).await, None);
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await, None);
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
     assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 0), 2));
 }
@@ -71,13 +71,13 @@ async fn a_valid_token_is_used_during_a_renewal() {
     let fixture = Fixture::new();
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
-    let _renews = token_manager.renewing.lock().await;
+    let _renewal = token_manager.renewing.lock().await;
     for (now, is_there) in [(1_250, true), (1_300, false)] {
         fixture.clock.set_unix(UnixTime::from_secs(now));
-        let looks = text(&token_manager);
-        tokio::pin!(looks);
-        let looked = std::future::poll_fn(|context| std::task::Poll::Ready(looks.as_mut().poll(context))).await;
-        assert_eq!(looked.is_ready(), is_there, "{now}");
+        let lookup = text(&token_manager);
+        tokio::pin!(lookup);
+        let polled = std::future::poll_fn(|context| std::task::Poll::Ready(lookup.as_mut().poll(context))).await;
+        assert_eq!(polled.is_ready(), is_there, "{now}");
     }
 }
 
@@ -89,11 +89,11 @@ async fn a_refresh_outlives_its_request() {
     token_manager.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     {
-        let given_up = token_manager.token();
-        tokio::pin!(given_up);
-        // Begun, and not waited for.
+        let cancelled = token_manager.token();
+        tokio::pin!(cancelled);
+        // The refresh begins, and its request is dropped.
         assert!(
-            std::future::poll_fn(|context| std::task::Poll::Ready(given_up.as_mut().poll(context))).await.is_pending()
+            std::future::poll_fn(|context| std::task::Poll::Ready(cancelled.as_mut().poll(context))).await.is_pending()
         );
     }
     while fixture.server.counts() != (2, 1) {
@@ -108,7 +108,7 @@ async fn a_refresh_outlives_its_request() {
 /// I5: of two token managers that share only the files, one refreshes the token, and the other uses the newer token and
 /// does not overwrite it.
 #[tokio::test]
-async fn one_refreshes_for_all_processes() {
+async fn one_refresh_for_all_processes() {
     let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
     let first = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     first.sign_in().await.unwrap();
@@ -118,7 +118,7 @@ async fn one_refreshes_for_all_processes() {
     let (one, other) = tokio::join!(text(&first), text(&second));
     assert_eq!((one.as_deref(), other.as_deref()), (Some("t2"), Some("t2")));
     assert_eq!(fixture.server.counts(), (2, 1));
-    // The next to refresh does it with what the other got.
+    // The next refresh uses the refresh token that the other one got.
     fixture.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&second).await.as_deref(), Some("t3"));
     assert_eq!(text(&first).await.as_deref(), Some("t3"));
@@ -155,7 +155,7 @@ async fn an_invalid_refresh_token_leads_to_a_new_authorization() {
     assert_eq!(fixture.server.counts(), (1, 1));
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await, None);
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
     assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 1), 2));
     assert_eq!(

@@ -10,7 +10,7 @@ use crate::testing::METADATA_URL;
 #[tokio::test]
 async fn a_sign_out_revokes() {
     const REVOKE: &str = "https://auth.example.com/revoke";
-    for (endpoint, outcome) in [(true, SignOut::Revoked), (false, SignOut::ForgottenLocally)] {
+    for (endpoint, expected) in [(true, SignOut::Revoked), (false, SignOut::ForgottenLocally)] {
         let mut fixture = Fixture::new();
         let server = fixture.server.clone();
         fixture.network = FetchFn::new(move |request| match request.url.as_str() {
@@ -27,7 +27,7 @@ async fn a_sign_out_revokes() {
         let token_manager = fixture.token_manager(store.clone());
         assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::NotSignedIn);
         token_manager.sign_in().await.unwrap();
-        assert_eq!(token_manager.sign_out().await.unwrap(), outcome);
+        assert_eq!(token_manager.sign_out().await.unwrap(), expected);
         assert!(text(&token_manager).await.is_none() && store.tokens(token_manager.start_url()).unwrap().is_empty());
         assert!(store.knows(&Issuer::parse("https://auth.example.com").unwrap()));
         let revoked: Vec<_> = fixture.network.to(REVOKE).iter().map(|request| form(request)["token"].clone()).collect();
@@ -39,7 +39,7 @@ async fn a_sign_out_revokes() {
 #[tokio::test]
 async fn a_sign_out_returns_what_was_revoked() {
     const REVOKE: &str = "https://auth.example.com/revoke";
-    for (error, kinds, outcome) in [
+    for (error, token_types, expected) in [
         ("unsupported_token_type", "access_token", Ok(SignOut::RefreshTokenRevoked)),
         ("unsupported_token_type", "access_token refresh_token", Ok(SignOut::ForgottenLocally)),
         ("invalid_client", "access_token", Err("client.revocation")),
@@ -53,7 +53,7 @@ async fn a_sign_out_returns_what_was_revoked() {
                 document["revocation_endpoint"] = REVOKE.into();
                 Some(Reply::json(200, document))
             }
-            REVOKE if kinds.contains(&form(request)["token_type_hint"]) => {
+            REVOKE if token_types.contains(&form(request)["token_type_hint"]) => {
                 Some(Reply::json(400, format!(r#"{{"error":"{error}"}}"#)))
             }
             REVOKE => Some(Reply::status(200)),
@@ -62,7 +62,7 @@ async fn a_sign_out_returns_what_was_revoked() {
         });
         let token_manager = fixture.token_manager(CredentialStore::in_memory());
         token_manager.sign_in().await.unwrap();
-        assert_eq!(token_manager.sign_out().await.map_err(|error| error.code()), outcome);
+        assert_eq!(token_manager.sign_out().await.map_err(|error| error.code()), expected);
         assert!(text(&token_manager).await.is_none());
     }
 }

@@ -10,13 +10,13 @@ use super::*;
 use crate::{AccessTokenSource, AccessTokenSourceError, StartUrl};
 
 /// Returns `token-0`, `token-1`, ... with this lifetime; always the same one if `changes` is false.
-struct Counted {
+struct CountingSource {
     calls: AtomicUsize,
     expires_in: Option<u64>,
     changes: bool,
 }
 
-impl AccessTokenSource for Counted {
+impl AccessTokenSource for CountingSource {
     fn access_token(&self) -> BoxFuture<'_, Result<TokenResponse, AccessTokenSourceError>> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let token = AccessToken::new(format!("token-{}", if self.changes { number } else { 0 }));
@@ -28,11 +28,11 @@ impl AccessTokenSource for Counted {
 /// I10: the source is called once while its token is valid, and once more after a 401; the token is sent only to the
 /// resource.
 #[tokio::test]
-async fn a_source_gives_tokens() {
+async fn a_source_provides_tokens() {
     for (expires_in, changes, retries) in
         [(None, true, true), (Some(3600), true, true), (Some(0), true, true), (None, false, false)]
     {
-        let source = Arc::new(Counted { calls: AtomicUsize::new(0), expires_in, changes });
+        let source = Arc::new(CountingSource { calls: AtomicUsize::new(0), expires_in, changes });
         let start = StartUrl::parse(RESOURCE).unwrap();
         let manager = Arc::new(TokenManager::with_source(start.clone(), source.clone()));
         for _ in 0..2 {

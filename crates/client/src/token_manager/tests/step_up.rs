@@ -6,7 +6,8 @@ use portcullis_metadata::UnixTime;
 use super::*;
 use crate::{ClientAuthentication, ClientInformation, NonInteractiveGrant};
 
-fn asked(user: &ScriptedUser) -> String {
+/// Returns the scopes of the last authorization request.
+fn requested_scopes(user: &ScriptedUser) -> String {
     let visit = user.last_visit();
     let scope = visit.query_pairs().find(|(name, _)| name == "scope");
     scope.map(|(_, value)| value.into_owned()).unwrap_or_default()
@@ -18,7 +19,7 @@ async fn a_step_up_requests_all_scopes() {
     let fixture = Fixture::new();
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
-    assert_eq!(asked(&fixture.user), "mcp:tools");
+    assert_eq!(requested_scopes(&fixture.user), "mcp:tools");
     let mut authorization = token_manager.request_authorization();
     for (missing, again, visits, all) in [
         ("files:read", true, 2, "files:read mcp:tools"),
@@ -26,16 +27,20 @@ async fn a_step_up_requests_all_scopes() {
         ("more", false, 3, "files:read files:write mcp:tools"),
     ] {
         send(&mut authorization).await;
-        assert_eq!(authorization.should_retry(StatusCode::FORBIDDEN, &few(missing)).await.unwrap(), again, "{missing}");
-        assert_eq!((fixture.user.visits(), asked(&fixture.user).as_str()), (visits, all));
+        assert_eq!(
+            authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope(missing)).await.unwrap(),
+            again,
+            "{missing}"
+        );
+        assert_eq!((fixture.user.visits(), requested_scopes(&fixture.user).as_str()), (visits, all));
     }
-    // What was granted since serves the next authorization; what a token has is not asked for again.
+    // The next request uses the granted scopes and does not request them again.
     let mut next = token_manager.request_authorization();
     assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t3"));
-    assert!(!next.should_retry(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
-    assert!(next.should_retry(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
+    assert!(!next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
+    assert!(next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap());
     assert_eq!(fixture.user.visits(), 4);
-    for other in [refusal(r#", error="insufficient_scope""#), refusal(r#", scope="x""#), HeaderMap::new()] {
+    for other in [rejection(r#", error="insufficient_scope""#), rejection(r#", scope="x""#), HeaderMap::new()] {
         assert!(!token_manager.request_authorization().should_retry(StatusCode::FORBIDDEN, &other).await.unwrap());
     }
 }
@@ -50,14 +55,14 @@ async fn a_newer_token_can_lack_the_scopes() {
     send(&mut authorization).await;
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
-    assert!(authorization.should_retry(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
-    assert_eq!((fixture.user.visits(), asked(&fixture.user).as_str()), (2, "files:read mcp:tools"));
+    assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
+    assert_eq!((fixture.user.visits(), requested_scopes(&fixture.user).as_str()), (2, "files:read mcp:tools"));
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t3"));
 }
 
 /// I6: another process's token with the scopes is used without asking the user, unless it has expired.
 #[tokio::test]
-async fn one_steps_up_for_all_processes() {
+async fn one_step_up_for_all_processes() {
     let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
     let [first, second, third] = [(); 3].map(|()| fixture.token_manager(CredentialStore::in_directory(scratch.path())));
     first.sign_in().await.unwrap();
@@ -67,12 +72,12 @@ async fn one_steps_up_for_all_processes() {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }
     for authorization in [&mut one, &mut other] {
-        assert!(authorization.should_retry(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+        assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
         assert_eq!(fixture.user.visits(), 2);
     }
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
-    assert!(late.should_retry(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
+    assert!(late.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
     assert_eq!(send(&mut late).await.as_deref(), Some("Bearer t3"));
     assert_eq!(fixture.user.visits(), 3);
 }
@@ -83,22 +88,22 @@ async fn a_failed_step_up_is_not_a_denial() {
     let mut fixture = Fixture::new();
     let fails = Arc::new(AtomicBool::new(false));
     let failing = fails.clone();
-    fixture.user = ScriptedUser::answers(move |state| {
+    fixture.user = ScriptedUser::responds(move |state| {
         let state = if failing.load(Ordering::Relaxed) { "another" } else { state };
         format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
-    for (fail, outcome) in [(true, Err("redirect.state")), (false, Ok(true))] {
+    for (fail, expected) in [(true, Err("redirect.state")), (false, Ok(true))] {
         fails.store(fail, Ordering::Relaxed);
         let mut authorization = token_manager.request_authorization();
         send(&mut authorization).await;
-        let again = authorization.should_retry(StatusCode::FORBIDDEN, &few("admin")).await;
-        assert_eq!(again.map_err(|error| error.code()), outcome);
+        let again = authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await;
+        assert_eq!(again.map_err(|error| error.code()), expected);
     }
 }
 
-/// I6: denied scopes are not requested again, neither alone nor with others.
+/// I6: denied scopes are not requested again, with or without others.
 #[tokio::test]
 async fn denied_scopes_are_remembered() {
     let fixture = Fixture::new();
@@ -108,14 +113,14 @@ async fn denied_scopes_are_remembered() {
     for _ in 0..2 {
         let mut authorization = token_manager.request_authorization();
         send(&mut authorization).await;
-        assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
+        assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap());
         assert_eq!(fixture.user.visits(), 2);
     }
     *fixture.server.grants.lock().unwrap() = None;
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
-    assert!(authorization.should_retry(StatusCode::FORBIDDEN, &few("files:read")).await.unwrap());
-    assert_eq!(asked(&fixture.user), "files:read mcp:tools");
+    assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
+    assert_eq!(requested_scopes(&fixture.user), "files:read mcp:tools");
 }
 
 /// I6: a denial is returned once, and the current token stays in use.
@@ -123,21 +128,21 @@ async fn denied_scopes_are_remembered() {
 async fn a_denied_step_up_keeps_the_token() {
     let mut fixture = Fixture::new();
     let denies = Arc::new(AtomicBool::new(false));
-    let says = denies.clone();
-    fixture.user = ScriptedUser::answers(move |state| {
-        let said = if says.load(Ordering::Relaxed) { "error=access_denied" } else { "code=the-code" };
-        format!("{said}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+    let is_denied = denies.clone();
+    fixture.user = ScriptedUser::responds(move |state| {
+        let result = if is_denied.load(Ordering::Relaxed) { "error=access_denied" } else { "code=the-code" };
+        format!("{result}&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
     denies.store(true, Ordering::Relaxed);
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
-    let denied = authorization.should_retry(StatusCode::FORBIDDEN, &few("admin")).await.unwrap_err();
+    let denied = authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap_err();
     assert_eq!(denied.code(), "redirect.denied");
     let mut next = token_manager.request_authorization();
     assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t1"));
-    assert!(!next.should_retry(StatusCode::FORBIDDEN, &few("admin")).await.unwrap());
+    assert!(!next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap());
     assert_eq!(fixture.user.visits(), 2);
 }
 
@@ -154,7 +159,7 @@ async fn a_workload_does_not_step_up() {
     let token_manager = Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap());
-    assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &few("more")).await.unwrap());
+    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+    assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap());
     assert_eq!(fixture.network.to(TOKEN_URL).len(), 1);
 }

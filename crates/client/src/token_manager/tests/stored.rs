@@ -15,11 +15,11 @@ fn shared_origin() -> Fixture {
         TOKEN_URL => {
             assert_eq!(form(request)["resource"], ROOT);
             let number = issued.fetch_add(1, Ordering::Relaxed) + 1;
-            let answer = serde_json::json!({
+            let response = serde_json::json!({
                 "access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 300,
                 "refresh_token": format!("r{number}"),
             });
-            Some(Reply::json(200, answer))
+            Some(Reply::json(200, response))
         }
         PRM_URL => Some(Reply::json(200, prm(ROOT))),
         _ => well_behaved(request),
@@ -52,18 +52,18 @@ async fn another_path_does_not_get_the_token() {
     assert_eq!(text(&evil).await, None);
     let mut authorization = evil.request_authorization();
     assert_eq!(send_to(&mut authorization, EVIL).await, None);
-    let refused = authorization.should_retry(StatusCode::UNAUTHORIZED, &refusal("")).await.unwrap_err();
-    assert_eq!((refused.code(), fixture.user.visits()), ("client.broader_resource", 1));
-    // A token that the caller brings along is ignored as well.
+    let rejected = authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap_err();
+    assert_eq!((rejected.code(), fixture.user.visits()), ("client.broader_resource", 1));
+    // A token from the caller is ignored, too.
     evil.set_current(token_manager(&fixture, ROOT, &store, false).token().await.unwrap().unwrap());
     assert!(evil.current().is_none());
     let sent = fixture.network.to(EVIL);
     assert!(sent.iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }
 
-/// H4: two start URLs with the same resource have separate sign-ins and refreshes, and step up without the question.
+/// H4: two start URLs with the same resource have separate sign-ins and refreshes. A step-up does not ask again.
 #[tokio::test]
-async fn start_urls_with_one_resource_keep_their_own_tokens() {
+async fn start_urls_with_one_resource_have_separate_tokens() {
     let (fixture, scratch) = (shared_origin(), ScratchDirectory::new());
     let store = CredentialStore::in_directory(scratch.path());
     let (root, accepted) = (token_manager(&fixture, ROOT, &store, false), token_manager(&fixture, EVIL, &store, true));
@@ -80,8 +80,8 @@ async fn start_urls_with_one_resource_keep_their_own_tokens() {
     let mut authorization = later.request_authorization();
     send_to(&mut authorization, EVIL).await;
     assert!(
-        authorization.should_retry(StatusCode::FORBIDDEN, &few("more")).await.unwrap(),
-        "accepted when it signed in"
+        authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap(),
+        "the sign-in has accepted the resource"
     );
     assert_eq!(text(&token_manager(&fixture, EVIL, &store, false)).await.as_deref(), Some("t5"));
     assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t4"));
@@ -94,7 +94,7 @@ async fn start_urls_with_one_resource_keep_their_own_tokens() {
 /// H4: the resource's own URL can use a token that was obtained for a path below it, and its sign-out removes all of
 /// them.
 #[tokio::test]
-async fn a_sign_out_forgets_every_token_that_could_be_used() {
+async fn a_sign_out_removes_every_token_that_could_be_used() {
     let (fixture, store) = (shared_origin(), CredentialStore::in_memory());
     token_manager(&fixture, EVIL, &store, true).sign_in().await.unwrap();
     let root = token_manager(&fixture, ROOT, &store, false);

@@ -1,4 +1,4 @@
-//! A store that cannot be written.
+//! Tokens with a store that cannot be written.
 
 use std::io::ErrorKind;
 
@@ -6,10 +6,10 @@ use portcullis_metadata::UnixTime;
 
 use super::*;
 
-/// I5: a refresh token is not spent while its successor cannot be written down. A token that lives is used until its end;
-/// then the error names the store, and no sign-in starts.
+/// I5: a refresh token is not used while its successor cannot be stored. The access token is used until it expires. Then
+/// the error names the store, and no sign-in starts.
 #[tokio::test]
-async fn a_refresh_token_is_not_spent_in_vain() {
+async fn a_refresh_token_is_not_used_without_a_writable_store() {
     let fixture = Fixture::new();
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
@@ -30,13 +30,13 @@ async fn a_refresh_token_is_not_spent_in_vain() {
     assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 1), 1));
 }
 
-/// I5: a token whose file cannot be written after all is used, and refreshed, from memory.
+/// I5: if the write fails after the refresh, the token is used and refreshed from memory.
 #[tokio::test]
 async fn a_token_that_cannot_be_written_is_used_from_memory() {
     let fixture = Fixture::new();
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
-    // The disk is full from the moment at which the server is asked for the second token.
+    // The disk is full from the refresh request on.
     let (server, full) = (fixture.server.clone(), store.clone());
     let network = FetchFn::new(move |request| match request.url.as_str() {
         TOKEN_URL => {
@@ -58,7 +58,7 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     assert_eq!(fixture.user.visits(), 1);
     assert_eq!(store.write_failure().unwrap().code(), "store.not_writable");
 
-    // What the last process could not write is written before the next one needs it.
+    // The unsaved token is written before the next refresh.
     store.refuse_writes(None);
     fixture.clock.set_unix(UnixTime::from_secs(2_400));
     let before = fixture.server.counts();
@@ -68,7 +68,7 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     assert_eq!(text(&other).await.as_deref(), Some("t4"));
 }
 
-/// I5, I7: where nothing can ever be written, a sign-in lasts as long as the process.
+/// I5, I7: without a writable store, a sign-in lasts as long as the process.
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {
     let fixture = Fixture::new();

@@ -20,7 +20,7 @@ fn finding<'a>(report: &'a Report, rule: &str) -> &'a Finding {
 #[tokio::test]
 async fn a_web_page_instead_of_metadata_is_reported() {
     let world = World::new();
-    world.fetch.answer(world.forge.metadata_url(), |_| Ok(html(200)));
+    world.fetch.respond(world.forge.metadata_url(), |_| Ok(html(200)));
     world.fetch.serve(OPENID, 404, "");
     let report = world.examine().await;
     let cause = report.first_problem().unwrap();
@@ -39,12 +39,12 @@ async fn a_web_page_instead_of_metadata_is_reported() {
 async fn a_web_page_instead_of_the_resources_metadata_is_a_warning() {
     let world = World::new();
     world.challenge(401, "Bearer");
-    world.fetch.answer(NAMED, |_| Ok(html(200)));
+    world.fetch.respond(NAMED, |_| Ok(html(200)));
     world.fetch.serve(ROOT, 200, json!({"resource": RESOURCE, "authorization_servers": [ISSUER]}).to_string());
     let report = world.examine().await;
     assert_eq!(report.first_problem(), None);
     assert_eq!(finding(&report, "resource.found").verdict, Verdict::Warning);
-    world.fetch.answer(ROOT, |_| Ok(html(200)));
+    world.fetch.respond(ROOT, |_| Ok(html(200)));
     assert_eq!(world.first_problem().await, "resource.found");
 }
 
@@ -55,7 +55,7 @@ async fn a_redirect_shows_its_target() {
         ("http://mcp.example.com/mcp/", "X-Forwarded-Proto"),
     ] {
         let world = World::new();
-        world.fetch.answer(RESOURCE, move |_| Ok(answer(302, &[(header::LOCATION, location)], &Value::Null)));
+        world.fetch.respond(RESOURCE, move |_| Ok(answer(302, &[(header::LOCATION, location)], &Value::Null)));
         let report = world.examine().await;
         let cause = report.first_problem().unwrap();
         let shown = location.split('?').next().unwrap();
@@ -68,7 +68,7 @@ async fn a_redirect_shows_its_target() {
 #[tokio::test]
 async fn a_firewall_is_recognized() {
     let world = World::new();
-    world.fetch.answer(RESOURCE, |_| {
+    world.fetch.respond(RESOURCE, |_| {
         let mut page = html(403);
         page.headers.insert("cf-mitigated", HeaderValue::from_static("challenge"));
         Ok(page)

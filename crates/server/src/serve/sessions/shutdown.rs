@@ -85,7 +85,7 @@ mod tests {
     use portcullis_session::{Owner, SessionKey, SessionSettings};
 
     use super::*;
-    use crate::{config::AuditTarget, plan::AuditPlan, serve::sessions::upstream_end::SessionEvents};
+    use crate::{audit::Rotation, config::AuditTarget, plan::AuditPlan, serve::sessions::upstream_end::SessionEvents};
 
     const COUNT: usize = 5_000;
 
@@ -110,8 +110,10 @@ mod tests {
             queue: 256 << 10,
             usage_interval: Duration::ZERO,
             usage_rows: 16,
+            rotation: Rotation::default(),
+            keys: None,
         };
-        let audit = AuditTrail::start(&plan, 1, Arc::new(SystemClock::new())).unwrap();
+        let audit = AuditTrail::start(&plan, None, 1, Arc::new(SystemClock::new())).unwrap();
         let sessions = store(Some(&audit));
         let deadline = Instant::now() + Duration::from_secs(60);
         assert_eq!(end_all(&sessions, false, Some(&audit), deadline).await.len(), COUNT);

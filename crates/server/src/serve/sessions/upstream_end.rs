@@ -239,29 +239,18 @@ impl Upstream {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
-    use portcullis_metadata::{Clock, Scopes, UnixTime};
+    use portcullis_metadata::Scopes;
     use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
+    use portcullis_testkit::ManualClock;
 
     use super::*;
-
-    struct FixedClock;
-
-    impl Clock for FixedClock {
-        fn now(&self) -> UnixTime {
-            UnixTime::from_secs(0)
-        }
-
-        fn monotonic(&self) -> Duration {
-            Duration::ZERO
-        }
-    }
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
         let (events, mut ender) = SessionEvents::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
-        let store = SessionStore::new(settings, Arc::new(FixedClock), Arc::new(events));
+        let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
         let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);

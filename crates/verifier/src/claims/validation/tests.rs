@@ -15,7 +15,7 @@ fn settings() -> IssuerSettings {
     IssuerSettings::new(Issuer::parse(ISSUER).unwrap())
 }
 
-/// A good set of claims with `changes` laid over it; `null` takes a claim away.
+/// Returns valid claims with changes. `null` removes a claim.
 fn claims(changes: Value) -> Vec<u8> {
     let mut claims = json!({ "iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": NOW + 300, "iat": NOW });
     for (name, value) in changes.as_object().unwrap() {
@@ -39,18 +39,18 @@ fn validated_payload(payload: Vec<u8>, settings: &IssuerSettings) -> Result<Prin
     validated.map_err(|error| error.code())
 }
 
-fn refusal(changes: Value, settings: &IssuerSettings) -> Option<&'static str> {
+fn rejection(changes: Value, settings: &IssuerSettings) -> Option<&'static str> {
     validated(changes, settings).err()
 }
 
 #[track_caller]
-fn refused(changes: Value, code: &str) {
-    assert_eq!(refusal(changes.clone(), &settings()), Some(code), "{changes}");
+fn assert_rejected(changes: Value, code: &str) {
+    assert_eq!(rejection(changes.clone(), &settings()), Some(code), "{changes}");
 }
 
 #[track_caller]
-fn accepted(changes: Value) {
-    assert_eq!(refusal(changes.clone(), &settings()), None, "{changes}");
+fn assert_accepted(changes: Value) {
+    assert_eq!(rejection(changes.clone(), &settings()), None, "{changes}");
 }
 
 /// C4: claims that only other token types have are rejected with any value.
@@ -58,18 +58,18 @@ fn accepted(changes: Value) {
 fn other_token_types_are_rejected() {
     for claim in ["at_hash", "c_hash", "s_hash", "events"] {
         for value in [json!("x"), json!({}), json!(0), json!(false)] {
-            refused(json!({ claim: value }), "token.not_an_access_token");
+            assert_rejected(json!({ claim: value }), "token.not_an_access_token");
         }
     }
     for typ in ["ID", "Refresh", "Logout", "Offline", "id", "REFRESH"] {
-        refused(json!({ "typ": typ }), "token.not_an_access_token");
+        assert_rejected(json!({ "typ": typ }), "token.not_an_access_token");
     }
 }
 
 /// C4: the `typ` claim and the `nonce` of Keycloak's access tokens are accepted.
 #[test]
 fn keycloak_access_tokens_are_accepted() {
-    accepted(json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }));
+    assert_accepted(json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }));
 }
 
 /// C5: the issuer is compared byte for byte. Equivalent URLs are rejected.
@@ -88,9 +88,9 @@ fn the_issuer_is_compared_byte_for_byte() {
         " https://issuer.example/realms/prod",
         "",
     ] {
-        refused(json!({ "iss": iss }), "token.issuer_unknown");
+        assert_rejected(json!({ "iss": iss }), "token.issuer_unknown");
     }
-    refused(json!({ "iss": null }), "token.issuer_missing");
+    assert_rejected(json!({ "iss": null }), "token.issuer_missing");
 }
 
 /// C5: `iss`, `sub`, `client_id` and `azp` must be strings.
@@ -98,25 +98,25 @@ fn the_issuer_is_compared_byte_for_byte() {
 fn identities_are_strings() {
     for claim in ["iss", "sub", "client_id", "azp"] {
         for value in [json!(7), json!(["alice"]), json!({ "a": 1 }), json!(true)] {
-            refused(json!({ claim: value }), "claims.type");
+            assert_rejected(json!({ claim: value }), "claims.type");
         }
     }
-    accepted(json!({ "sub": null }));
+    assert_accepted(json!({ "sub": null }));
 }
 
 /// C6: a token without a string in `aud` is rejected.
 #[test]
 fn an_audience_is_required() {
-    refused(json!({ "aud": null }), "token.audience_missing");
-    refused(json!({ "aud": [] }), "token.audience_mismatch");
-    refused(json!({ "aud": [7, null, { "aud": RESOURCE }, [RESOURCE]] }), "token.audience_mismatch");
-    refused(json!({ "aud": 7 }), "claims.type");
-    refused(json!({ "aud": { "0": RESOURCE } }), "claims.type");
+    assert_rejected(json!({ "aud": null }), "token.audience_missing");
+    assert_rejected(json!({ "aud": [] }), "token.audience_mismatch");
+    assert_rejected(json!({ "aud": [7, null, { "aud": RESOURCE }, [RESOURCE]] }), "token.audience_mismatch");
+    assert_rejected(json!({ "aud": 7 }), "claims.type");
+    assert_rejected(json!({ "aud": { "0": RESOURCE } }), "claims.type");
 }
 
 /// C6: one matching entry is sufficient. A trailing slash and ASCII case are ignored.
 #[test]
-fn one_matching_audience_is_enough() {
+fn one_matching_audience_is_sufficient() {
     for aud in [
         json!(RESOURCE),
         json!([RESOURCE]),
@@ -124,7 +124,7 @@ fn one_matching_audience_is_enough() {
         json!("https://mcp.example.com/mcp/"),
         json!("HTTPS://MCP.EXAMPLE.COM/MCP"),
     ] {
-        accepted(json!({ "aud": aud }));
+        assert_accepted(json!({ "aud": aud }));
     }
 }
 
@@ -148,8 +148,8 @@ fn similar_audiences_are_rejected() {
         "*",
         "",
     ] {
-        refused(json!({ "aud": aud }), "token.audience_mismatch");
-        refused(json!({ "aud": [aud, "other"] }), "token.audience_mismatch");
+        assert_rejected(json!({ "aud": aud }), "token.audience_mismatch");
+        assert_rejected(json!({ "aud": [aud, "other"] }), "token.audience_mismatch");
     }
 }
 
@@ -158,33 +158,33 @@ fn similar_audiences_are_rejected() {
 fn extra_audiences_are_explicit() {
     let mut settings = settings();
     settings.audiences = vec![ResourceUri::parse("https://old.example.com/mcp").unwrap()];
-    assert_eq!(refusal(json!({ "aud": "https://old.example.com/mcp/" }), &settings), None);
-    assert_eq!(refusal(json!({ "aud": RESOURCE }), &settings), None);
-    assert_eq!(refusal(json!({ "aud": "https://old.example.com" }), &settings), Some("token.audience_mismatch"));
-    refused(json!({ "aud": "https://old.example.com/mcp" }), "token.audience_mismatch");
+    assert_eq!(rejection(json!({ "aud": "https://old.example.com/mcp/" }), &settings), None);
+    assert_eq!(rejection(json!({ "aud": RESOURCE }), &settings), None);
+    assert_eq!(rejection(json!({ "aud": "https://old.example.com" }), &settings), Some("token.audience_mismatch"));
+    assert_rejected(json!({ "aud": "https://old.example.com/mcp" }), "token.audience_mismatch");
 }
 
 /// C7: `exp` is required and checked with the leeway, exactly to the millisecond.
 #[test]
 fn expiry_is_required_and_checked() {
-    refused(json!({ "exp": null }), "token.expiry_missing");
-    refused(json!({ "exp": NOW - 10 }), "token.expired");
-    refused(json!({ "exp": NOW as f64 - 10.001 }), "token.expired");
-    accepted(json!({ "exp": NOW as f64 - 9.999 }));
-    accepted(json!({ "exp": NOW - 9 }));
-    refused(json!({ "exp": 0 }), "token.expired");
+    assert_rejected(json!({ "exp": null }), "token.expiry_missing");
+    assert_rejected(json!({ "exp": NOW - 10 }), "token.expired");
+    assert_rejected(json!({ "exp": NOW as f64 - 10.001 }), "token.expired");
+    assert_accepted(json!({ "exp": NOW as f64 - 9.999 }));
+    assert_accepted(json!({ "exp": NOW - 9 }));
+    assert_rejected(json!({ "exp": 0 }), "token.expired");
 }
 
 /// C7: `nbf` and `iat` in the future are rejected, except within the leeway.
 #[test]
 fn future_times_are_rejected() {
-    accepted(json!({ "nbf": NOW + 10, "iat": NOW + 10 }));
-    accepted(json!({ "nbf": NOW as f64 + 9.5, "iat": NOW as f64 + 9.5 }));
-    refused(json!({ "nbf": NOW + 11 }), "token.not_yet_valid");
-    refused(json!({ "nbf": NOW as f64 + 10.001 }), "token.not_yet_valid");
-    refused(json!({ "iat": NOW + 11 }), "token.issued_in_future");
-    refused(json!({ "iat": NOW as f64 + 10.001 }), "token.issued_in_future");
-    accepted(json!({ "iat": null }));
+    assert_accepted(json!({ "nbf": NOW + 10, "iat": NOW + 10 }));
+    assert_accepted(json!({ "nbf": NOW as f64 + 9.5, "iat": NOW as f64 + 9.5 }));
+    assert_rejected(json!({ "nbf": NOW + 11 }), "token.not_yet_valid");
+    assert_rejected(json!({ "nbf": NOW as f64 + 10.001 }), "token.not_yet_valid");
+    assert_rejected(json!({ "iat": NOW + 11 }), "token.issued_in_future");
+    assert_rejected(json!({ "iat": NOW as f64 + 10.001 }), "token.issued_in_future");
+    assert_accepted(json!({ "iat": null }));
 }
 
 /// C7: the leeway is a setting of the issuer.
@@ -192,12 +192,12 @@ fn future_times_are_rejected() {
 fn leeway_can_be_set() {
     let mut settings = settings();
     settings.leeway = Duration::ZERO;
-    assert_eq!(refusal(json!({ "exp": NOW }), &settings), Some("token.expired"));
-    assert_eq!(refusal(json!({ "exp": NOW + 1 }), &settings), None);
-    assert_eq!(refusal(json!({ "nbf": NOW + 1 }), &settings), Some("token.not_yet_valid"));
+    assert_eq!(rejection(json!({ "exp": NOW }), &settings), Some("token.expired"));
+    assert_eq!(rejection(json!({ "exp": NOW + 1 }), &settings), None);
+    assert_eq!(rejection(json!({ "nbf": NOW + 1 }), &settings), Some("token.not_yet_valid"));
     settings.leeway = Duration::from_secs(60);
-    assert_eq!(refusal(json!({ "exp": NOW - 59 }), &settings), None);
-    assert_eq!(refusal(json!({ "exp": NOW - 60 }), &settings), Some("token.expired"));
+    assert_eq!(rejection(json!({ "exp": NOW - 59 }), &settings), None);
+    assert_eq!(rejection(json!({ "exp": NOW - 60 }), &settings), Some("token.expired"));
 }
 
 /// C7: numbers that are not dates are rejected and never rounded.
@@ -216,7 +216,7 @@ fn invalid_dates_are_rejected() {
             json!(true),
             json!({}),
         ] {
-            refused(json!({ claim: value }), "claims.date");
+            assert_rejected(json!({ claim: value }), "claims.date");
         }
     }
 }
@@ -226,10 +226,10 @@ fn invalid_dates_are_rejected() {
 fn lifetime_can_be_limited() {
     let mut settings = settings();
     settings.max_lifetime = Some(Duration::from_secs(300));
-    assert_eq!(refusal(json!({}), &settings), None);
-    assert_eq!(refusal(json!({ "exp": NOW + 301 }), &settings), Some("token.lifetime_too_long"));
-    assert_eq!(refusal(json!({ "exp": NOW + 200, "iat": NOW - 101 }), &settings), Some("token.lifetime_too_long"));
-    assert_eq!(refusal(json!({ "iat": null }), &settings), Some("token.issued_at_missing"));
+    assert_eq!(rejection(json!({}), &settings), None);
+    assert_eq!(rejection(json!({ "exp": NOW + 301 }), &settings), Some("token.lifetime_too_long"));
+    assert_eq!(rejection(json!({ "exp": NOW + 200, "iat": NOW - 101 }), &settings), Some("token.lifetime_too_long"));
+    assert_eq!(rejection(json!({ "iat": null }), &settings), Some("token.issued_at_missing"));
 }
 
 /// C8: scopes come from `scope` or `scp`, as a string or an array.
@@ -246,8 +246,8 @@ fn scopes_are_parsed_in_every_form() {
         assert_eq!(principal.scopes().iter().collect::<Vec<_>>(), ["mcp:tools", "openid"], "{changes}");
     }
     assert!(validated(json!({}), &settings()).unwrap().scopes().is_empty());
-    refused(json!({ "scope": 7 }), "claims.type");
-    refused(json!({ "scope": "a\"b" }), "claims.scope");
+    assert_rejected(json!({ "scope": 7 }), "claims.type");
+    assert_rejected(json!({ "scope": "a\"b" }), "claims.scope");
 }
 
 /// C13: a sender-constrained token is rejected with any confirmation method.
@@ -256,7 +256,7 @@ fn sender_constrained_tokens_are_rejected() {
     for cnf in
         [json!({ "jkt": "x" }), json!({ "x5t#S256": "x" }), json!({ "kid": "x" }), json!({}), json!("x"), json!(0)]
     {
-        refused(json!({ "cnf": cnf }), "token.sender_constrained");
+        assert_rejected(json!({ "cnf": cnf }), "token.sender_constrained");
     }
 }
 
@@ -310,14 +310,14 @@ fn with_application() -> IssuerSettings {
 fn the_issuers_own_name_is_an_audience() {
     for aud in [json!(APPLICATION), json!(APPLICATION.to_uppercase()), json!(["x", APPLICATION]), json!(RESOURCE)] {
         let claims = json!({ "aud": aud, "azp": "client" });
-        assert_eq!(refusal(claims.clone(), &with_application()), None, "{aud}");
+        assert_eq!(rejection(claims.clone(), &with_application()), None, "{aud}");
     }
-    assert_eq!(refusal(json!({ "aud": RESOURCE }), &with_application()), None);
+    assert_eq!(rejection(json!({ "aud": RESOURCE }), &with_application()), None);
     for aud in [json!(format!("api://{APPLICATION}")), json!(&APPLICATION[..35]), json!([[APPLICATION]])] {
         let claims = json!({ "aud": aud, "azp": "client" });
-        assert_eq!(refusal(claims, &with_application()), Some("token.audience_mismatch"), "{aud}");
+        assert_eq!(rejection(claims, &with_application()), Some("token.audience_mismatch"), "{aud}");
     }
-    refused(json!({ "aud": APPLICATION, "azp": "client" }), "token.audience_mismatch");
+    assert_rejected(json!({ "aud": APPLICATION, "azp": "client" }), "token.audience_mismatch");
 }
 
 /// C6, C4: with that name, a token without scopes and client may be an ID token.
@@ -325,7 +325,7 @@ fn the_issuers_own_name_is_an_audience() {
 fn an_id_token_has_the_same_audience() {
     let with = |mut claims: Value| {
         claims["aud"] = json!(APPLICATION);
-        refusal(claims, &with_application())
+        rejection(claims, &with_application())
     };
     for claims in
         [json!({ "scp": "tools" }), json!({ "scope": "tools" }), json!({ "azp": "c" }), json!({ "appid": "c" })]

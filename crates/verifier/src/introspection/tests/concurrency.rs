@@ -2,102 +2,102 @@
 
 use super::*;
 
-fn verify(bench: &Bench, token: String) -> tokio::task::JoinHandle<Option<&'static str>> {
-    let verifier = Arc::clone(&bench.verifier);
+fn verify(fixture: &Fixture, token: String) -> tokio::task::JoinHandle<Option<&'static str>> {
+    let verifier = Arc::clone(&fixture.verifier);
     tokio::spawn(async move { verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code()) })
 }
 
 /// D4: concurrent requests with one token cause one call and share its result.
 #[tokio::test(start_paused = true)]
 async fn one_call_for_one_token() {
-    for (answer, code) in [(active(), None), (json!({"active": false}), Some("token.inactive"))] {
-        let bench = bench();
-        bench.issuer.refresh_now().await.unwrap();
-        says(&bench, &answer);
-        let gate = bench.fake.hang(endpoint(&bench));
-        let callers: Vec<_> = (0..100).map(|_| verify(&bench, OPAQUE.to_owned())).collect();
+    for (response, code) in [(active(), None), (json!({"active": false}), Some("token.inactive"))] {
+        let fixture = fixture();
+        fixture.issuer.refresh_now().await.unwrap();
+        set_response(&fixture, &response);
+        let gate = fixture.fake.hang(endpoint(&fixture));
+        let callers: Vec<_> = (0..100).map(|_| verify(&fixture, OPAQUE.to_owned())).collect();
         gate.reached().await;
         settle().await;
-        assert_eq!(calls(&bench), 1);
+        assert_eq!(calls(&fixture), 1);
         gate.release();
         for caller in callers {
             assert_eq!(caller.await.unwrap(), code);
         }
-        assert_eq!(calls(&bench), 1);
+        assert_eq!(calls(&fixture), 1);
     }
 }
 
 /// D4: requests for several resources share the call, too.
 #[tokio::test(start_paused = true)]
 async fn one_call_for_all_resources() {
-    let bench = bench();
-    bench.issuer.refresh_now().await.unwrap();
+    let fixture = fixture();
+    fixture.issuer.refresh_now().await.unwrap();
     let other =
-        crate::testing::verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
-    let gate = bench.fake.hang(endpoint(&bench));
-    let one = verify(&bench, OPAQUE.to_owned());
+        crate::testing::verifier_of("https://mcp.example.com/other", vec![Arc::clone(&fixture.issuer)], &fixture.clock);
+    let gate = fixture.fake.hang(endpoint(&fixture));
+    let one = verify(&fixture, OPAQUE.to_owned());
     let token = AccessToken::new(OPAQUE);
     let two = tokio::spawn(async move { other.verify(&token).await.err().map(|error| error.code()) });
     settle().await;
     gate.release();
     assert_eq!((one.await.unwrap(), two.await.unwrap()), (None, Some("token.audience_mismatch")));
-    assert_eq!(calls(&bench), 1);
+    assert_eq!(calls(&fixture), 1);
 }
 
 /// D4: if the request that started a call is cancelled, the others get its result, and the token can be introspected
 /// again.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_does_not_cancel_the_call() {
-    let bench = bench();
-    bench.issuer.refresh_now().await.unwrap();
-    let gate = bench.fake.hang(endpoint(&bench));
-    let leader = verify(&bench, OPAQUE.to_owned());
+    let fixture = fixture();
+    fixture.issuer.refresh_now().await.unwrap();
+    let gate = fixture.fake.hang(endpoint(&fixture));
+    let leader = verify(&fixture, OPAQUE.to_owned());
     gate.reached().await;
-    let follower = verify(&bench, OPAQUE.to_owned());
+    let follower = verify(&fixture, OPAQUE.to_owned());
     settle().await;
     leader.abort();
     assert!(leader.await.unwrap_err().is_cancelled());
     gate.release();
     assert_eq!(follower.await.unwrap(), None);
-    assert_eq!(calls(&bench), 1);
+    assert_eq!(calls(&fixture), 1);
 
-    let alone = verify(&bench, "another".to_owned());
+    let alone = verify(&fixture, "another".to_owned());
     settle().await;
     alone.abort();
     settle().await;
-    assert_eq!(verify(&bench, "another".to_owned()).await.unwrap(), None);
+    assert_eq!(verify(&fixture, "another".to_owned()).await.unwrap(), None);
 }
 
 /// D4: the number of concurrent calls is bounded. Further tokens are not verified.
 #[tokio::test(start_paused = true)]
 async fn concurrent_calls_are_bounded() {
-    let bench = bench_with(|settings| settings.max_in_flight = 3);
-    bench.issuer.refresh_now().await.unwrap();
-    let gate = bench.fake.hang(endpoint(&bench));
-    let callers: Vec<_> = (0..3).map(|at| verify(&bench, format!("token-{at}"))).collect();
+    let fixture = fixture_with(|settings| settings.max_in_flight = 3);
+    fixture.issuer.refresh_now().await.unwrap();
+    let gate = fixture.fake.hang(endpoint(&fixture));
+    let callers: Vec<_> = (0..3).map(|at| verify(&fixture, format!("token-{at}"))).collect();
     for _ in 0..3 {
         gate.reached().await;
     }
-    let error = bench.verifier.verify(&AccessToken::new("one more")).await.unwrap_err();
+    let error = fixture.verifier.verify(&AccessToken::new("one more")).await.unwrap_err();
     assert_eq!((error.code(), error.retry_after()), ("issuer.unavailable", Some(Duration::from_secs(1))));
-    let follower = verify(&bench, "token-0".to_owned());
+    let follower = verify(&fixture, "token-0".to_owned());
     settle().await;
-    assert_eq!(calls(&bench), 3);
+    assert_eq!(calls(&fixture), 3);
     gate.release();
     for caller in callers {
         assert_eq!(caller.await.unwrap(), None);
     }
     assert_eq!(follower.await.unwrap(), None);
-    assert_eq!(bench.refusal("one more").await, None);
+    assert_eq!(fixture.rejection("one more").await, None);
 }
 
 /// D4: the default is 64.
 #[tokio::test(start_paused = true)]
 async fn sixty_four_calls_by_default() {
-    let bench = bench();
-    bench.issuer.refresh_now().await.unwrap();
-    let gate = bench.fake.hang(endpoint(&bench));
-    let callers: Vec<_> = (0..65).map(|at| verify(&bench, format!("token-{at}"))).collect();
+    let fixture = fixture();
+    fixture.issuer.refresh_now().await.unwrap();
+    let gate = fixture.fake.hang(endpoint(&fixture));
+    let callers: Vec<_> = (0..65).map(|at| verify(&fixture, format!("token-{at}"))).collect();
     for _ in 0..64 {
         gate.reached().await;
     }
@@ -119,10 +119,11 @@ fn calls_run_on_the_control_runtime() {
     let endpoint = Url::parse("https://issuer.example/introspect").unwrap();
     let mut settings = client();
     settings.endpoint = Some(endpoint);
-    let bench = Bench::on(control.handle().clone(), |issuer| issuer.validation = Validation::Introspection(settings));
-    says(&bench, &active());
-    assert_eq!(worker.block_on(bench.refusal(OPAQUE)), None);
+    let fixture =
+        Fixture::on(control.handle().clone(), |issuer| issuer.validation = Validation::Introspection(settings));
+    set_response(&fixture, &active());
+    assert_eq!(worker.block_on(fixture.rejection(OPAQUE)), None);
     control.shutdown_background();
-    assert_eq!(worker.block_on(bench.refusal("another")), Some("issuer.unavailable"));
-    assert_eq!(calls(&bench), 1);
+    assert_eq!(worker.block_on(fixture.rejection("another")), Some("issuer.unavailable"));
+    assert_eq!(calls(&fixture), 1);
 }

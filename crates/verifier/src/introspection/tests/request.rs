@@ -6,28 +6,28 @@ use http::Method;
 use super::*;
 
 /// Publishes metadata with these authentication methods, or without any.
-fn lists(bench: &Bench, methods: Option<Value>) {
-    let mut metadata: Value = serde_json::from_str(&bench.test_issuer.metadata_json()).unwrap();
+fn lists(fixture: &Fixture, methods: Option<Value>) {
+    let mut metadata: Value = serde_json::from_str(&fixture.test_issuer.metadata_json()).unwrap();
     let members = metadata.as_object_mut().unwrap();
     members.remove("introspection_endpoint_auth_methods_supported");
     if let Some(methods) = methods {
         members.insert("introspection_endpoint_auth_methods_supported".to_owned(), methods);
     }
-    bench.fake.serve(bench.test_issuer.metadata_url(), 200, metadata.to_string());
+    fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, metadata.to_string());
 }
 
 /// D1: the request is a form with the token, the client and the secret.
 #[tokio::test(start_paused = true)]
 async fn the_form_has_token_client_and_secret() {
-    let bench = bench();
+    let fixture = fixture();
     let token = "a token & more+%";
-    assert_eq!(bench.refusal(token).await, None);
-    let request = bench.fake.requests(endpoint(&bench)).pop().unwrap();
+    assert_eq!(fixture.rejection(token).await, None);
+    let request = fixture.fake.requests(endpoint(&fixture)).pop().unwrap();
     assert_eq!((request.method, request.max_body, request.timeout), (Method::POST, 65_536, Duration::from_secs(5)));
     assert_eq!(request.headers[header::CONTENT_TYPE], "application/x-www-form-urlencoded");
     assert_eq!(request.headers[header::ACCEPT], "application/json");
     assert!(request.url.query().is_none());
-    let (form, authorization) = last_call(&bench);
+    let (form, authorization) = last_call(&fixture);
     assert_eq!(fields(&form), [("token", token), ("client_id", "portcullis"), ("client_secret", "hush")]);
     assert_eq!(authorization, None);
 }
@@ -36,10 +36,10 @@ async fn the_form_has_token_client_and_secret() {
 #[tokio::test(start_paused = true)]
 async fn without_a_secret_none_is_sent() {
     for methods in [None, Some(json!(["client_secret_basic"])), Some(json!(["none"]))] {
-        let bench = bench_with(|settings| settings.client_secret = None);
-        lists(&bench, methods);
-        assert_eq!(bench.refusal(OPAQUE).await, None);
-        let (form, authorization) = last_call(&bench);
+        let fixture = fixture_with(|settings| settings.client_secret = None);
+        lists(&fixture, methods);
+        assert_eq!(fixture.rejection(OPAQUE).await, None);
+        let (form, authorization) = last_call(&fixture);
         assert_eq!(fields(&form), [("token", OPAQUE), ("client_id", "portcullis")]);
         assert_eq!(authorization, None);
     }
@@ -48,13 +48,13 @@ async fn without_a_secret_none_is_sent() {
 /// D1: with `Basic`, identifier and secret are form-encoded. The form has the identifier but not the secret.
 #[tokio::test(start_paused = true)]
 async fn basic_is_form_encoded() {
-    let bench = bench_with(|settings| {
+    let fixture = fixture_with(|settings| {
         settings.client_id = "http://127.0.0.1:3000/mcp".to_owned();
         settings.client_secret = Some(Secret::new("p:a s+s%é"));
         settings.authentication = Some(IntrospectionAuthentication::Basic);
     });
-    assert_eq!(bench.refusal(OPAQUE).await, None);
-    let (form, authorization) = last_call(&bench);
+    assert_eq!(fixture.rejection(OPAQUE).await, None);
+    let (form, authorization) = last_call(&fixture);
     assert_eq!(fields(&form), [("token", OPAQUE), ("client_id", "http://127.0.0.1:3000/mcp")]);
     let authorization = authorization.unwrap();
     let pair = STANDARD.decode(authorization.strip_prefix("Basic ").unwrap()).unwrap();
@@ -76,10 +76,10 @@ async fn the_method_is_chosen_by_the_metadata() {
         (Some(json!(["client_secret_post"])), Some(Basic), true),
         (None, Some(Basic), true),
     ] {
-        let bench = bench_with(|settings| settings.authentication = set);
-        lists(&bench, methods.clone());
-        assert_eq!(bench.refusal(OPAQUE).await, None);
-        let (form, authorization) = last_call(&bench);
+        let fixture = fixture_with(|settings| settings.authentication = set);
+        lists(&fixture, methods.clone());
+        assert_eq!(fixture.rejection(OPAQUE).await, None);
+        let (form, authorization) = last_call(&fixture);
         assert_eq!(authorization.is_some(), basic, "{methods:?} {set:?}");
         assert_eq!(form.iter().any(|(name, _)| name == "client_secret"), !basic, "{methods:?} {set:?}");
         assert!(form.iter().any(|(name, _)| name == "client_id"));

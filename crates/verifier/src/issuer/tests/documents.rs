@@ -12,38 +12,38 @@ use crate::{IntrospectionSettings, Validation, testing::ISSUER};
 /// C10: the `max-age` of the response decides how long its keys are fresh.
 #[tokio::test(start_paused = true)]
 async fn max_age_of_the_response_is_used() {
-    let bench = Bench::new();
-    let body = bench.test_issuer.jwks_json();
-    bench.fake.answer(bench.test_issuer.endpoint("jwks"), move |_| {
+    let fixture = Fixture::new();
+    let body = fixture.test_issuer.jwks_json();
+    fixture.fake.respond(fixture.test_issuer.endpoint("jwks"), move |_| {
         let headers = [(http::header::CACHE_CONTROL, http::HeaderValue::from_static("public, max-age=3600"))];
         let body = body.clone().into();
         Ok(FetchResponse { status: http::StatusCode::OK, headers: headers.into_iter().collect(), body })
     });
-    bench.issuer.refresh_now().await.unwrap();
-    bench.clock.advance(Duration::from_secs(HOUR));
-    assert!(matches!(bench.issuer.health(), IssuerHealth::Usable { .. }));
-    bench.clock.advance(Duration::from_secs(1));
-    assert!(matches!(bench.issuer.health(), IssuerHealth::Stale { .. }));
+    fixture.issuer.refresh_now().await.unwrap();
+    fixture.clock.advance(Duration::from_secs(HOUR));
+    assert!(matches!(fixture.issuer.health(), IssuerHealth::Usable { .. }));
+    fixture.clock.advance(Duration::from_secs(1));
+    assert!(matches!(fixture.issuer.health(), IssuerHealth::Stale { .. }));
 }
 
 /// C10: an empty key set replaces the current keys.
 #[tokio::test(start_paused = true)]
 async fn an_empty_set_is_installed() {
-    let bench = Bench::new();
-    let token = bench.test_issuer.token().sign();
-    bench.verify(&token).await.unwrap();
-    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, r#"{"keys":[]}"#);
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.issuer.health(), IssuerHealth::Failed { reason: "issuer.no_usable_key" });
-    bench.pass(30).await;
-    assert_eq!(bench.refusal(&token).await, Some("token.key_unknown"));
+    let fixture = Fixture::new();
+    let token = fixture.test_issuer.token().sign();
+    fixture.verify(&token).await.unwrap();
+    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, r#"{"keys":[]}"#);
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason: "issuer.no_usable_key" });
+    fixture.pass(30).await;
+    assert_eq!(fixture.rejection(&token).await, Some("token.key_unknown"));
 }
 
 /// C10: invalid documents, errors and redirects are failures with a code, and the current keys remain in use.
 #[tokio::test(start_paused = true)]
 async fn an_invalid_response_removes_nothing() {
-    let bench = Bench::new();
-    bench.issuer.refresh_now().await.unwrap();
+    let fixture = Fixture::new();
+    fixture.issuer.refresh_now().await.unwrap();
     for (status, body, code) in [
         (200, "", "document.not_json"),
         (200, "<html>", "document.not_json"),
@@ -55,23 +55,23 @@ async fn an_invalid_response_removes_nothing() {
         (500, "", "issuer.keys_status"),
         (204, "", "issuer.keys_status"),
     ] {
-        bench.fake.serve(bench.test_issuer.endpoint("jwks"), status, body);
-        assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), code, "{status} {body}");
-        assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None, "{status} {body}");
+        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), status, body);
+        assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), code, "{status} {body}");
+        assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None, "{status} {body}");
     }
-    bench.fake.time_out(bench.test_issuer.endpoint("jwks"));
-    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "fetch.timeout");
-    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
+    fixture.fake.time_out(fixture.test_issuer.endpoint("jwks"));
+    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "fetch.timeout");
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
 }
 
 /// C10: a set of more than 100 keys or 256 KiB is rejected, and the current keys remain in use.
 #[tokio::test(start_paused = true)]
 async fn large_sets_are_rejected() {
-    let bench = Bench::new();
-    bench.issuer.refresh_now().await.unwrap();
+    let fixture = Fixture::new();
+    fixture.issuer.refresh_now().await.unwrap();
     let set = |count: usize, other: &str| {
         let others = vec![other; count - 1].join(",");
-        format!(r#"{{"keys":[{},{others}]}}"#, bench.test_issuer.key().public_jwk())
+        format!(r#"{{"keys":[{},{others}]}}"#, fixture.test_issuer.key().public_jwk())
     };
     for (body, code) in [
         (set(101, r#"{"kty":"EC"}"#), "keys.too_many"),
@@ -79,86 +79,86 @@ async fn large_sets_are_rejected() {
         (set(10_000, r#"{"kty":"EC"}"#), "keys.too_many"),
         (set(2, &json!({ "kty": "EC", "x5t": "x".repeat(256 * 1024) }).to_string()), "fetch.too_large"),
     ] {
-        bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, body);
-        assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), code);
-        assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
+        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, body);
+        assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), code);
+        assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
     }
-    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 200, set(100, r#"{"kty":"EC"}"#));
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
+    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, set(100, r#"{"kty":"EC"}"#));
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
 }
 
 /// C10: metadata is fetched once, and again after a failure, because the key URL may have changed.
 #[tokio::test(start_paused = true)]
 async fn keys_that_moved_are_found_again() {
-    let bench = Bench::new();
-    bench.issuer.refresh_now().await.unwrap();
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!((bench.fake.hits(bench.test_issuer.metadata_url()), bench.hits()), (1, 2));
+    let fixture = Fixture::new();
+    fixture.issuer.refresh_now().await.unwrap();
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!((fixture.fake.hits(fixture.test_issuer.metadata_url()), fixture.hits()), (1, 2));
 
-    let moved = bench.test_issuer.metadata_json().replace("/jwks", "/keys");
-    bench.fake.serve(bench.test_issuer.metadata_url(), 200, moved);
-    bench.fake.serve(bench.test_issuer.endpoint("jwks"), 410, "");
-    bench.fake.serve(bench.test_issuer.endpoint("keys"), 200, bench.test_issuer.jwks_json());
-    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "issuer.keys_status");
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.fake.hits(bench.test_issuer.endpoint("keys")), 1);
+    let moved = fixture.test_issuer.metadata_json().replace("/jwks", "/keys");
+    fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, moved);
+    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 410, "");
+    fixture.fake.serve(fixture.test_issuer.endpoint("keys"), 200, fixture.test_issuer.jwks_json());
+    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.keys_status");
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!(fixture.fake.hits(fixture.test_issuer.endpoint("keys")), 1);
 
-    bench.clock.advance(Duration::from_secs(HOUR));
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.fake.hits(bench.test_issuer.metadata_url()), 3);
+    fixture.clock.advance(Duration::from_secs(HOUR));
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!(fixture.fake.hits(fixture.test_issuer.metadata_url()), 3);
 }
 
 /// C10: metadata is used for an hour.
 #[tokio::test(start_paused = true)]
 async fn metadata_is_used_for_an_hour() {
-    let bench = Bench::new();
-    for (seconds, asked) in [(0, 1), (HOUR - 1, 1), (1, 2)] {
-        bench.clock.advance(Duration::from_secs(seconds));
-        bench.issuer.refresh_now().await.unwrap();
-        assert_eq!(bench.fake.hits(bench.test_issuer.metadata_url()), asked);
+    let fixture = Fixture::new();
+    for (seconds, fetches) in [(0, 1), (HOUR - 1, 1), (1, 2)] {
+        fixture.clock.advance(Duration::from_secs(seconds));
+        fixture.issuer.refresh_now().await.unwrap();
+        assert_eq!(fixture.fake.hits(fixture.test_issuer.metadata_url()), fetches);
     }
 }
 
 /// C10, G9: metadata of another issuer, without `jwks_uri` or with an insecure endpoint gives no keys.
 #[tokio::test(start_paused = true)]
 async fn unusable_metadata_gives_no_keys() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let with = |name: &str, value: serde_json::Value| {
-        let mut metadata: serde_json::Value = serde_json::from_str(&bench.test_issuer.metadata_json()).unwrap();
+        let mut metadata: serde_json::Value = serde_json::from_str(&fixture.test_issuer.metadata_json()).unwrap();
         metadata[name] = value;
-        bench.fake.serve(bench.test_issuer.metadata_url(), 200, metadata.to_string());
+        fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, metadata.to_string());
     };
     with("issuer", json!("https://issuer.example/"));
-    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
+    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
     with("jwks_uri", json!(null));
-    assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "issuer.no_jwks_uri");
+    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.no_jwks_uri");
     for member in ["jwks_uri", "token_endpoint", "device_authorization_endpoint"] {
         with(member, json!("http://issuer.example/endpoint"));
-        assert_eq!(bench.issuer.refresh_now().await.unwrap_err().code(), "discovery.insecure_endpoint", "{member}");
+        assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "discovery.insecure_endpoint", "{member}");
     }
-    assert_eq!(bench.hits(), 0);
+    assert_eq!(fixture.hits(), 0);
 }
 
 /// C10: with a configured key URL no metadata is fetched, and with fixed keys nothing is fetched.
 #[tokio::test(start_paused = true)]
 async fn keys_can_be_configured() {
-    let address = |bench: &Bench| bench.test_issuer.endpoint("certs");
-    let bench =
-        Bench::with(|settings| settings.keys = KeySource::Uri(Url::parse("https://issuer.example/certs").unwrap()));
-    bench.fake.serve(address(&bench), 200, bench.test_issuer.jwks_json());
-    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
-    assert_eq!(bench.fake.urls(), [address(&bench)]);
+    let address = |fixture: &Fixture| fixture.test_issuer.endpoint("certs");
+    let fixture =
+        Fixture::with(|settings| settings.keys = KeySource::Uri(Url::parse("https://issuer.example/certs").unwrap()));
+    fixture.fake.serve(address(&fixture), 200, fixture.test_issuer.jwks_json());
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(fixture.fake.urls(), [address(&fixture)]);
 
-    let jwks = JwkSet::parse(bench.test_issuer.jwks_json().as_bytes()).unwrap();
-    let bench = Bench::with(|settings| settings.keys = KeySource::Fixed(jwks));
-    bench.issuer.spawn_refresh();
-    bench.issuer.refresh_now().await.unwrap();
-    bench.pass(365 * 24 * HOUR).await;
-    assert_eq!(bench.refusal(&bench.test_issuer.token().sign()).await, None);
-    assert_eq!(bench.refusal(&unknown_kids(&bench, 1)[0]).await, Some("token.key_unknown"));
-    assert!(bench.issuer.health().is_usable());
-    assert!(bench.fake.urls().is_empty());
+    let jwks = JwkSet::parse(fixture.test_issuer.jwks_json().as_bytes()).unwrap();
+    let fixture = Fixture::with(|settings| settings.keys = KeySource::Fixed(jwks));
+    fixture.issuer.spawn_refresh();
+    fixture.issuer.refresh_now().await.unwrap();
+    fixture.pass(365 * 24 * HOUR).await;
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("token.key_unknown"));
+    assert!(fixture.issuer.health().is_usable());
+    assert!(fixture.fake.urls().is_empty());
 }
 
 /// C10, D6: without anything to fetch or probe, no task runs.
@@ -169,14 +169,14 @@ async fn nothing_to_fetch_means_no_refresh() {
         client_secret: Some(Secret::new("hush")),
         ..IntrospectionSettings::new("portcullis")
     };
-    let jwks = JwkSet::parse(Bench::new().test_issuer.jwks_json().as_bytes()).unwrap();
+    let jwks = JwkSet::parse(Fixture::new().test_issuer.jwks_json().as_bytes()).unwrap();
     let mut alive = Vec::new();
-    let fixed = Bench::with(|settings| settings.keys = KeySource::Fixed(jwks));
-    let asked = Bench::with(|settings| settings.validation = Validation::Introspection(elsewhere));
-    for (bench, tasks) in [(fixed, 0), (asked, 1), (Bench::new(), 2)] {
-        bench.issuer.spawn_refresh();
+    let fixed = Fixture::with(|settings| settings.keys = KeySource::Fixed(jwks));
+    let introspecting = Fixture::with(|settings| settings.validation = Validation::Introspection(elsewhere));
+    for (fixture, tasks) in [(fixed, 0), (introspecting, 1), (Fixture::new(), 2)] {
+        fixture.issuer.spawn_refresh();
         assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
-        alive.push(bench);
+        alive.push(fixture);
     }
 }
 
@@ -192,7 +192,7 @@ fn the_limits_of_the_settings_are_valid() {
 /// C1: unusable settings are rejected with a code and a fix.
 #[tokio::test]
 async fn unusable_settings_are_rejected() {
-    let refusal = |change: fn(&mut IssuerSettings)| {
+    let rejection = |change: fn(&mut IssuerSettings)| {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         change(&mut settings);
         let clock = Arc::new(ManualClock::new());
@@ -200,10 +200,10 @@ async fn unusable_settings_are_rejected() {
         assert!(error.to_string().contains(ISSUER), "{error}");
         error.code()
     };
-    assert_eq!(refusal(|s| s.algorithms = portcullis_jose::AlgorithmSet::EMPTY), "settings.no_algorithm");
-    assert_eq!(refusal(|s| s.leeway = Duration::from_millis(60_001)), "settings.leeway_too_long");
-    assert_eq!(refusal(|s| s.cooldown = Duration::from_millis(999)), "settings.cooldown_too_short");
-    assert_eq!(refusal(|s| s.keys = KeySource::Fixed(JwkSet::default())), "settings.no_usable_key");
+    assert_eq!(rejection(|s| s.algorithms = portcullis_jose::AlgorithmSet::EMPTY), "settings.no_algorithm");
+    assert_eq!(rejection(|s| s.leeway = Duration::from_millis(60_001)), "settings.leeway_too_long");
+    assert_eq!(rejection(|s| s.cooldown = Duration::from_millis(999)), "settings.cooldown_too_short");
+    assert_eq!(rejection(|s| s.keys = KeySource::Fixed(JwkSet::default())), "settings.no_usable_key");
     for uri in ["http://issuer.example/jwks", "ftp://issuer.example/jwks", "https://u:p@issuer.example/jwks"] {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         settings.keys = KeySource::Uri(Url::parse(uri).unwrap());

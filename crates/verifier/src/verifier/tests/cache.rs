@@ -5,55 +5,55 @@ use super::*;
 /// C11: a verified token is cached until it expires, without leeway.
 #[tokio::test(start_paused = true)]
 async fn verified_tokens_are_cached() {
-    let bench = ready().await;
-    let token = bench.test_issuer.token().expires_in(60).sign();
-    assert!(bench.verifier.cached(&token).is_none());
-    let verified = bench.verify(&token).await.unwrap();
-    let remembered = bench.verifier.cached(&token).unwrap();
+    let fixture = ready().await;
+    let token = fixture.test_issuer.token().expires_in(60).sign();
+    assert!(fixture.verifier.cached(&token).is_none());
+    let verified = fixture.verify(&token).await.unwrap();
+    let remembered = fixture.verifier.cached(&token).unwrap();
     assert!(std::ptr::eq(verified.principal(), remembered.principal()));
-    assert!(bench.verifier.cached(flip_signature(&token)).is_none());
+    assert!(fixture.verifier.cached(flip_signature(&token)).is_none());
 
-    bench.clock.advance(Duration::from_millis(59_999));
-    assert!(bench.verifier.cached(&token).is_some());
-    bench.clock.advance(Duration::from_millis(1));
-    assert!(bench.verifier.cached(&token).is_none());
-    assert_eq!(bench.verifier.cached_tokens(), 0);
+    fixture.clock.advance(Duration::from_millis(59_999));
+    assert!(fixture.verifier.cached(&token).is_some());
+    fixture.clock.advance(Duration::from_millis(1));
+    assert!(fixture.verifier.cached(&token).is_none());
+    assert_eq!(fixture.verifier.cached_tokens(), 0);
     // Within the leeway it is still valid, but verified again each time.
-    assert_eq!(bench.refusal(&token).await, None);
-    assert_eq!(bench.verifier.cached_tokens(), 0);
-    bench.clock.advance(Duration::from_secs(10));
-    assert_eq!(bench.refusal(&token).await, Some("token.expired"));
+    assert_eq!(fixture.rejection(&token).await, None);
+    assert_eq!(fixture.verifier.cached_tokens(), 0);
+    fixture.clock.advance(Duration::from_secs(10));
+    assert_eq!(fixture.rejection(&token).await, Some("token.expired"));
 }
 
 /// C11: rejected tokens are not cached, and a cached token is valid for one resource only.
 #[tokio::test(start_paused = true)]
 async fn each_resource_has_its_own_cache() {
-    let bench = ready().await;
-    let expired = bench.test_issuer.token().expires_in(-60).sign();
-    assert_eq!(bench.refusal(&expired).await, Some("token.expired"));
-    assert_eq!(bench.verifier.cached_tokens(), 0);
+    let fixture = ready().await;
+    let expired = fixture.test_issuer.token().expires_in(-60).sign();
+    assert_eq!(fixture.rejection(&expired).await, Some("token.expired"));
+    assert_eq!(fixture.verifier.cached_tokens(), 0);
 
-    let token = bench.test_issuer.token().sign();
-    bench.verify(&token).await.unwrap();
-    let neighbour = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&bench.issuer)], &bench.clock);
+    let token = fixture.test_issuer.token().sign();
+    fixture.verify(&token).await.unwrap();
+    let neighbour = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&fixture.issuer)], &fixture.clock);
     assert!(neighbour.cached(&token).is_none());
-    let refused = neighbour.verify(&AccessToken::new(token)).await.unwrap_err();
-    assert_eq!(refused.code(), "token.audience_mismatch");
+    let rejected = neighbour.verify(&AccessToken::new(token)).await.unwrap_err();
+    assert_eq!(rejected.code(), "token.audience_mismatch");
 }
 
 /// C11: new keys of one issuer do not invalidate tokens of another.
 #[tokio::test(start_paused = true)]
 async fn new_keys_invalidate_one_issuers_tokens() {
-    let (bench, other, other_issuer) = with_other_issuer().await;
-    let (token, others) = (bench.test_issuer.token().sign(), other.token().sign());
-    bench.verify(&token).await.unwrap();
-    bench.verify(&others).await.unwrap();
+    let (fixture, other, other_issuer) = with_other_issuer().await;
+    let (token, others) = (fixture.test_issuer.token().sign(), other.token().sign());
+    fixture.verify(&token).await.unwrap();
+    fixture.verify(&others).await.unwrap();
     other.rotate();
-    bench.fake.publish(&other);
+    fixture.fake.publish(&other);
     other_issuer.refresh_now().await.unwrap();
-    assert!(bench.verifier.cached(&token).is_some());
-    assert!(bench.verifier.cached(&others).is_none());
-    assert_eq!(bench.verifier.cached_tokens(), 1);
+    assert!(fixture.verifier.cached(&token).is_some());
+    assert!(fixture.verifier.cached(&others).is_none());
+    assert_eq!(fixture.verifier.cached_tokens(), 1);
 }
 
 /// C11: when an administrator drops the cached tokens of an issuer, each is verified again, and those of others stay.
@@ -73,24 +73,24 @@ async fn dropped_tokens_are_verified_again() {
 /// C11: a sweep removes tokens that are not looked up again.
 #[tokio::test(start_paused = true)]
 async fn the_cache_is_swept() {
-    let bench = ready().await;
-    bench.verify(&bench.test_issuer.token().expires_in(30).sign()).await.unwrap();
-    bench.verify(&bench.test_issuer.token().expires_in(90).sign()).await.unwrap();
-    bench.clock.advance(Duration::from_secs(60));
-    assert_eq!((bench.verifier.sweep(), bench.verifier.cached_tokens()), (1, 1));
+    let fixture = ready().await;
+    fixture.verify(&fixture.test_issuer.token().expires_in(30).sign()).await.unwrap();
+    fixture.verify(&fixture.test_issuer.token().expires_in(90).sign()).await.unwrap();
+    fixture.clock.advance(Duration::from_secs(60));
+    assert_eq!((fixture.verifier.sweep(), fixture.verifier.cached_tokens()), (1, 1));
 }
 
 /// C11: lookups do not allocate.
 #[tokio::test(start_paused = true)]
 async fn a_lookup_does_not_allocate() {
-    let bench = ready().await;
-    let token = bench.test_issuer.token().sign();
-    let verified = bench.verify(&token).await.unwrap();
+    let fixture = ready().await;
+    let token = fixture.test_issuer.token().sign();
+    let verified = fixture.verify(&token).await.unwrap();
     let miss = flip_signature(&token);
     let allocations = allocation_counter::measure(|| {
-        let hit = bench.verifier.cached(&token);
+        let hit = fixture.verifier.cached(&token);
         assert!(std::ptr::eq(hit.as_ref().unwrap().principal(), verified.principal()));
-        assert!(bench.verifier.cached(&miss).is_none());
+        assert!(fixture.verifier.cached(&miss).is_none());
     });
     assert_eq!(allocations.count_total, 0);
 }
@@ -98,20 +98,20 @@ async fn a_lookup_does_not_allocate() {
 /// J5: the limit key depends on the issuer and the subject or, without a subject, the client.
 #[tokio::test(start_paused = true)]
 async fn the_limit_key_is_by_subject_or_else_by_client() {
-    let (bench, other, _) = with_other_issuer().await;
+    let (fixture, other, _) = with_other_issuer().await;
     let of = |test_issuer: &TestIssuer| test_issuer.token().subject("alice").client_id("one");
     let tokens = [
-        of(&bench.test_issuer),
-        of(&bench.test_issuer).client_id("two").expires_in(60),
-        of(&bench.test_issuer).subject("bob"),
+        of(&fixture.test_issuer),
+        of(&fixture.test_issuer).client_id("two").expires_in(60),
+        of(&fixture.test_issuer).subject("bob"),
         of(&other),
-        of(&bench.test_issuer).without("sub"),
-        of(&bench.test_issuer).without("sub").client_id("two"),
-        of(&bench.test_issuer).without("sub").client_id("alice"),
+        of(&fixture.test_issuer).without("sub"),
+        of(&fixture.test_issuer).without("sub").client_id("two"),
+        of(&fixture.test_issuer).without("sub").client_id("alice"),
     ];
     let mut counts = Vec::new();
     for token in tokens {
-        let verified = bench.verify(&token.sign()).await.unwrap();
+        let verified = fixture.verify(&token.sign()).await.unwrap();
         counts.push(verified.principal().limit_key());
         assert_eq!(verified.principal().limit_key(), *counts.last().unwrap());
     }

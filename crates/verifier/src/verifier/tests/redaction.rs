@@ -5,17 +5,17 @@ use super::*;
 /// J2: neither errors nor `Debug` contain the token.
 #[tokio::test(start_paused = true)]
 async fn errors_and_debug_contain_no_token() {
-    let bench = ready().await;
+    let fixture = ready().await;
     let canary = "canary-in-the-token";
-    let good = bench.test_issuer.token().subject(canary).claim("secret", canary).sign();
-    let bad = bench.test_issuer.token().subject(canary).audience(canary).kid(canary).issuer(canary);
-    let verified = bench.verify(&good).await.unwrap();
-    let mut texts = vec![format!("{verified:?} {:?}", bench.verifier)];
-    let in_name_of_issuer = bad.clone().issuer(bench.test_issuer.issuer().as_str());
+    let good = fixture.test_issuer.token().subject(canary).claim("secret", canary).sign();
+    let bad = fixture.test_issuer.token().subject(canary).audience(canary).kid(canary).issuer(canary);
+    let verified = fixture.verify(&good).await.unwrap();
+    let mut texts = vec![format!("{verified:?} {:?}", fixture.verifier)];
+    let in_name_of_issuer = bad.clone().issuer(fixture.test_issuer.issuer().as_str());
     for token in
-        [bad.sign(), in_name_of_issuer.sign(), bench.test_issuer.token().audience(canary).sign(), canary.to_owned()]
+        [bad.sign(), in_name_of_issuer.sign(), fixture.test_issuer.token().audience(canary).sign(), canary.to_owned()]
     {
-        let error = bench.verifier.verify(&AccessToken::new(token)).await.unwrap_err();
+        let error = fixture.verifier.verify(&AccessToken::new(token)).await.unwrap_err();
         texts.push(format!("{error} {error:?}"));
     }
     for text in texts {
@@ -26,7 +26,7 @@ async fn errors_and_debug_contain_no_token() {
 /// `Debug` prints the settings of a verifier.
 #[tokio::test]
 async fn debug_prints_the_settings() {
-    let shown = format!("{:?}", Bench::new().verifier);
+    let shown = format!("{:?}", Fixture::new().verifier);
     assert!(shown.starts_with("Verifier { settings: ") && shown.contains(TestIssuer::RESOURCE), "{shown}");
 }
 
@@ -43,9 +43,9 @@ async fn debug_prints_no_subject() {
 /// J1: the log has the issuer and the reason of a rejected token.
 #[tokio::test(start_paused = true)]
 async fn the_log_has_the_reason_of_a_rejection() {
-    let bench = ready().await;
+    let fixture = ready().await;
     let (log, _guard) = Logged::here();
-    assert_eq!(bench.refusal(&bench.test_issuer.token().expires_in(-60).sign()).await, Some("token.expired"));
+    assert_eq!(fixture.rejection(&fixture.test_issuer.token().expires_in(-60).sign()).await, Some("token.expired"));
     let line = log.lines().pop().unwrap();
     assert!(line.starts_with("DEBUG ") && line.contains("token.issuer=https://issuer.example"), "{line}");
     assert!(line.contains("deny.code=\"token.expired\""), "{line}");

@@ -52,14 +52,14 @@ impl Served {
     }
 
     /// Serves the cached token and returns whether another token then waits.
-    fn holds_up(&self, token: &str) -> bool {
+    fn delays_others(&self, token: &str) -> bool {
         assert!(self.verifier.cached(&self.known).is_some(), "known tokens never wait");
         let token = AccessToken::new(token);
         let mut verification = pin!(self.verifier.verify(&token));
         verification.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
-    async fn refusal(&self, token: &str) -> Option<&'static str> {
+    async fn rejection(&self, token: &str) -> Option<&'static str> {
         self.verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code())
     }
 }
@@ -69,9 +69,9 @@ impl Served {
 async fn an_invalid_signature_is_charged() {
     let served = Served::new().await;
     let unknown = served.unknown();
-    assert!(!served.holds_up(&flip_signature(&unknown)));
-    assert!(served.holds_up(&unknown));
-    assert_eq!(served.refusal(&unknown).await, None);
+    assert!(!served.delays_others(&flip_signature(&unknown)));
+    assert!(served.delays_others(&unknown));
+    assert_eq!(served.rejection(&unknown).await, None);
     assert!(served.verifier.cached(&unknown).is_some());
 }
 
@@ -79,16 +79,16 @@ async fn an_invalid_signature_is_charged() {
 #[tokio::test(start_paused = true)]
 async fn an_expired_token_is_charged() {
     let served = Served::new().await;
-    assert!(!served.holds_up(&served.test_issuer.token().expires_in(-60).sign()));
-    assert!(served.holds_up(&served.unknown()));
+    assert!(!served.delays_others(&served.test_issuer.token().expires_in(-60).sign()));
+    assert!(served.delays_others(&served.unknown()));
 }
 
 /// Valid tokens are not charged.
 #[tokio::test(start_paused = true)]
 async fn a_valid_token_is_not_charged() {
     let served = Served::new().await;
-    assert!(!served.holds_up(&served.unknown()));
-    assert!(!served.holds_up(&served.test_issuer.token().subject("carol").sign()));
+    assert!(!served.delays_others(&served.unknown()));
+    assert!(!served.delays_others(&served.test_issuer.token().subject("carol").sign()));
 }
 
 /// A token with an unknown key is not charged and does not wait.
@@ -96,10 +96,10 @@ async fn a_valid_token_is_not_charged() {
 async fn an_unknown_key_is_not_charged() {
     let served = Served::new().await;
     let unknown_key = served.test_issuer.token().kid("unknown").sign();
-    assert_eq!(served.refusal(&unknown_key).await, Some("token.key_unknown"));
-    assert!(!served.holds_up(&flip_signature(&served.unknown())));
-    assert!(served.holds_up(&served.unknown()));
-    assert!(!served.holds_up(&unknown_key));
+    assert_eq!(served.rejection(&unknown_key).await, Some("token.key_unknown"));
+    assert!(!served.delays_others(&flip_signature(&served.unknown())));
+    assert!(served.delays_others(&served.unknown()));
+    assert!(!served.delays_others(&unknown_key));
 }
 
 /// `explain` does not charge a valid token.
@@ -108,7 +108,7 @@ async fn an_explanation_is_not_charged() {
     let served = Served::new().await;
     let unknown = served.unknown();
     served.verifier.explain(&AccessToken::new(unknown.as_str())).await;
-    assert!(!served.holds_up(&unknown));
+    assert!(!served.delays_others(&unknown));
 }
 
 /// If too many tokens wait, the next one fails with a `retry_after`.
@@ -116,7 +116,7 @@ async fn an_explanation_is_not_charged() {
 async fn too_many_waiting_tokens_are_busy() {
     let served = Served::new().await;
     let unknown = AccessToken::new(served.unknown());
-    served.holds_up(&flip_signature(unknown.secret()));
+    served.delays_others(&flip_signature(unknown.secret()));
     let mut waiting: Vec<_> = (0..1024).map(|_| Box::pin(served.verifier.verify(&unknown))).collect();
     for waiting in &mut waiting {
         served.verifier.cached(&served.known).unwrap();

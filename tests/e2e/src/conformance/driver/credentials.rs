@@ -1,4 +1,4 @@
-//! Which credentials a scenario gives.
+//! The credentials of a scenario.
 
 use std::{env, sync::Arc};
 
@@ -37,12 +37,12 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
     settings.client_id_url = Some(ClientIdUrl::parse(DOCUMENT)?);
     settings.authorization_server = text("valid_jwt").map(audience).transpose()?;
     settings.revision_2025_03_26 = !revision.is_modern();
-    // The person of a scenario agrees to everything that a person is asked.
+    // The user of a scenario accepts every question.
     settings.accept_broader_resource = true;
     Ok(settings)
 }
 
-/// The grant of a machine, where the scenario is about one.
+/// Returns the grant of a scenario without a user.
 pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGrant>> {
     let text = |name: &str| context[name].as_str();
     if let Some(assertion) = text("valid_jwt") {
@@ -60,12 +60,12 @@ pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGran
             id_token: Arc::new(Secret::new(id_token)),
         })));
     }
-    // A client with a secret may be a person's too: the name alone says which.
+    // Scenarios with a user can have a secret, too. Only the name distinguishes them.
     let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
     Ok(is_machine.then_some(NonInteractiveGrant::ClientCredentials))
 }
 
-/// A workload's assertion is only sent to its audience.
+/// Returns a workload's assertion, which is only sent to its audience.
 fn audience(assertion: &str) -> anyhow::Result<Issuer> {
     let claims = assertion.split('.').nth(1).context("the assertion is not a JWT")?;
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;

@@ -1,4 +1,4 @@
-//! Adds a token to each request and passes everything else on as it is.
+//! [`Forwarder`]: adds a token to each request and forwards everything else unchanged.
 
 use std::{convert::Infallible, net::SocketAddr};
 
@@ -13,16 +13,16 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 
-type Answer = Response<Either<Incoming, Empty<Bytes>>>;
+type ForwardedResponse = Response<Either<Incoming, Empty<Bytes>>>;
 
-/// The forwarder. It ends when this is dropped.
+/// The forwarder, which ends when this is dropped.
 pub(super) struct Forwarder {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Forwarder {
-    /// Listens, and forwards to this address.
+    /// Starts a forwarder to this address.
     pub(super) async fn listen(to: SocketAddr, token: &str) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
         let address = listener.local_addr()?;
@@ -39,7 +39,7 @@ impl Forwarder {
         Ok(Self { address, task })
     }
 
-    /// What the suite is given.
+    /// Returns the URL for the suite.
     pub(super) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
@@ -51,23 +51,23 @@ impl Drop for Forwarder {
     }
 }
 
-/// `Host` stays the client's: a scenario is about it.
+/// `Host` is not changed, because a scenario tests it.
 async fn forward(
     client: Client<HttpConnector, Incoming>,
     to: Authority,
     bearer: HeaderValue,
     mut request: Request<Incoming>,
-) -> Result<Answer, Infallible> {
+) -> Result<ForwardedResponse, Infallible> {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let uri = Uri::builder().scheme("http").authority(to).path_and_query(path).build();
     *request.uri_mut() = uri.unwrap_or_default();
     request.headers_mut().insert(AUTHORIZATION, bearer);
     Ok(match client.request(request).await {
-        Ok(answer) => answer.map(Either::Left),
+        Ok(response) => response.map(Either::Left),
         Err(_) => {
-            let mut answer = Response::new(Either::Right(Empty::new()));
-            *answer.status_mut() = StatusCode::BAD_GATEWAY;
-            answer
+            let mut response = Response::new(Either::Right(Empty::new()));
+            *response.status_mut() = StatusCode::BAD_GATEWAY;
+            response
         }
     })
 }

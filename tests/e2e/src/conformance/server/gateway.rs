@@ -1,11 +1,11 @@
-//! The real program in front of one server.
+//! [`Gateway`]: the real program in front of one server.
 
 use std::{fs, net::SocketAddr, path::Path};
 
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 
-use crate::walks::server::{Server, serve};
+use crate::flows::server::{Server, serve};
 
 const ISSUER: &str = "https://issuer.example";
 const BASE_URL: &str = "http://127.0.0.1:3000";
@@ -17,7 +17,7 @@ pub(super) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts it in front of a server. Ended sessions are answered 404, as `server-session-lifecycle` expects.
+    /// Starts the program in front of a server. Ended sessions get 404, as `server-session-lifecycle` expects.
     pub(super) async fn start(program: &Path, folder: &Path, upstream: &str) -> anyhow::Result<Self> {
         let test_issuer =
             TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}/mcp")).with_clock(SystemClock::new());
@@ -36,17 +36,17 @@ impl Gateway {
         Ok(Self { server, token: test_issuer.token().expires_in(3600).sign() })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub(super) fn address(&self) -> SocketAddr {
         self.server.address
     }
 
-    /// A token that may do everything.
+    /// Returns a token with all scopes.
     pub(super) fn token(&self) -> &str {
         &self.token
     }
 
-    /// Asks it to end, and expects that it does so in order.
+    /// Stops the program and expects exit code 0.
     pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
         self.server.stop().await
     }

@@ -1,15 +1,15 @@
-//! What the suite wrote about each scenario, and the table of both runs.
+//! The results of each scenario, and the table of both runs.
 
 use std::{collections::BTreeMap, fmt, fs, path::Path};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 
-/// The scenarios of one run, each with its checks in the order of their names.
+/// The scenarios of one run, each with its checks sorted by name.
 #[derive(Debug, Default)]
 pub(super) struct Results(BTreeMap<String, Vec<Check>>);
 
-/// One thing that a scenario looked at.
+/// One check of a scenario.
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Check {
     id: String,
@@ -41,26 +41,26 @@ impl Results {
         self.0.is_empty()
     }
 
-    /// The scenarios whose outcome is not that of the other run; failures that became successes aside.
+    /// Returns the scenarios with another result than in the other run, except failures that became successes.
     pub(super) fn differing(&self, other: &Self) -> Vec<String> {
         let names = self.0.keys().chain(other.0.keys().filter(|name| !self.0.contains_key(*name)));
         names.filter(|name| !is_same_or_stricter(self.0.get(*name), other.0.get(*name))).cloned().collect()
     }
 
-    /// How many scenarios differ only by failures that became successes.
+    /// Returns the number of scenarios that differ only by failures that became successes.
     fn stricter(&self, other: &Self) -> usize {
         let differs = |name: &&String| self.0.get(*name) != other.0.get(*name);
         let is_stricter = |name: &&String| is_same_or_stricter(self.0.get(*name), other.0.get(*name));
         self.0.keys().filter(differs).filter(is_stricter).count()
     }
 
-    /// How many scenarios have no failure and no warning, and how many there are.
+    /// Returns the number of scenarios without failures and warnings, and the number of all.
     fn passed(&self) -> (usize, usize) {
         let passed = self.0.values().filter(|checks| !checks.is_empty() && !checks.iter().any(Check::is_fault));
         (passed.count(), self.0.len())
     }
 
-    /// What the other run has in place of the checks of this one.
+    /// Returns the differing checks of the other run.
     fn explain(&self, other: &Self, scenario: &str) -> Vec<String> {
         let checks = |results: &Self| -> Vec<String> {
             let checks = results.0.get(scenario).into_iter().flatten();
@@ -77,7 +77,7 @@ impl Results {
     }
 }
 
-/// Whether the checks are the same, but that some which failed alone succeed through the gateway.
+/// Returns whether the checks are the same, except failures that became successes through the gateway.
 fn is_same_or_stricter(alone: Option<&Vec<Check>>, through: Option<&Vec<Check>>) -> bool {
     let (Some(alone), Some(through)) = (alone, through) else { return false };
     let is_good = |(alone, through): (&Check, &Check)| {
@@ -96,7 +96,7 @@ impl Check {
     }
 }
 
-/// The scenario in the name of a folder, behind which the suite writes the time.
+/// Returns the scenario in the name of a folder, which ends with the time.
 fn scenario(folder: &str) -> Option<&str> {
     let rest = folder.strip_prefix("server-")?;
     // 2026-11-22T04-36-16-123Z
@@ -113,7 +113,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds both runs of a revision, and gives the row.
+    /// Adds both runs of a revision and returns the row.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -141,7 +141,7 @@ impl Table {
     }
 
     /// # Errors
-    /// When a scenario differs, or nothing ran.
+    /// Fails if a scenario differs, or none ran.
     pub(super) fn result(&self) -> anyhow::Result<()> {
         ensure!(self.rows.iter().any(|row| !row.contains("skipped: ")), "no server is available");
         ensure!(self.differing == 0, "{} scenarios differ through the gateway", self.differing);

@@ -11,7 +11,7 @@ use tokio::{net::TcpStream, time::sleep};
 use portcullis_scenarios::{free_address, npm_install};
 use xtask::{built, workspace};
 
-use crate::walks::program::Program;
+use crate::flows::program::Program;
 
 /// The revisions that scenarios exist for.
 const REVISIONS: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];

@@ -1,0 +1,106 @@
+//! [`ConfirmingUser`]: a user who is asked before and during a sign-in.
+
+use portcullis_discovery::BoxFuture;
+use portcullis_metadata::ResourceUri;
+
+use super::*;
+use crate::{
+    AuthorizationRequest, ClientAuthentication, ClientInformation, InteractionError, KnownIssuer, RedirectParameters,
+    UnboundSignIn,
+};
+
+/// A user who accepts or rejects a broader resource and an unbound token, enters a client, and consents.
+pub(super) struct ConfirmingUser {
+    pub(super) scripted: Arc<ScriptedUser>,
+    accepts: bool,
+    client: Option<ClientInformation>,
+    questions: Mutex<Vec<String>>,
+    clients: Mutex<Vec<Issuer>>,
+    recognized: Mutex<Vec<&'static str>>,
+}
+
+impl ConfirmingUser {
+    pub(super) fn new(accepts: bool) -> Arc<Self> {
+        Self::with(ScriptedUser::consents(), accepts, Some(public_client()))
+    }
+
+    /// As [`new`](Self::new), with the client that the user enters.
+    pub(super) fn with_client(client: Option<ClientInformation>) -> Arc<Self> {
+        Self::with(ScriptedUser::consents(), true, client)
+    }
+
+    /// As [`new`](Self::new), for an authorization server whose redirect has no `iss`.
+    pub(super) fn without_iss(accepts: bool) -> Arc<Self> {
+        Self::with(
+            ScriptedUser::responds(|state| format!("code=the-code&state={state}")),
+            accepts,
+            Some(public_client()),
+        )
+    }
+
+    fn with(scripted: Arc<ScriptedUser>, accepts: bool, client: Option<ClientInformation>) -> Arc<Self> {
+        let (questions, clients, recognized) = Default::default();
+        Arc::new(Self { scripted, accepts, client, questions, clients, recognized })
+    }
+
+    /// Returns the resources or sign-ins to accept.
+    pub(super) fn questions(&self) -> Vec<String> {
+        self.questions.lock().unwrap().clone()
+    }
+
+    /// Returns the issuers for which a client was requested.
+    pub(super) fn clients(&self) -> Vec<Issuer> {
+        self.clients.lock().unwrap().clone()
+    }
+
+    /// Returns the names of the recognized providers.
+    pub(super) fn recognized(&self) -> Vec<&'static str> {
+        self.recognized.lock().unwrap().clone()
+    }
+
+    fn ask(&self, question: String) -> BoxFuture<'_, Result<bool, InteractionError>> {
+        self.questions.lock().unwrap().push(question);
+        Box::pin(async { Ok(self.accepts) })
+    }
+}
+
+fn public_client() -> ClientInformation {
+    ClientInformation { client_id: "by-hand".into(), authentication: ClientAuthentication::None }
+}
+
+impl Interaction for ConfirmingUser {
+    fn redirect_uri(&self) -> &Url {
+        self.scripted.redirect_uri()
+    }
+
+    fn authorize<'a>(
+        &'a self,
+        request: &'a AuthorizationRequest,
+    ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
+        self.scripted.authorize(request)
+    }
+
+    fn client_information<'a>(
+        &'a self,
+        issuer: &'a Issuer,
+    ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
+        self.clients.lock().unwrap().push(issuer.clone());
+        Box::pin(async { Ok(self.client.clone()) })
+    }
+
+    fn accept_broader_resource<'a>(
+        &'a self,
+        start: &'a StartUrl,
+        resource: &'a ResourceUri,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        self.ask(format!("{} {}", start.url(), resource.as_str()))
+    }
+
+    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        self.ask(format!("{} {} {}", sign_in.start, sign_in.issuer, sign_in.scopes))
+    }
+
+    fn provider_recognized(&self, provider: &'static KnownIssuer) {
+        self.recognized.lock().unwrap().push(provider.name);
+    }
+}

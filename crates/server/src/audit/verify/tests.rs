@@ -1,0 +1,228 @@
+//! Manipulated files.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::audit::chain::Chain;
+
+const SECRET: &str = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
+const OTHER_SECRET: &str = "llllllllllllllllllllllllllllllll";
+
+fn keys(text: &str) -> ChainKeys {
+    ChainKeys::parse(text).unwrap()
+}
+
+fn record(event: &str, number: usize) -> String {
+    format!(r#"{{"timestamp":"2027-01-15T08:00:0{}.000Z","event":"{event}","n":{number}}}"#, number % 10)
+}
+
+/// Files with the records of one chain.
+struct Trail {
+    folder: TempDir,
+    chain: Chain,
+    files: Vec<PathBuf>,
+}
+
+impl Trail {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), chain: Self::chain(SECRET, Head::default()), files: Vec::new() }
+    }
+
+    fn chain(secret: &str, head: Head) -> Chain {
+        Chain::new(keys(secret).current().cloned(), head)
+    }
+
+    /// A trail of two files with six records: 1 to 3 and 4 to 6.
+    fn of_two_files() -> Self {
+        let mut trail = Self::new();
+        trail.file("b", &[record("audit.started", 1), record("decision", 2), record("decision", 3)]);
+        let continued = trail.continued();
+        trail.file("a", &[continued, record("decision", 5), record("audit.stopped", 6)]);
+        trail
+    }
+
+    fn continued(&self) -> String {
+        let head = self.chain.head();
+        format!(r#"{{"timestamp":"2027-01-15T08:00:04.000Z","event":"audit.continued","audit.previous":"{head}"}}"#)
+    }
+
+    fn lines(&mut self, records: &[String]) -> String {
+        let mut out = Vec::new();
+        records.iter().for_each(|record| self.chain.append(format!("{record}\n").as_bytes(), &mut out));
+        String::from_utf8(out).unwrap()
+    }
+
+    fn file(&mut self, name: &str, records: &[String]) {
+        let lines = self.lines(records);
+        self.write(name, &lines);
+    }
+
+    fn write(&mut self, name: &str, text: &str) {
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        if !self.files.contains(&path) {
+            self.files.push(path);
+        }
+    }
+
+    fn edit(&self, file: usize, edit: impl FnOnce(&mut Vec<String>)) {
+        let mut lines: Vec<_> = fs::read_to_string(&self.files[file]).unwrap().lines().map(str::to_owned).collect();
+        edit(&mut lines);
+        fs::write(&self.files[file], lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    }
+
+    fn verify(&self) -> Report {
+        verify(&self.files, &keys(SECRET), &[]).unwrap()
+    }
+
+    fn broken(&self) -> (&'static str, Option<(usize, u64)>, String) {
+        let cause = self.verify().first_break.expect("a break");
+        let file = cause.file.map(|file| self.files.iter().position(|other| *other == file).unwrap());
+        (cause.code, file.zip(cause.line), cause.message)
+    }
+}
+
+/// J4: an intact trail is verified whatever the order in which its files are named, and each file without those before it.
+#[test]
+fn an_intact_trail() {
+    let mut trail = Trail::of_two_files();
+    for _ in 0..2 {
+        let report = trail.verify();
+        assert_eq!((report.first_break, report.records, report.chains, report.is_stopped), (None, 6, 1, true));
+        assert_eq!((report.first.unwrap().seq, report.last.unwrap().seq), (1, 6));
+        assert!(report.files[0].ends_with("b"));
+        trail.files.reverse();
+    }
+    let last = verify(&trail.files[1..], &keys(SECRET), &[]).unwrap();
+    assert_eq!((last.first_break, last.records, last.first.unwrap().seq), (None, 3, 4));
+}
+
+/// J4: the first break is named with file and line.
+#[test]
+fn manipulations_are_found() {
+    type Edit = fn(&mut Vec<String>);
+    let cases: [(usize, Edit, &str, (usize, u64), &str); 9] = [
+        (0, |lines| lines[1] = lines[1].replace("\"n\":2", "\"n\":7"), "altered", (0, 2), "record 2 was altered"),
+        (0, |lines| drop(lines.remove(1)), "missing", (0, 2), "record 2 is missing"),
+        (0, |lines| lines.truncate(1), "missing", (1, 1), "the records 2 to 3 are missing"),
+        (0, |lines| lines.swap(1, 2), "missing", (0, 2), "record 2 is missing"),
+        (0, |lines| lines.push(lines[1].clone()), "order", (0, 4), "record 2 follows record 3"),
+        (0, |lines| lines.insert(1, "{\"event\":\"decision\"}".to_owned()), "not_chained", (0, 2), "not a record"),
+        (0, |lines| lines[2].truncate(20), "not_chained", (0, 3), "not a record"),
+        (0, |lines| lines.insert(0, String::new()), "not_chained", (0, 1), "not a record"),
+        (1, |lines| drop(lines.remove(0)), "missing", (1, 1), "record 4 is missing"),
+    ];
+    for (file, edit, code, place, message) in cases {
+        let trail = Trail::of_two_files();
+        trail.edit(file, edit);
+        let (found, found_place, text) = trail.broken();
+        assert_eq!((found, found_place), (code, Some(place)), "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+}
+
+/// J4: a missing file is found, and so is a file without its beginning.
+#[test]
+fn missing_files_are_found() {
+    let mut trail = Trail::of_two_files();
+    let continued = trail.continued();
+    trail.file("c", &[continued, record("decision", 8)]);
+    trail.files.remove(1);
+    assert_eq!(trail.broken().0, "missing");
+    let trail = Trail::of_two_files();
+    trail.edit(1, |lines| drop(lines.remove(0)));
+    let report = verify(&trail.files[1..], &keys(SECRET), &[]).unwrap();
+    assert_eq!(report.first_break.unwrap().code, "start_missing");
+    assert_eq!(verify(&[], &keys(SECRET), &[]).unwrap().first_break.unwrap().code, "empty");
+    assert!(verify(&["/nowhere".into()], &keys(SECRET), &[]).is_err());
+    assert!(verify(&["/".into()], &keys(SECRET), &[]).is_err());
+}
+
+/// J4: a head from the log shows that records at the end were removed, or replaced by others after a restart.
+#[test]
+fn heads_show_truncation() {
+    let trail = Trail::of_two_files();
+    let head = trail.chain.head();
+    let verify_head = |head| verify(&trail.files, &keys(SECRET), &[head]).unwrap().first_break.map(|cause| cause.code);
+    assert_eq!(verify_head(head), None);
+    trail.edit(1, |lines| drop(lines.pop()));
+    assert_eq!(trail.verify().first_break, None, "the trail itself does not show it");
+    assert_eq!(verify_head(head), Some("truncated"));
+    assert_eq!(verify_head(Head { seq: 5, ..head }), Some("replaced"));
+    let last = verify(&trail.files[1..], &keys(SECRET), &[Head { seq: 1, ..head }]).unwrap();
+    assert_eq!(last.first_break.unwrap().code, "start_missing");
+}
+
+/// J4: a line that a crash has cut off is accepted only if the next records say so.
+#[test]
+fn torn_lines_are_explained() {
+    let torn = |bytes: usize| format!(r#"{{"timestamp":"","event":"audit.torn","audit.bytes":{bytes}}}"#);
+    let mut trail = Trail::new();
+    let first = trail.lines(&[record("decision", 1)]);
+    let rest = trail.lines(&[torn(5), record("audit.started", 2)]);
+    trail.write("a", &format!("{first}{{\"tim\n{rest}"));
+    let report = trail.verify();
+    assert_eq!((report.first_break, report.torn, report.records), (None, 1, 3));
+    for text in [format!("{first}{{\"timestam\n{rest}"), format!("{first}{{\"tim\n{{\"tim\n{rest}")] {
+        trail.write("a", &text);
+        assert_eq!((trail.broken().0, trail.broken().1.unwrap().1), ("not_chained", 2));
+    }
+    trail.write("a", &format!("{first}{{\"tim"));
+    let report = trail.verify();
+    assert_eq!((report.first_break, report.ends_within_line), (None, true));
+
+    let mut trail = Trail::new();
+    let decisions: Vec<_> = (1..4).map(|number| record("decision", number)).collect();
+    trail.file("a", &[&decisions[..], &[torn(5)]].concat());
+    assert_eq!((trail.broken().0, trail.broken().1.unwrap().1), ("missing", 3), "the torn line was removed");
+
+    // A file that was rotated by another program ends within a line.
+    let mut trail = Trail::new();
+    let first = trail.lines(&[record("decision", 1)]);
+    trail.write("a", &format!("{first}{{\"tim"));
+    let continued = trail.continued();
+    trail.file("b", &[continued, torn(5), record("decision", 3)]);
+    assert_eq!((trail.verify().first_break, trail.verify().torn), (None, 1));
+    trail.files.remove(0);
+    assert_eq!((trail.verify().first_break, trail.verify().torn), (None, 0));
+}
+
+/// J4: another chain may begin only after the regular end of a process.
+#[test]
+fn further_chains() {
+    for (event, code) in [("audit.stopped", None), ("decision", Some("end_missing"))] {
+        let mut trail = Trail::new();
+        trail.file("a", &[record("audit.started", 1), record(event, 2)]);
+        trail.chain = Trail::chain(SECRET, Head::default());
+        trail.file("b", &[record("audit.started", 3), record("decision", 4)]);
+        let report = trail.verify();
+        assert_eq!(report.first_break.as_ref().map(|cause| cause.code), code);
+        assert_eq!(report.chains, if code.is_none() { 2 } else { 1 });
+    }
+}
+
+/// J4: the key may change when a process starts, and at no other record.
+#[test]
+fn keys_change_at_a_start() {
+    for (event, code) in [("audit.started", None), ("decision", Some("altered"))] {
+        let mut trail = Trail::new();
+        trail.file("a", &[record("audit.started", 1), record("decision", 2)]);
+        trail.chain = Trail::chain(OTHER_SECRET, trail.chain.head());
+        trail.file("b", &[record(event, 3), record("decision", 4)]);
+        let both = keys(&format!("{OTHER_SECRET}\n{SECRET}"));
+        let report = verify(&trail.files, &both, &[]).unwrap();
+        assert_eq!(report.first_break.map(|cause| cause.code), code);
+        assert_eq!(trail.verify().first_break.unwrap().code, "altered");
+    }
+}
+
+/// J4: lost records are counted.
+#[test]
+fn lost_records_are_counted() {
+    let mut trail = Trail::new();
+    let lost = |lost| format!(r#"{{"timestamp":"","event":"audit.lost","audit.lost":{lost}}}"#);
+    trail.file("a", &[record("audit.started", 1), lost(3), lost(4)]);
+    assert_eq!(trail.verify().lost, 7);
+}

@@ -1,0 +1,197 @@
+//! `cargo xtask e2e`: the real program with a real authorization server, from the first 401 to the end of a session.
+//!
+//! Everything runs on loopback. The output of the programs is kept in `target/e2e`.
+
+mod authorization;
+mod canary;
+mod chromium;
+mod client;
+mod client_flow;
+mod deployment;
+mod devidp;
+mod discovery;
+mod expect;
+mod guides;
+mod install;
+mod keycloak;
+mod library_flow;
+mod oidc_provider;
+mod output;
+mod pages;
+pub(crate) mod program;
+mod progress;
+mod readers;
+mod recorder;
+mod replicas;
+mod request;
+pub(crate) mod server;
+mod session;
+mod sign_in;
+mod test_client;
+mod test_user;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+
+use chromium::Chromium;
+use deployment::USER;
+use portcullis_scenarios::block_on;
+use progress::Progress;
+use recorder::Recorder;
+use test_user::TestUser;
+use xtask::{built, checklist::Unit, workspace};
+
+/// The options of `cargo xtask e2e`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The authorization server.
+    #[arg(long, value_enum, default_value_t)]
+    idp: IdentityProvider,
+    /// The time limit in seconds of each start of Keycloak.
+    #[arg(long, value_name = "SECONDS", default_value_t = READY_WITHIN)]
+    ready_within: u64,
+    /// Consent in a headless Chromium instead of submitting the forms of the pages. Screenshots of all pages are kept in
+    /// the target folder. Needs Chromium and Node.js 20; without Chromium, forms are submitted.
+    #[arg(long)]
+    browser: bool,
+    /// Run only this scenario with Keycloak; can be repeated.
+    #[arg(long, value_enum, value_name = "SCENARIO")]
+    only: Vec<keycloak::Scenario>,
+    /// Instead, send a corpus of messages through the gateway to real readers of JSON and MCP, and compare what they read
+    /// with what was checked and audited. Needs Node.js, Python and Go; a reader without them is skipped.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only"])]
+    readers: bool,
+    #[command(flatten)]
+    reader_options: readers::Options,
+    /// Instead, run `login` and `connect` at every tested authorization server and in every tested network, and print one
+    /// table. Needs Node.js, Python and Java; a server without them is skipped. The first run downloads 400 MB.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers"])]
+    sign_in: bool,
+    #[command(flatten)]
+    sign_in_options: sign_in::Options,
+    /// Instead, execute the commands of the guides in `docs/guides`. A guide whose programs are missing is skipped. The
+    /// ports 3000, 8000, 8080 and 9000 must be free.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    guides: bool,
+    #[command(flatten)]
+    guide_options: guides::Options,
+    /// Run 32 clients against three replicas behind nginx for 10 minutes, while replicas and Redis are killed. Needs nginx and
+    /// redis-server.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    replicas: bool,
+    #[command(flatten)]
+    replica_options: replicas::Options,
+}
+
+/// On a busy machine with two cores, the first start of Keycloak takes about 60 s.
+const READY_WITHIN: u64 = 180;
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum IdentityProvider {
+    /// The development authorization server of this workspace. Takes seconds and needs no other program.
+    #[default]
+    Devidp,
+    /// npm's oidc-provider 9.13.3. Takes a minute and needs npm; the first run downloads 40 MB, including Node.js 22.
+    OidcProvider,
+    /// Keycloak 26.7.3. Takes about four minutes and 1 GB of memory, and needs Java 17 or newer, `tar`, and
+    /// 400 MB in the target folder; the first run downloads 176 MB from Maven Central.
+    Keycloak,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
+    let target = workspace::metadata()?.target_directory;
+    let folder = fresh_folder(&target)?;
+    if arguments.sign_in {
+        let ready_within = Duration::from_secs(arguments.ready_within);
+        let environment = sign_in::Environment { program: &program, target: &target, folder: &folder, ready_within };
+        let result = block_on(sign_in::run(&environment, &arguments.sign_in_options));
+        return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
+    }
+    if arguments.guides {
+        let result = block_on(guides::run(&program, &target, &folder, &arguments.guide_options));
+        return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
+    }
+    let (mut progress, result);
+    match arguments.idp {
+        _ if arguments.readers => {
+            progress = Progress::new(Unit::Seconds, readers::LIMIT);
+            let flow = readers::run(&program, &target, &folder, arguments.reader_options, &mut progress);
+            result = block_on(flow);
+        }
+        _ if arguments.replicas => {
+            progress = Progress::new(Unit::Seconds, replicas::LIMIT);
+            let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
+            let upstream = upstream.program("everything_server")?;
+            let environment = replicas::Environment { program: &program, upstream: &upstream, folder: &folder };
+            result = block_on(replicas::run(&environment, arguments.replica_options, &mut progress));
+        }
+        IdentityProvider::Devidp => {
+            progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
+            let recorder = Arc::new(Recorder::new(devidp::LIMIT)?);
+            let user = test_user(arguments, &target, &recorder, &mut progress);
+            let flow = devidp::run(&program, &folder, recorder, user, &mut progress);
+            result = block_on(flow);
+        }
+        IdentityProvider::OidcProvider => {
+            progress = Progress::new(Unit::Seconds, oidc_provider::LIMIT);
+            let recorder = Arc::new(Recorder::new(oidc_provider::LIMIT)?);
+            let user = test_user(arguments, &target, &recorder, &mut progress);
+            let flow = oidc_provider::run(&program, &target, &folder, recorder, user, &mut progress);
+            result = block_on(flow);
+        }
+        IdentityProvider::Keycloak => {
+            progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
+            let recorder = Arc::new(Recorder::new(keycloak::LIMIT)?);
+            let user = test_user(arguments, &target, &recorder, &mut progress);
+            let options = keycloak::Options {
+                program: &program,
+                target: &target,
+                folder: &folder,
+                ready_within: Duration::from_secs(arguments.ready_within),
+                only: &arguments.only,
+            };
+            let flow = keycloak::run(&options, recorder, user, &mut progress);
+            result = block_on(flow);
+        }
+    }
+    println!("\n{}", progress.table());
+    result.with_context(|| format!("the run failed; the output of the programs is in {}", folder.display()))
+}
+
+/// Returns the user who consents in the flow of the shipped client.
+fn test_user(arguments: &Arguments, target: &Path, recorder: &Arc<Recorder>, progress: &mut Progress) -> TestUser {
+    if arguments.browser {
+        match Chromium::find(&target.join("pictures").join(arguments.idp.name())) {
+            Some(chromium) => return TestUser::with_chromium(USER, chromium),
+            None => progress.skip("consent in a browser", &format!("none of {} is installed", Chromium::names())),
+        }
+    }
+    TestUser::with_forms(USER, Arc::clone(recorder))
+}
+
+impl IdentityProvider {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Devidp => "devidp",
+            Self::OidcProvider => "oidc-provider",
+            Self::Keycloak => "keycloak",
+        }
+    }
+}
+
+fn fresh_folder(target: &Path) -> anyhow::Result<PathBuf> {
+    let folder = target.join("e2e");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be emptied", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    Ok(folder)
+}

@@ -1,0 +1,81 @@
+//! Tests of the links in the documentation, and of the table of contents.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Returns the Markdown files of a folder and its folders.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(pages(&path));
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Returns the lines outside of code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+fn targets(text: &str) -> Vec<&str> {
+    prose(text)
+        .flat_map(|line| line.split("](").skip(1).filter_map(|rest| rest.split_once(')')))
+        .map(|(url, _)| url)
+        .collect()
+}
+
+/// Returns the anchors of a page's headings, as GitHub and mdBook make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let heading = |line: &str| {
+        let title = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?.trim().to_lowercase();
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        Some(kept.map(|c| if c == ' ' { '-' } else { c }).collect())
+    };
+    prose(text).filter_map(heading).collect()
+}
+
+#[test]
+fn every_link_leads_to_a_page_and_its_heading() {
+    let root = root();
+    let mut broken = Vec::new();
+    for page in pages(&root.join("docs")).into_iter().chain([root.join("README.md"), root.join("SECURITY.md")]) {
+        let text = fs::read_to_string(&page).unwrap();
+        for target in
+            targets(&text).into_iter().filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
+        {
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let other = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
+            let has_heading = || anchors(&fs::read_to_string(&other).unwrap_or_default()).contains(anchor);
+            if !other.exists() || (!anchor.is_empty() && !has_heading()) {
+                broken.push(format!("{}: {target}", page.strip_prefix(&root).unwrap().display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn the_table_of_contents_has_every_page() {
+    let docs = root().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let listed: BTreeSet<_> = targets(&summary).into_iter().map(|target| docs.join(target)).collect();
+    let existing: BTreeSet<_> = pages(&docs).into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+    assert_eq!(listed, existing);
+}

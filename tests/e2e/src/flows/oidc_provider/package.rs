@@ -1,0 +1,31 @@
+//! [`Package`]: `oidc-provider` and a Node.js version that it supports.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use portcullis_scenarios::npm_install;
+use xtask::workspace;
+
+const MANIFEST: &str = r#"{ "private": true, "dependencies": { "oidc-provider": "9.13.3", "node": "22.23.3" } }"#;
+const SCRIPT: &str = "tests/idp/oidc-provider/server.mjs";
+
+/// An installed `oidc-provider`.
+pub(in crate::flows) struct Package(PathBuf);
+
+impl Package {
+    /// Installs it into the target folder, unless that was done before.
+    pub(in crate::flows) async fn install(target: &Path) -> anyhow::Result<Self> {
+        let folder = target.join("oidc-provider");
+        npm_install(&folder, MANIFEST).await?;
+        Ok(Self(folder))
+    }
+
+    /// Returns the command that starts the script of `tests/idp`.
+    pub(super) fn command(&self) -> Command {
+        let mut node = Command::new(self.0.join("node_modules/node/bin/node"));
+        node.arg(workspace::root().join(SCRIPT)).current_dir(&self.0);
+        node
+    }
+}

@@ -1,0 +1,33 @@
+//! The demonstration server of the TypeScript SDK.
+
+use std::process::Command;
+
+use portcullis_scenarios::{free_address, npm_install};
+use url::Url;
+
+use super::{
+    Environment,
+    site::{Site, Start},
+};
+use crate::flows::program::Program;
+
+const MANIFEST: &str = r#"{ "private": true, "dependencies": { "@modelcontextprotocol/sdk": "1.32.2" } }"#;
+const SCRIPT: &str = "node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js";
+
+/// Starts the authorization server and the resource, which accepts only tokens for itself.
+pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Start> {
+    let folder = environment.target.join("sign-in/typescript");
+    if let Err(why) = npm_install(&folder, MANIFEST).await {
+        return Ok(Start::Missing(format!("{why:#}")));
+    }
+    let (port, authorization_port) = (free_address()?.port().to_string(), free_address()?.port().to_string());
+    let mut node = Command::new("node");
+    node.arg(folder.join(SCRIPT)).args(["--oauth", "--oauth-strict"]);
+    node.env("MCP_PORT", &port).env("MCP_AUTH_PORT", &authorization_port);
+    let mut server = Program::start("server", &mut node, environment.folder)?;
+    for announcement in ["Authorization Server listening", "Streamable HTTP Server listening"] {
+        server.find_line(|line| line.contains(announcement).then_some(())).await?;
+    }
+    let url = Url::parse(&format!("http://localhost:{port}/mcp"))?;
+    Ok(Start::ready(Site::new(url).keeping(server)))
+}
