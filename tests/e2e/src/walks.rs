@@ -14,6 +14,7 @@ mod discovery;
 mod expect;
 mod install;
 mod keycloak;
+mod metrics;
 mod oidc_provider;
 mod output;
 mod pages;
@@ -75,6 +76,10 @@ pub(crate) struct Arguments {
     sign_in: bool,
     #[command(flatten)]
     sign_in_options: sign_in::Options,
+    /// Run every query of the dashboard and of the alerts in `deploy` against a real Prometheus instead. Needs Prometheus; without it,
+    /// the run is reported as skipped.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    metrics: bool,
 }
 
 /// On a machine with two cores that does other things, too, Keycloak takes about 60 s at its very first start.
@@ -104,6 +109,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let (mut progress, outcome);
     match arguments.idp {
+        _ if arguments.metrics => {
+            progress = Progress::new(Unit::Seconds, metrics::LIMIT);
+            outcome = block_on(metrics::whole(&folder, &mut progress));
+        }
         _ if arguments.readers => {
             progress = Progress::new(Unit::Seconds, readers::LIMIT);
             let whole = readers::whole(&program, &target, &folder, arguments.reader_options, &mut progress);
