@@ -23,6 +23,7 @@ mod logging;
 mod login;
 mod mcp_remote;
 mod metadata;
+mod metrics;
 mod revocation;
 mod scopes;
 mod section_3;

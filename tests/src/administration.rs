@@ -45,11 +45,29 @@ impl Administration {
         self.socket.path()
     }
 
+    /// Reads the metrics.
+    ///
+    /// # Panics
+    /// Panics if the request is rejected.
+    pub async fn metrics(&self, token: &str) -> String {
+        let (status, head, body) = self.exchange(Request::new("GET", "/metrics").bearer(token)).await;
+        assert_eq!(status, 200, "{head}");
+        assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+        body
+    }
+
     /// Sends a request and returns the status and the JSON of the response.
     ///
     /// # Panics
     /// Panics if the response is not JSON.
     pub async fn send(&self, request: Request) -> (u16, Value) {
+        let (status, head, body) = self.exchange(request).await;
+        assert!(head.contains("content-type: application/json") && !head.contains("access-control"), "{head}");
+        (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
+    }
+
+    /// Returns the status, the head in lower case, and the body.
+    async fn exchange(&self, request: Request) -> (u16, String, String) {
         let exchange = async {
             let mut stream = UnixStream::connect(self.socket()).await.expect("the listener");
             stream.write_all(&request.header("Connection", "close").to_bytes()).await.expect("it reads");
@@ -61,9 +79,8 @@ impl Administration {
         let answer = String::from_utf8(answer).expect("text");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {answer:?}"));
         let head = head.to_ascii_lowercase();
-        assert!(head.contains("content-type: application/json") && !head.contains("access-control"), "{answer}");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+        (status, head, body.to_owned())
     }
 
     /// Lists the sessions, as the API returns them.

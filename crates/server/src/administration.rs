@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The path of the list of sessions.
 pub(crate) const SESSIONS: &str = "/v1/sessions";
+/// The path of the metrics.
+pub(crate) const METRICS: &str = "/metrics";
 /// The path that ends sessions.
 pub(crate) const END_SESSIONS: &str = "/v1/sessions/end";
 /// The path that drops an issuer's cached tokens.

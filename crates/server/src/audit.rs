@@ -44,6 +44,7 @@ use tokio::{
 
 use crate::{log_queue::LogQueue, plan::AuditPlan};
 use key::{Effect, UsageKey};
+
 use sink::Target;
 use usage::{Counts, UsageTables};
 use writer::Writer;
@@ -202,11 +203,13 @@ impl Audit {
         }
     }
 
-    fn written(&self) -> u64 {
+    /// Returns the number of written records.
+    pub(crate) fn written(&self) -> u64 {
         self.0.written.load(Ordering::Acquire)
     }
 
-    fn lost(&self) -> u64 {
+    /// Returns the number of records that were lost because the queue was full.
+    pub(crate) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Acquire)
     }
 }
@@ -217,6 +220,11 @@ impl DecisionSink for Audit {
         self.0.usage.count(&key, Counts::one(Effect::of(decision.code)));
         self.push(|out| record::decision(out, decision, &key));
     }
+}
+
+/// Returns the decision about a request with this reason code: `allow`, `deny` or `fail`.
+pub(crate) fn decision_of(code: Option<&str>) -> &'static str {
+    Effect::of(code).as_str()
 }
 
 #[cfg(test)]

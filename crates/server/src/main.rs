@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod demo;
 mod log_queue;
+mod metrics;
 mod plan;
 mod serve;
 mod telemetry;

@@ -32,6 +32,7 @@ use tokio::{
 
 use crate::{
     audit::AuditTrail,
+    metrics::Metrics,
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
 };
@@ -72,7 +73,7 @@ pub(crate) struct Listeners {
 pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut kept = KeptSessions::in_memory(&plan.session);
-    let observers = Observers { access, audit: None };
+    let observers = Observers { access, audit: None, metrics: None };
     let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
     ServerState::new(plan, &process, None).map(drop)
 }
@@ -102,8 +103,12 @@ pub(crate) async fn serve(
     let hangups = signals::hangups()?;
 
     // State: issuers, sessions and the service stacks of all resources.
-    let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
     let clock = Arc::new(SystemClock::new());
+    let observers = Observers {
+        access: Arc::clone(&access),
+        audit: audit.as_ref().map(|trail| trail.audit().clone()),
+        metrics: plan.admin.as_ref().map(|_| Metrics::new(plan.workers, &*clock)),
+    };
     let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _)
         .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
     let (process, upstream_ends) = Process::new(&plan, clock, observers, &mut kept);

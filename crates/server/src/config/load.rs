@@ -15,7 +15,7 @@ const PREFIX: &str = "PORTCULLIS_";
 
 /// Variables with the prefix that are not configuration: tokens of clients and administrators, the log filter, and the path of
 /// test vectors.
-const NOT_CONFIGURATION: &[&str] = &["token", "admin_token", "log", "vectors"];
+const NOT_CONFIGURATION: &[&str] = &["token", "admin_token", "metrics_token", "log", "vectors"];
 
 /// Values from the command line. They take precedence over the file and the environment.
 #[derive(Clone, Copy, Debug, Default)]

@@ -22,6 +22,8 @@ const GENERATE: &str = "generate one with `openssl rand -base64 32`";
 pub(crate) struct AdminPlan {
     pub(crate) listen: AdminListen,
     pub(crate) token: Secret,
+    /// Allows only to read the metrics.
+    pub(crate) metrics_token: Option<Secret>,
     /// The accepted `Host` values.
     pub(crate) hosts: OriginPolicy,
     /// `None` if the listener uses plain HTTP.
@@ -33,7 +35,7 @@ pub(crate) struct AdminPlan {
 /// too short. The message contains no part of the token.
 pub(super) fn plan(config: &Config) -> anyhow::Result<Option<AdminPlan>> {
     let Some(configured) = &config.admin else { return Ok(None) };
-    let Admin { listen, token, tls, allowed_hosts } = configured;
+    let Admin { listen, token, metrics_token, tls, allowed_hosts } = configured;
     let mut hosts = loopback_hosts()?;
     if let AdminListen::Tcp(address) = listen {
         ensure!(
@@ -58,12 +60,21 @@ pub(super) fn plan(config: &Config) -> anyhow::Result<Option<AdminPlan>> {
         hosts = hosts.allow_host(host).context("admin.allowed_hosts")?;
     }
     let tls = tls.as_ref().map(|files| TlsFiles::for_listener(files, "admin.tls")).transpose()?;
-    Ok(Some(AdminPlan { listen: listen.clone(), token: read_token("admin.token", token)?, hosts, tls }))
+    let token = read_token("admin.token", token)?;
+    let metrics_token = metrics_token.as_ref().map(|source| read_token("admin.metrics_token", source)).transpose()?;
+    ensure!(
+        metrics_token.as_ref() != Some(&token),
+        "admin.metrics_token is the same as admin.token, so that it would allow everything; {GENERATE}"
+    );
+    Ok(Some(AdminPlan { listen: listen.clone(), token, metrics_token, hosts, tls }))
 }
 
 /// Returns a warning if users of this machine can read the file of a token.
 pub(super) fn warnings(config: &Config) -> Vec<String> {
-    let sources = config.admin.iter().map(|admin| ("admin.token", &admin.token));
+    let sources = config.admin.iter().flat_map(|admin| {
+        let metrics_token = admin.metrics_token.as_ref().map(|source| ("admin.metrics_token", source));
+        [("admin.token", &admin.token)].into_iter().chain(metrics_token)
+    });
     let readable = sources.filter_map(|(key, source)| {
         let file = source.file()?;
         let mode = fs::metadata(file).ok()?.permissions().mode();
@@ -158,6 +169,8 @@ mod tests {
                 assert!(!error.contains("hunter2") && !error.contains("1234") && !error.contains("xxx"), "{error}");
             }
         }
+        let error = plan_of("listen = \"127.0.0.1:9900\"\nmetrics_token = { file = \"token\" }", TOKEN).err().unwrap();
+        assert!(error.contains("the same as admin.token"), "{error}");
         let error = plan_of("listen = \"127.0.0.1:9900\"\ntoken = { env = \"NO_SUCH_TOKEN\" }", TOKEN).err().unwrap();
         assert!(error.contains("NO_SUCH_TOKEN is not set"), "{error}");
     }

@@ -3,6 +3,7 @@
 mod builder;
 mod former;
 mod limits;
+mod metrics;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use super::{
     health::Readiness,
 };
 use crate::{
+    metrics::ResourceMetrics,
     plan::{Fingerprint, Plan},
     telemetry::AccessLog,
 };
@@ -81,6 +83,8 @@ struct Resource {
     layer: EndpointLayer,
     upstream: Arc<ResourceUpstream>,
     rule_limits: RuleLimits,
+    /// `None` without a listener for administrators.
+    metrics: Option<Arc<ResourceMetrics>>,
     /// The fingerprints of everything that the resource was built from: shared settings, its own, and those of its issuers.
     inputs: (Fingerprint, Fingerprint, Vec<Fingerprint>),
 }

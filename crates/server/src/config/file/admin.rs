@@ -19,6 +19,9 @@ pub(crate) struct Admin {
     /// The token of administrators. Default: the environment variable `PORTCULLIS_ADMIN_TOKEN`.
     #[serde(default = "default_token")]
     pub(crate) token: SecretSource,
+    /// A token that allows only to read the metrics. Default: the token of administrators is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics_token: Option<SecretSource>,
     /// Further names in `Host` under which clients reach the listener.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed_hosts: Vec<String>,

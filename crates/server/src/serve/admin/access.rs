@@ -11,22 +11,32 @@ use portcullis_metadata::Secret;
 use super::response::AdminError;
 use crate::plan::AdminPlan;
 
-/// The token and the permitted hosts.
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Administrator,
+    /// Only to read the metrics.
+    MetricsReader,
+}
+
+/// The tokens and the permitted hosts.
 pub(super) struct AccessPolicy {
     token: Secret,
+    metrics_token: Option<Secret>,
     hosts: OriginPolicy,
 }
 
 impl AccessPolicy {
     pub(super) fn new(plan: &AdminPlan) -> Self {
-        Self { token: plan.token.clone(), hosts: plan.hosts.clone() }
+        Self { token: plan.token.clone(), metrics_token: plan.metrics_token.clone(), hosts: plan.hosts.clone() }
     }
 
-    /// Checks the host, then that no web page has sent the request, then the token. The token is compared in constant time.
+    /// Checks that no web page has sent the request, then the host, then the token, and returns what the token allows. Tokens are
+    /// compared in constant time.
     ///
     /// # Errors
     /// Fails if the request is not one of an administrator.
-    pub(super) fn check(&self, head: &Parts) -> Result<(), AdminError> {
+    pub(super) fn check(&self, head: &Parts) -> Result<Role, AdminError> {
         if head.headers.contains_key(ORIGIN) {
             return Err(AdminError::forbidden("origin.not_allowed", "requests of web pages are not accepted"));
         }
@@ -39,7 +49,10 @@ impl AccessPolicy {
         })?;
         let token = bearer_token(&head.headers)?;
         if token == self.token {
-            return Ok(());
+            return Ok(Role::Administrator);
+        }
+        if self.metrics_token.as_ref() == Some(&token) {
+            return Ok(Role::MetricsReader);
         }
         Err(AdminError::unauthorized("admin.token_invalid", "the token is not that of this listener"))
     }
@@ -70,9 +83,12 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-    fn check(headers: &[(&str, &str)]) -> Result<(), (StatusCode, &'static str)> {
+    const METRICS_TOKEN: &str = "metrics-0123456789abcdef0123456789";
+
+    fn check(headers: &[(&str, &str)]) -> Result<Role, (StatusCode, &'static str)> {
         let hosts = OriginPolicy::for_base_url(&Url::parse("http://localhost").unwrap()).unwrap();
-        let policy = AccessPolicy { token: Secret::new(TOKEN), hosts: hosts.allow_host("admin.example").unwrap() };
+        let metrics_token = Some(Secret::new(METRICS_TOKEN));
+        let policy = AccessPolicy { token: Secret::new(TOKEN), metrics_token, hosts: hosts.allow_host("admin.example").unwrap() };
         let mut request = Request::get("/v1/sessions");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -85,9 +101,11 @@ mod tests {
     #[test]
     fn the_token_is_required() {
         let bearer = format!("Bearer {TOKEN}");
-        assert_eq!(check(&[("host", "localhost:9900"), ("authorization", &bearer)]), Ok(()));
-        assert_eq!(check(&[("host", "127.0.0.1"), ("authorization", &format!("bearer  {TOKEN}"))]), Ok(()));
-        assert_eq!(check(&[("host", "admin.example"), ("authorization", &bearer)]), Ok(()));
+        assert_eq!(check(&[("host", "localhost:9900"), ("authorization", &bearer)]), Ok(Role::Administrator));
+        assert_eq!(check(&[("host", "127.0.0.1"), ("authorization", &format!("bearer  {TOKEN}"))]), Ok(Role::Administrator));
+        assert_eq!(check(&[("host", "admin.example"), ("authorization", &bearer)]), Ok(Role::Administrator));
+        let reader = format!("Bearer {METRICS_TOKEN}");
+        assert_eq!(check(&[("host", "localhost"), ("authorization", &reader)]), Ok(Role::MetricsReader));
         let refused = |headers: &[(&str, &str)]| {
             let mut all = vec![("host", "localhost")];
             all.extend_from_slice(headers);

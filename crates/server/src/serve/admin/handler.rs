@@ -9,11 +9,13 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 
 use super::{
-    access::AccessPolicy,
-    dropping, ending, listing,
+    access::{AccessPolicy, Role},
+    dropping,
+    ending,
+    listing,
     report::Report,
     request::{self, ListRequest, Route},
-    response::{AdminError, json},
+    response::{self, AdminError, json},
 };
 use crate::{
     audit::AdminPeer,
@@ -62,9 +64,12 @@ impl AdminContext {
         report: &mut Report,
     ) -> Result<Response<Full<Bytes>>, AdminError> {
         let (head, body) = request.into_parts();
-        self.policy.check(&head)?;
+        let role = self.policy.check(&head)?;
         let route = Route::of(&head)?;
         report.action = route.action();
+        if role != Role::Administrator && route != Route::ReadMetrics {
+            return Err(AdminError::forbidden("admin.token_restricted", "the token allows only to read the metrics"));
+        }
         let state = self.state.load_full();
         match route {
             Route::ListSessions => {
@@ -73,6 +78,11 @@ impl AdminContext {
                 report.session = request.session;
                 let page = in_background(move || listing::list(&state, &request)).await?;
                 Ok(json(StatusCode::OK, &page))
+            }
+            Route::ReadMetrics => {
+                report.is_routine = true;
+                let metrics = in_background(move || state.metrics()).await?;
+                Ok(response::metrics(metrics.unwrap_or_default()))
             }
             Route::EndSessions => {
                 let (target, note) = request::parse_end(&read(body).await?)?;

@@ -15,6 +15,8 @@ use crate::{
 pub(super) struct Report {
     peer: AdminPeer,
     pub(super) action: &'static str,
+    /// If it succeeds, the request is neither logged nor audited: there are many.
+    pub(super) is_routine: bool,
     pub(super) session: Option<LogHash>,
     pub(super) owner: OwnerFilter,
     pub(super) note: Option<String>,
@@ -29,6 +31,7 @@ impl Report {
         Self {
             peer,
             action: "none",
+            is_routine: false,
             session: None,
             owner: OwnerFilter::default(),
             note: None,
@@ -47,6 +50,9 @@ impl Report {
 
     /// Logs and audits the request.
     pub(super) fn finish(&self, state: &ServerState, error: Option<&AdminError>) {
+        if self.is_routine && error.is_none() {
+            return;
+        }
         self.log(error);
         if let Some(audit) = &state.process().observers.audit {
             audit.administered(&AdminAction {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
 use super::response::AdminError;
-use crate::administration::{DROP_TOKENS, DropRequest, END_SESSIONS, EndRequest, MAX_PAGE, SESSIONS};
+use crate::administration::{DROP_TOKENS, DropRequest, END_SESSIONS, EndRequest, MAX_PAGE, METRICS, SESSIONS};
 
 /// The number of sessions on a page if the request does not say.
 const DEFAULT_PAGE: usize = 100;
@@ -22,6 +22,7 @@ pub(super) enum Route {
     ListSessions,
     EndSessions,
     DropTokens,
+    ReadMetrics,
 }
 
 /// The sessions of a list.
@@ -58,6 +59,7 @@ impl Route {
             SESSIONS => (Self::ListSessions, Method::GET),
             END_SESSIONS => (Self::EndSessions, Method::POST),
             DROP_TOKENS => (Self::DropTokens, Method::POST),
+            METRICS => (Self::ReadMetrics, Method::GET),
             _ => return Err(AdminError::new(StatusCode::NOT_FOUND, "path.unknown", "there is nothing at this path")),
         };
         if head.method != method {
@@ -77,6 +79,7 @@ impl Route {
             Self::ListSessions => "sessions.list",
             Self::EndSessions => "sessions.end",
             Self::DropTokens => "tokens.drop",
+            Self::ReadMetrics => "metrics.read",
         }
     }
 }
@@ -183,6 +186,7 @@ mod tests {
     fn routes_are_exact() {
         let json = Some("application/json; charset=utf-8");
         assert_eq!(route("GET", "/v1/sessions?limit=1", None), Ok(Route::ListSessions));
+        assert_eq!(route("GET", "/metrics", None), Ok(Route::ReadMetrics));
         assert_eq!(route("POST", "/v1/sessions/end", json), Ok(Route::EndSessions));
         assert_eq!(route("POST", "/v1/tokens/drop", json), Ok(Route::DropTokens));
         for path in ["/", "/v1/sessions/", "//v1/sessions", "/v1/%73essions", "/v1", "/mcp"] {

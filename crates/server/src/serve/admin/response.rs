@@ -1,4 +1,4 @@
-//! Responses to administrators: JSON, also for errors.
+//! Responses to administrators: JSON, also for errors, and the text of metrics.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,10 @@ use http::{
 use http_body_util::Full;
 use serde::Serialize;
 
-use crate::administration::{ErrorDetails, ErrorResponse};
+use crate::{
+    administration::{ErrorDetails, ErrorResponse},
+    metrics::Exposition,
+};
 
 /// An error with its status and reason code. The message may contain text from the request.
 #[derive(Debug)]
@@ -54,10 +57,19 @@ impl AdminError {
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
     // The values are those of this program, which can be written.
     let body = serde_json::to_vec(value).unwrap_or_default();
+    respond(status, HeaderValue::from_static("application/json"), body)
+}
+
+/// Returns a response with metrics in the text format.
+pub(super) fn metrics(text: String) -> Response<Full<Bytes>> {
+    respond(StatusCode::OK, HeaderValue::from_static(Exposition::MEDIA_TYPE), text.into())
+}
+
+fn respond(status: StatusCode, media_type: HeaderValue, body: Vec<u8>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, media_type);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response

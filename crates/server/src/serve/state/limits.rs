@@ -27,6 +27,11 @@ struct Settings {
 }
 
 impl SharedLimits {
+    /// Returns the size of the budget of request bodies in bytes.
+    pub(super) fn body_budget_bytes(&self) -> usize {
+        self.settings.body_budget
+    }
+
     /// Returns the limits of a plan. Those with the settings of former ones are these.
     pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, former: Option<&Self>) -> Self {
         let settings = Settings {

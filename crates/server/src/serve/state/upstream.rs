@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use http::HeaderName;
 use portcullis_endpoint::Plain;
-use portcullis_gateway::HttpUpstream;
+use portcullis_gateway::{ConnectionLimit, HttpUpstream};
 
 use super::{
     super::{
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     demo,
+    metrics::ResourceMetrics,
     plan::{Fingerprint, ResourcePlan, UpstreamPlan},
 };
 
@@ -26,6 +27,8 @@ pub(super) struct ResourceUpstream {
     /// Sessions continue while it is the same.
     pub(super) identity: String,
     pub(super) session_header: HeaderName,
+    /// The limit of open connections; `None` if it is not called over HTTP.
+    pub(super) connections: Option<ConnectionLimit>,
     /// The client of the control runtime.
     pub(super) control: Upstream,
     /// One per worker, so that upstream connections stay on one thread.
@@ -35,7 +38,11 @@ pub(super) struct ResourceUpstream {
 impl ResourceUpstream {
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
-    pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
+    pub(super) fn new(
+        plan: &ResourcePlan,
+        process: &Process,
+        metrics: Option<&ResourceMetrics>,
+    ) -> anyhow::Result<Arc<Self>> {
         let control = match &plan.upstream {
             UpstreamPlan::Http(settings) => {
                 Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
@@ -49,7 +56,7 @@ impl ResourceUpstream {
         });
         let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let backends = (0..process.workers)
-            .map(|_| {
+            .map(|worker| {
                 let service = match (&plan.upstream, &control) {
                     (UpstreamPlan::Http(settings), _) => {
                         BackendService::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock))?)
@@ -57,13 +64,18 @@ impl ResourceUpstream {
                     (_, Upstream::Demo(demo)) => BackendService::Demo(Box::new(Plain::new((**demo).clone()))),
                     (UpstreamPlan::Demo, Upstream::Http(_)) => anyhow::bail!("the demo server is not called over HTTP"),
                 };
-                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls)))
+                let metrics = metrics.map(|metrics| metrics.of_worker(worker));
+                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls), metrics))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Arc::new(Self {
             fingerprint: plan.upstream_fingerprint,
             identity: plan.upstream.identity(),
             session_header: plan.session_header.clone(),
+            connections: match &plan.upstream {
+                UpstreamPlan::Http(settings) => Some(settings.connection_limit.clone()),
+                UpstreamPlan::Demo => None,
+            },
             control,
             backends,
         }))
