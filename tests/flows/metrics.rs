@@ -32,10 +32,16 @@ async fn requests_are_counted() {
     let of_resource = |name: &str| value(&text, &format!("portcullis_{name}{{{resource}}}"));
     assert_eq!(of_resource("request_duration_seconds_count"), Some(5.0));
     assert_eq!(of_resource("upstream_duration_seconds_count"), Some(2.0));
-    assert_eq!((of_resource("verification_duration_seconds_count"), of_resource("token_cache_hits_total")), (Some(2.0), Some(1.0)));
+    assert_eq!(
+        (of_resource("verification_duration_seconds_count"), of_resource("token_cache_hits_total")),
+        (Some(2.0), Some(1.0))
+    );
     assert_eq!(of_resource("cached_tokens"), Some(1.0));
     assert!(of_resource("upstream_connections").is_some_and(|open| open >= 1.0));
-    assert_eq!((value(&text, "portcullis_sessions"), value(&text, "portcullis_sessions_opened_total")), (Some(1.0), Some(1.0)));
+    assert_eq!(
+        (value(&text, "portcullis_sessions"), value(&text, "portcullis_sessions_opened_total")),
+        (Some(1.0), Some(1.0))
+    );
     assert_eq!(value(&text, "portcullis_issuer_usable{issuer=\"https://issuer.example\"}"), Some(1.0));
     assert!(value(&text, "process_resident_memory_bytes").is_some_and(|bytes| bytes > 1e6));
     assert_eq!(value(&text, "portcullis_ready"), Some(1.0));
@@ -79,7 +85,10 @@ async fn metrics_have_a_token_of_their_own() {
         (Request::post("/v1/sessions/end", "{\"subject\":\"a\"}").bearer(reader), (403, "admin.token_restricted")),
         (Request::new("GET", "/metrics"), (401, "admin.token_missing")),
         (Request::new("GET", "/metrics").bearer("wrong"), (401, "admin.token_invalid")),
-        (Request::new("GET", "/metrics").bearer(reader).header("Origin", "http://localhost"), (403, "origin.not_allowed")),
+        (
+            Request::new("GET", "/metrics").bearer(reader).header("Origin", "http://localhost"),
+            (403, "origin.not_allowed"),
+        ),
     ] {
         let (status, answer) = administration.send(request).await;
         assert_eq!((status, answer["error"]["code"].as_str().unwrap()), expected);

@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use http::Method;
 use portcullis_scenarios::{
-    Administration, HttpResponse, AuthorizationServer, Deployment, EventStreams, INITIALIZE, Portcullis, Request, Scratch,
-    Signal, Upstream, audit_records, call, modern_request,
+    Administration, AuthorizationServer, Deployment, EventStreams, HttpResponse, INITIALIZE, Portcullis, Request,
+    Scratch, Signal, Upstream, audit_records, call, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};

@@ -88,7 +88,8 @@ mod tests {
     fn resources_keep_their_metrics() {
         let metrics = Metrics::new(2, &SystemClock::new());
         let uri = |path: &str| ResourceUri::parse(&format!("https://mcp.example.com/{path}")).unwrap();
-        let (one, same, other) = (metrics.of_resource(&uri("a")), metrics.of_resource(&uri("a")), metrics.of_resource(&uri("b")));
+        let (one, same, other) =
+            (metrics.of_resource(&uri("a")), metrics.of_resource(&uri("a")), metrics.of_resource(&uri("b")));
         assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
         drop((one, same));
         drop(metrics.of_resource(&uri("b")));

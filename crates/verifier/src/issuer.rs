@@ -30,8 +30,8 @@ use crate::{
     recheck::Rechecks,
     settings::{IssuerSettings, KeySource, VerifierSettingsError},
 };
-pub use activity::IssuerActivity;
 pub(crate) use activity::Counts;
+pub use activity::IssuerActivity;
 pub use health::IssuerHealth;
 use key_fetcher::KeyFetcher;
 use keys::Keys;

@@ -15,10 +15,10 @@ impl CodeCounts {
     /// Counts one. Allocates only for a code that is new.
     pub(crate) fn add(&self, code: &'static str) {
         let mut counts = self.lock();
-        match counts.iter_mut().find(|(known, _)| *known == code) {
-            Some((_, count)) => *count += 1,
-            None if counts.len() < MAX_CODES => counts.push((code, 1)),
-            None => {}
+        if let Some((_, count)) = counts.iter_mut().find(|(known, _)| *known == code) {
+            *count += 1;
+        } else if counts.len() < MAX_CODES {
+            counts.push((code, 1));
         }
     }
 

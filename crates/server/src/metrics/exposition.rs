@@ -47,6 +47,8 @@ impl Exposition {
     }
 
     fn sample(&mut self, family: &Family, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
+        let is_listed = |name: &str| name == "le" || family.labels.split(", ").any(|known| known == name);
+        debug_assert!(labels.iter().all(|(name, _)| is_listed(name)), "{} has another label", family.name);
         let position = FAMILIES.iter().position(|known| known.name == family.name);
         let Some(out) = position.and_then(|position| self.0.get_mut(position)) else { return };
         let _ = write!(out, "{}{suffix}", family.name);
@@ -82,7 +84,8 @@ mod tests {
             out.value(&family::ISSUER_USABLE, &[("issuer", issuer)], 1);
         }
         let text = out.finish();
-        let expected = "# HELP portcullis_streams Open event streams.\n# TYPE portcullis_streams gauge\nportcullis_streams 3\n";
+        let expected =
+            "# HELP portcullis_streams Open event streams.\n# TYPE portcullis_streams gauge\nportcullis_streams 3\n";
         assert!(text.contains(expected), "{text}");
         assert!(text.contains("portcullis_issuer_usable{issuer=\"a\\\"b\\\\c\\nd\"} 1\n"), "{text}");
         assert_eq!(text.matches("# TYPE portcullis_issuer_usable gauge\n").count(), 1);
@@ -100,9 +103,13 @@ mod tests {
         out.histogram(&family::UPSTREAM_DURATION, &[("resource", "r")], &counted);
         let text = out.finish();
         for (bound, count) in [("0.00005", 1), ("0.0001", 2), ("30", 2), ("+Inf", 3)] {
-            let line = format!("portcullis_upstream_duration_seconds_bucket{{resource=\"r\",le=\"{bound}\"}} {count}\n");
+            let line =
+                format!("portcullis_upstream_duration_seconds_bucket{{resource=\"r\",le=\"{bound}\"}} {count}\n");
             assert!(text.contains(&line), "{line}{text}");
         }
-        assert!(text.contains("_sum{resource=\"r\"} 40.000070\n") && text.contains("_count{resource=\"r\"} 3\n"), "{text}");
+        assert!(
+            text.contains("_sum{resource=\"r\"} 40.000070\n") && text.contains("_count{resource=\"r\"} 3\n"),
+            "{text}"
+        );
     }
 }

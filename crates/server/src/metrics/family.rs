@@ -114,11 +114,18 @@ mod tests {
     #[test]
     fn the_page_has_all_metrics() {
         let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| `p")).collect();
-        let expected: Vec<String> = FAMILIES.iter().map(|family| {
-            let Family { name, metric_type, labels, help } = family;
-            let labels: Vec<String> = labels.split(", ").filter(|label| !label.is_empty()).map(|label| format!("`{label}`")).collect();
-            format!("| `{name}` | {metric_type} | {} | {help} |", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") })
-        }).collect();
+        let expected: Vec<String> = FAMILIES
+            .iter()
+            .map(|family| {
+                let Family { name, metric_type, labels, help } = family;
+                let labels: Vec<String> =
+                    labels.split(", ").filter(|label| !label.is_empty()).map(|label| format!("`{label}`")).collect();
+                format!(
+                    "| `{name}` | {metric_type} | {} | {help} |",
+                    if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }
+                )
+            })
+            .collect();
         assert_eq!(rows, expected, "the table should be:\n{}", expected.join("\n"));
     }
 
@@ -126,12 +133,16 @@ mod tests {
     #[test]
     fn queries_use_known_metrics() {
         let known = |name: &str| {
-            let base = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
-            FAMILIES.iter().any(|family| family.name == name || family.name == base && family.metric_type == "histogram")
+            let base =
+                ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
+            FAMILIES
+                .iter()
+                .any(|family| family.name == name || family.name == base && family.metric_type == "histogram")
         };
         for text in [DASHBOARD, ALERTS] {
             let names = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
-            let used: BTreeSet<_> = names.filter(|name| name.starts_with("portcullis_") || name.starts_with("process_")).collect();
+            let used: BTreeSet<_> =
+                names.filter(|name| name.starts_with("portcullis_") || name.starts_with("process_")).collect();
             assert!(used.len() > 5);
             assert_eq!(used.iter().find(|name| !known(name)), None);
         }

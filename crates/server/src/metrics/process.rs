@@ -8,11 +8,7 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::{
-    Exposition,
-    exposition::seconds,
-    family,
-};
+use super::{Exposition, exposition::seconds, family};
 
 /// Writes what `/proc` has. What cannot be read is left out.
 pub(super) fn write(out: &mut Exposition, started: UnixTime) {
@@ -64,7 +60,13 @@ mod tests {
         let mut out = Exposition::new();
         write(&mut out, UnixTime::from_secs(1_800_000_000));
         let text = out.finish();
-        for name in ["start_time_seconds 1800000000.000000", "cpu_seconds_total ", "resident_memory_bytes ", "open_fds ", "max_fds "] {
+        for name in [
+            "start_time_seconds 1800000000.000000",
+            "cpu_seconds_total ",
+            "resident_memory_bytes ",
+            "open_fds ",
+            "max_fds ",
+        ] {
             assert!(text.contains(&format!("\nprocess_{name}")), "{name}: {text}");
         }
     }

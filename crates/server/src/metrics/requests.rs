@@ -32,6 +32,9 @@ pub(crate) struct WorkerMetrics {
     codes: CodeCounts,
 }
 
+/// A histogram of a part.
+type PartHistogram = fn(&WorkerMetrics) -> &Histogram;
+
 impl ResourceMetrics {
     pub(super) fn new(parts: usize) -> Self {
         Self((0..parts.max(1)).map(|_| Arc::default()).collect())
@@ -66,7 +69,7 @@ impl ResourceMetrics {
             out.value(&family::REQUESTS, &labels, count);
         }
         out.value(&family::TOKEN_CACHE_HITS, &labels, sum(|part| &part.cache_hits));
-        let histograms: [(&Family, fn(&WorkerMetrics) -> &Histogram); 3] = [
+        let histograms: [(&Family, PartHistogram); 3] = [
             (&family::REQUEST_DURATION, |part| &part.total),
             (&family::UPSTREAM_DURATION, |part| &part.upstream),
             (&family::VERIFICATION_DURATION, |part| &part.verification),

@@ -15,10 +15,12 @@ use std::{
 };
 
 use anyhow::Context as _;
+use http::StatusCode;
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
 use portcullis_guard::{Guard, GuardBody, OriginPolicy, ProtectedResource};
 use portcullis_metadata::{Clock, ResourceUri};
 use portcullis_verifier::{TrustedIssuer, Verifier};
+use serde_json::Value;
 use tokio::{task::JoinSet, time::timeout};
 
 use self::{
@@ -28,7 +30,8 @@ use self::{
 };
 use super::{
     backend::{Backend, BackendBody},
-    health::Readiness,
+    health::{self, Readiness},
+    sessions::replicas::Replicas,
 };
 use crate::{
     metrics::ResourceMetrics,
@@ -152,7 +155,7 @@ impl ServerState {
         mount.stacks.get(worker).cloned()
     }
 
-    pub(super) fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
+    fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
         self.resources.iter().map(|mount| Readiness {
             endpoint: &mount.endpoint,
             issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
@@ -171,6 +174,12 @@ impl ServerState {
 
     pub(super) fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Returns the status and the report of `/readyz`.
+    pub(super) fn ready(&self) -> (StatusCode, Value) {
+        let replicas = self.process.replicas.as_ref().map(Replicas::readiness);
+        health::ready(self.is_draining(), self.readiness(), replicas)
     }
 
     /// Returns how long the server still accepts connections after the signal to shut down.

@@ -47,12 +47,7 @@ impl AccessLog {
 
     /// Creates a log without a writer thread. It is written when it is flushed or dropped.
     pub(crate) fn without_writer(format: LogFormat) -> Self {
-        Self {
-            format,
-            queue: LogQueue::new(SLOTS, SLOT_CAPACITY),
-            dropped: AtomicU64::new(0),
-            batch: Mutex::default(),
-        }
+        Self { format, queue: LogQueue::new(SLOTS, SLOT_CAPACITY), dropped: AtomicU64::new(0), batch: Mutex::default() }
     }
 
     /// Writes the queued lines.

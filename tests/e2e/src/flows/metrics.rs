@@ -99,7 +99,12 @@ async fn lint(promtool: &Path, admin: SocketAddr, folder: &Path) -> anyhow::Resu
     let file = folder.join("metrics.txt");
     fs::write(&file, answer.text())?;
     let output = Command::new(promtool).args(["check", "metrics"]).stdin(fs::File::open(&file)?).output()?;
-    ensure!(output.status.success(), "promtool: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "promtool: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(())
 }
 
@@ -134,7 +139,8 @@ async fn scraped(prometheus: SocketAddr, deployment: &Deployment) -> anyhow::Res
     let deadline = Instant::now() + SETTLE;
     loop {
         send_requests(deployment).await?;
-        let rate = query(prometheus, "sum by (code) (rate(portcullis_requests_total{decision=\"deny\"}[10s])) > 0").await?;
+        let rate =
+            query(prometheus, "sum by (code) (rate(portcullis_requests_total{decision=\"deny\"}[10s])) > 0").await?;
         let opened = query(prometheus, "rate(portcullis_sessions_ended_total[10s]) > 0").await?;
         if rate.len() >= 2 && !opened.is_empty() {
             return Ok(());
@@ -199,7 +205,8 @@ async fn alerts(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()>
 /// Returns the result of an instant query.
 async fn query(prometheus: SocketAddr, expression: &str) -> anyhow::Result<Vec<Value>> {
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("query", expression).finish();
-    let data = get(prometheus, &format!("/api/v1/query?{query}")).await.with_context(|| format!("query {expression}"))?;
+    let data =
+        get(prometheus, &format!("/api/v1/query?{query}")).await.with_context(|| format!("query {expression}"))?;
     data["result"].as_array().cloned().with_context(|| format!("no vector: {expression}"))
 }
 

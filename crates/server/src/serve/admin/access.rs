@@ -88,7 +88,11 @@ mod tests {
     fn check(headers: &[(&str, &str)]) -> Result<Role, (StatusCode, &'static str)> {
         let hosts = OriginPolicy::for_base_url(&Url::parse("http://localhost").unwrap()).unwrap();
         let metrics_token = Some(Secret::new(METRICS_TOKEN));
-        let policy = AccessPolicy { token: Secret::new(TOKEN), metrics_token, hosts: hosts.allow_host("admin.example").unwrap() };
+        let policy = AccessPolicy {
+            token: Secret::new(TOKEN),
+            metrics_token,
+            hosts: hosts.allow_host("admin.example").unwrap(),
+        };
         let mut request = Request::get("/v1/sessions");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -102,7 +106,10 @@ mod tests {
     fn the_token_is_required() {
         let bearer = format!("Bearer {TOKEN}");
         assert_eq!(check(&[("host", "localhost:9900"), ("authorization", &bearer)]), Ok(Role::Administrator));
-        assert_eq!(check(&[("host", "127.0.0.1"), ("authorization", &format!("bearer  {TOKEN}"))]), Ok(Role::Administrator));
+        assert_eq!(
+            check(&[("host", "127.0.0.1"), ("authorization", &format!("bearer  {TOKEN}"))]),
+            Ok(Role::Administrator)
+        );
         assert_eq!(check(&[("host", "admin.example"), ("authorization", &bearer)]), Ok(Role::Administrator));
         let reader = format!("Bearer {METRICS_TOKEN}");
         assert_eq!(check(&[("host", "localhost"), ("authorization", &reader)]), Ok(Role::MetricsReader));

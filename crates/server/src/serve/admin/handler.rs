@@ -10,9 +10,7 @@ use hyper::body::Incoming;
 
 use super::{
     access::{AccessPolicy, Role},
-    dropping,
-    ending,
-    listing,
+    dropping, ending, listing,
     report::Report,
     request::{self, ListRequest, Route},
     response::{self, AdminError, json},

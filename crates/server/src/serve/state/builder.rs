@@ -5,7 +5,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{EndpointLayer, EndpointSettings};
-use portcullis_guard::{Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer};
+use portcullis_guard::{
+    Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer,
+};
 use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 

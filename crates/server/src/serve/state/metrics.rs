@@ -3,10 +3,7 @@
 use portcullis_verifier::{IssuerHealth, TrustedIssuer};
 
 use super::ServerState;
-use crate::{
-    metrics::{Exposition, family},
-    serve::health,
-};
+use crate::metrics::{Exposition, family};
 
 impl ServerState {
     /// Returns all metrics; `None` without metrics.
@@ -40,7 +37,7 @@ impl ServerState {
             out.value(&family::AUDIT_WRITTEN, &[], audit.written());
             out.value(&family::AUDIT_LOST, &[], audit.lost());
         }
-        let (status, _) = health::ready(self.is_draining(), self.readiness());
+        let (status, _) = self.ready();
         out.value(&family::READY, &[], u8::from(status.is_success()));
         metrics.write(&mut out);
         Some(out.finish())
