@@ -28,7 +28,7 @@ async fn requests_are_counted() {
         value(&text, &format!("portcullis_requests_total{{{resource},decision=\"{decision}\",code=\"{code}\"}}"))
     };
     assert_eq!(requests("allow", "none"), Some(2.0), "{text}");
-    assert_eq!((requests("deny", "token.missing"), requests("deny", "token.expired")), (Some(2.0), Some(1.0)));
+    assert_eq!((requests("deny", "bearer.missing"), requests("deny", "token.expired")), (Some(2.0), Some(1.0)));
     let of_resource = |name: &str| value(&text, &format!("portcullis_{name}{{{resource}}}"));
     assert_eq!(of_resource("request_duration_seconds_count"), Some(5.0));
     assert_eq!(of_resource("upstream_duration_seconds_count"), Some(2.0));
