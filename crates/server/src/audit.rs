@@ -42,9 +42,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{log_queue::LogQueue, plan::AuditPlan};
-use key::{Effect, UsageKey};
-
+use crate::{log_queue::LogQueue, plan::AuditPlan, telemetry::Effect};
+use key::UsageKey;
 use sink::Target;
 use usage::{Counts, UsageTables};
 use writer::Writer;
@@ -187,6 +186,11 @@ impl Audit {
         self.push(|out| record::session_ended(out, self.0.clock.now(), session, reason));
     }
 
+    /// Records that ends of sessions could not be recorded outside the process.
+    pub(crate) fn ends_not_recorded(&self, ends: usize) {
+        self.push(|out| record::ends_not_recorded(out, self.0.clock.now(), ends));
+    }
+
     /// Records that the authorization of an event stream has ended.
     pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
         self.push(|out| record::stream_ended(out, stream));
@@ -220,11 +224,6 @@ impl DecisionSink for Audit {
         self.0.usage.count(&key, Counts::one(Effect::of(decision.code)));
         self.push(|out| record::decision(out, decision, &key));
     }
-}
-
-/// Returns the decision about a request with this reason code: `allow`, `deny` or `fail`.
-pub(crate) fn decision_of(code: Option<&str>) -> &'static str {
-    Effect::of(code).as_str()
 }
 
 #[cfg(test)]

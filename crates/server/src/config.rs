@@ -13,9 +13,11 @@ pub(crate) use changes::{Change, changes};
 pub(crate) use file::{
     ADMIN_TOKEN_VARIABLE, Admin, AdminListen, Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader,
     IntrospectionAuth, Issuer, Limits, RateLimit, Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls,
-    Upstream, Validation,
+    Traces, TracesClient, Upstream, Validation,
 };
-pub(crate) use load::{Loaded, Overrides, from_text, load, load_all_reasons, nearest};
+#[cfg(any(feature = "dev", test))]
+pub(crate) use load::from_text;
+pub(crate) use load::{Loaded, Overrides, load, load_all_reasons, nearest};
 pub(crate) use origin::effective;
 pub(crate) use restart::keep_until_restart;
 pub(crate) use secret::SecretSource;

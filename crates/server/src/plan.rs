@@ -17,6 +17,7 @@ mod state_dir;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod traces;
 mod upstream;
 mod warnings;
 #[cfg(not(feature = "redis"))]
@@ -42,6 +43,7 @@ pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::{Loaded, TlsFiles, Written};
+pub(crate) use traces::TracesPlan;
 pub(crate) use upstream::UpstreamPlan;
 
 /// The path of the liveness report.
@@ -79,6 +81,8 @@ pub(crate) struct Plan {
     pub(crate) audit: Option<AuditPlan>,
     /// `None` without a listener for administrators.
     pub(crate) admin: Option<AdminPlan>,
+    /// `None` without traces.
+    pub(crate) traces: Option<TracesPlan>,
     /// The fingerprint of the settings that all resources share.
     pub(crate) shared: Fingerprint,
     /// The content of the files and secrets of issuers and resources.
@@ -123,6 +127,7 @@ impl Plan {
             origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
             audit: config.audit.as_ref().map(audit::plan).transpose()?,
             admin: admin::plan(config)?,
+            traces: config.traces.as_ref().map(traces::plan).transpose()?,
             warnings,
             notes: entra::notes(&config.issuer),
             shared: fingerprint::shared(config),

@@ -4,10 +4,10 @@ use portcullis_metadata::UnixTime;
 use portcullis_session::LogHash;
 
 use super::{
-    key::{Effect, MAX_TEXT, PrincipalMembers, cut},
+    key::PrincipalMembers,
     record::write_record,
 };
-use crate::telemetry::json::JsonObject;
+use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject};
 
 /// A request to the listener for administrators, and its result.
 #[derive(Clone, Copy, Debug, Default)]

@@ -17,11 +17,13 @@ mod admin;
 mod issuer;
 mod resource;
 mod shared;
+mod traces;
 
 pub(crate) use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
 pub(crate) use shared::Shared;
+pub(crate) use traces::{Traces, TracesClient};
 
 /// The configuration file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -71,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) audit: Option<Audit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) admin: Option<Admin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) traces: Option<Traces>,
 }
 
 impl Config {

@@ -77,6 +77,7 @@ fn sources(file: &Path, overrides: Overrides) -> anyhow::Result<Figment> {
 ///
 /// # Errors
 /// As [`load`].
+#[cfg(any(feature = "dev", test))]
 pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
     let sources = Figment::from(Toml::string(text));
     sources.extract().map_err(|error| first_line(error, &sources))

@@ -13,7 +13,7 @@ use super::{
     family::{self, Family},
     histogram::{Counted, Histogram},
 };
-use crate::{audit::decision_of, log_queue::slot_of_thread};
+use crate::{log_queue::slot_of_thread, telemetry::Effect};
 
 /// The metrics of one resource: a part for each worker, so that workers do not wait for each other's memory.
 #[derive(Debug)]
@@ -58,14 +58,14 @@ impl ResourceMetrics {
         };
         out.value(
             &family::REQUESTS,
-            &[("resource", resource), ("decision", decision_of(None)), ("code", "none")],
+            &[("resource", resource), ("decision", Effect::of(None).as_str()), ("code", "none")],
             sum(|part| &part.allowed),
         );
         let mut codes = Vec::new();
         self.0.iter().for_each(|part| part.codes.add_to(&mut codes));
         codes.sort_unstable();
         for (code, count) in codes {
-            let labels = [("resource", resource), ("decision", decision_of(Some(code))), ("code", code)];
+            let labels = [("resource", resource), ("decision", Effect::of(Some(code)).as_str()), ("code", code)];
             out.value(&family::REQUESTS, &labels, count);
         }
         out.value(&family::TOKEN_CACHE_HITS, &labels, sum(|part| &part.cache_hits));

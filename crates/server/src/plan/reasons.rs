@@ -7,7 +7,7 @@ use portcullis_verifier::IssuerSettings;
 use url::Url;
 
 use super::{
-    IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, replicas, resources, sessions,
+    IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, replicas, resources, sessions, traces,
     workers,
 };
 use crate::config::{Config, Limits};
@@ -26,6 +26,7 @@ pub(super) fn all(config: &Config, first: anyhow::Error) -> Vec<anyhow::Error> {
     }
     reasons.add(config.audit.as_ref().map(audit::plan).transpose());
     reasons.add(admin::plan(config));
+    reasons.add(config.traces.as_ref().map(traces::plan).transpose());
     if let (Some(files), Some(base_url)) = (&config.tls, &base_url) {
         reasons.add(TlsFiles::new(files, base_url));
     }

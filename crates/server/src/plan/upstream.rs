@@ -10,7 +10,10 @@ use portcullis_gateway::{
 use portcullis_metadata::SystemClock;
 use url::Url;
 
-use crate::config::{self, Limits, Resource, Span};
+use crate::{
+    config::{self, Limits, Resource, Span},
+    demo,
+};
 
 /// The maximum time limit for the head of a response.
 const MAX_HEAD_TIMEOUT: Span = Span::secs(24 * 60 * 60);
@@ -43,7 +46,8 @@ pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyh
         "upstream_head_timeout = \"{head_timeout}\" is outside 1s to 24h"
     );
     let address = match &resource.upstream {
-        config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
+        // Created only to find out whether this package has it.
+        config::Upstream::Demo => return demo::service().map(|_| UpstreamPlan::Demo),
         config::Upstream::Http(url) => {
             UpstreamAddress::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is not a URL"))?)
         }

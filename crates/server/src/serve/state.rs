@@ -10,7 +10,10 @@ mod tests;
 mod upstream;
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -31,6 +34,7 @@ use self::{
 use super::{
     backend::{Backend, BackendBody},
     health::{self, Readiness},
+    limit_exchange::NumberedLimits,
     sessions::replicas::Replicas,
 };
 use crate::{
@@ -58,12 +62,15 @@ pub(super) struct ServerState {
     resources: Vec<Arc<Resource>>,
     issuers: Vec<ConfiguredIssuer>,
     limits: SharedLimits,
+    numbered_limits: NumberedLimits,
     origins: OriginPolicy,
     shutdown_timeout: Duration,
     shutdown_delay: Duration,
     cached_tokens: usize,
     /// Resources of former configurations that requests in progress still use.
     former: Vec<Weak<ProtectedResource>>,
+    /// None of them is in use, and what their requests had opened has ended.
+    is_former_unused: AtomicBool,
 }
 
 /// An issuer and the fingerprint of its settings.
@@ -108,6 +115,7 @@ impl ServerState {
             let name = || format!("resource {:?}", resource.endpoint);
             resources.push(builder.resource(resource, &issuers).with_context(name)?);
         }
+        let is_first = former.is_none();
         let replaced = former.into_iter().flat_map(|former| {
             let own = former.resources.iter().map(|resource| Arc::downgrade(&resource.resource));
             former.former.iter().filter(|former| former.strong_count() > 0).cloned().chain(own)
@@ -115,8 +123,16 @@ impl ServerState {
         let is_current = |former: &Weak<ProtectedResource>| {
             resources.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.resource), former.as_ptr()))
         };
+        let of_rules = resources.iter().flat_map(|resource| {
+            let limits = resource.rule_limits.iter().enumerate();
+            limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
+        });
+        let numbered_limits = NumberedLimits::new(limits.named().chain(of_rules));
+        let former: Vec<_> = replaced.filter(|former| !is_current(former)).collect();
         Ok(Self {
-            former: replaced.filter(|former| !is_current(former)).collect(),
+            numbered_limits,
+            is_former_unused: AtomicBool::new(is_first),
+            former,
             process: process.clone(),
             resources,
             issuers,
@@ -170,6 +186,11 @@ impl ServerState {
     /// Returns the verifiers of the resources that require tokens.
     pub(super) fn verifiers(&self) -> impl Iterator<Item = &Arc<Verifier>> {
         self.resources.iter().filter_map(|resource| resource.verifier.as_ref())
+    }
+
+    /// Returns the rate limits that replicas count together.
+    pub(super) fn numbered_limits(&self) -> &NumberedLimits {
+        &self.numbered_limits
     }
 
     pub(super) fn process(&self) -> &Process {

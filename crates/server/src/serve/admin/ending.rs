@@ -11,10 +11,7 @@ use super::{
     request::{EndTarget, OwnerFilter},
     response::AdminError,
 };
-use crate::{
-    administration::EndResult,
-    serve::{sessions::upstream_end::UpstreamSession, state::ServerState},
-};
+use crate::{administration::EndResult, serve::state::ServerState};
 
 /// How long a response waits until the end is recorded.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,7 +67,7 @@ fn end_session(state: &ServerState, hash: LogHash) -> Result<Ending, AdminError>
     let streams_ended = StreamRegistry::of_session(&session);
     let ticket = sessions.end(&session, EndReason::Administrator).ok_or_else(unknown)?;
     state.process().streams.sweep();
-    tell_upstreams(state, &[session]);
+    state.process().upstream_ends.add_all(&[session]);
     Ok(Ending { result: EndResult { sessions_ended: 1, streams_ended }, tickets: vec![ticket] })
 }
 
@@ -91,7 +88,7 @@ fn end_owners(state: &ServerState, owners: &OwnerFilter) -> Result<Ending, Admin
     };
     let streams_ended = process.streams.end(StreamEndReason::Administrator, is_ended);
     found.retain(|session| session.has_ended());
-    tell_upstreams(state, &found);
+    process.upstream_ends.add_all(&found);
     Ok(Ending { result: EndResult { sessions_ended: found.len(), streams_ended }, tickets })
 }
 
@@ -124,13 +121,6 @@ fn scope<'a>(issuer: &'a str, owners: &'a OwnerFilter) -> Option<EndScope<'a>> {
         (Some(subject), client) => Some(EndScope::Owner(Owner::Subject { issuer, subject, client })),
         (None, None) => None,
     }
-}
-
-fn tell_upstreams(state: &ServerState, ended: &[Arc<Session>]) {
-    let upstreams = state.upstreams();
-    let at_upstreams = ended.iter().filter(|session| !session.backend_id().is_empty());
-    let at_upstreams = at_upstreams.map(|session| UpstreamSession::new(session, &upstreams)).collect();
-    state.process().upstream_ends.add_all(at_upstreams);
 }
 
 #[cfg(test)]

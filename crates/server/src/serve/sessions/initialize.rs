@@ -9,13 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderName, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Either, Empty};
 use portcullis_endpoint::BackendSessionGuard;
 use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::upstream_end::{Upstream, UpstreamEndQueue};
+use super::{upstream_end::UpstreamEndQueue, upstreams::SessionUpstream};
 use crate::serve::backend::BackendBody;
 
 /// How long the upstream may take after the client has disconnected.
@@ -23,8 +23,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs the calls of one resource that open upstream sessions.
 pub(crate) struct InitializeCalls {
-    pub(crate) header: HeaderName,
-    pub(crate) upstream: Upstream,
+    pub(crate) upstream: SessionUpstream,
     pub(crate) upstream_ends: UpstreamEndQueue,
 }
 
@@ -66,13 +65,12 @@ impl InitializeCalls {
     /// Ends the upstream session that a response names unless the endpoint records it. The endpoint does not record it
     /// if the client has disconnected or the response is rejected.
     fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
-        let opened = response.status().is_success().then(|| response.headers().get(&self.header)).flatten();
+        let opened = response.status().is_success().then(|| response.headers().get(&self.upstream.header)).flatten();
         let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
         let initialize_calls = Arc::clone(self);
         response.extensions_mut().insert(BackendSessionGuard::new(move || {
             tracing::info!("an upstream session ends because it was never recorded");
-            let upstream = (initialize_calls.header.clone(), initialize_calls.upstream.clone());
-            initialize_calls.upstream_ends.add(Some(upstream), backend.clone());
+            initialize_calls.upstream_ends.add(initialize_calls.upstream.clone(), backend.clone());
         }));
     }
 }

@@ -139,6 +139,7 @@ impl StateBuilder<'_> {
             Some(metrics) => Arc::new(MeasuredRequests { inner: observers, metrics }) as Arc<dyn DecisionSink>,
             None => observers,
         };
+        settings.traces = self.plan.traces.as_ref().map(|traces| traces.settings);
         Ok(ProtectedResource::new(settings)?)
     }
 

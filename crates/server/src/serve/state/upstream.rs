@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use http::HeaderName;
 use portcullis_endpoint::Plain;
 use portcullis_gateway::{ConnectionLimit, HttpUpstream};
 
@@ -11,7 +10,10 @@ use super::{
     super::{
         backend::{Backend, BackendService},
         legacy_calls::LegacyCalls,
-        sessions::{initialize::InitializeCalls, upstream_end::Upstream},
+        sessions::{
+            initialize::InitializeCalls,
+            upstreams::{SessionUpstream, Upstream},
+        },
     },
     Process,
 };
@@ -26,11 +28,10 @@ pub(super) struct ResourceUpstream {
     pub(super) fingerprint: Fingerprint,
     /// Sessions continue while it is the same.
     pub(super) identity: String,
-    pub(super) session_header: HeaderName,
     /// The limit of open connections; `None` if it is not called over HTTP.
     pub(super) connections: Option<ConnectionLimit>,
-    /// The client of the control runtime.
-    pub(super) control: Upstream,
+    /// The client by which sessions are ended.
+    pub(super) control: SessionUpstream,
     /// One per worker, so that upstream connections stay on one thread.
     pub(super) backends: Vec<Backend>,
 }
@@ -43,21 +44,19 @@ impl ResourceUpstream {
         process: &Process,
         metrics: Option<&ResourceMetrics>,
     ) -> anyhow::Result<Arc<Self>> {
-        let control = match &plan.upstream {
+        let client = match &plan.upstream {
             UpstreamPlan::Http(settings) => {
                 Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
             }
-            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service())),
+            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service()?)),
         };
-        let initialize_calls = Arc::new(InitializeCalls {
-            header: plan.session_header.clone(),
-            upstream: control.clone(),
-            upstream_ends: process.upstream_ends.clone(),
-        });
+        let control = SessionUpstream { header: plan.session_header.clone(), client };
+        let initialize_calls =
+            Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
         let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let backends = (0..process.workers)
             .map(|worker| {
-                let service = match (&plan.upstream, &control) {
+                let service = match (&plan.upstream, &control.client) {
                     (UpstreamPlan::Http(settings), _) => {
                         BackendService::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock))?)
                     }
@@ -71,7 +70,6 @@ impl ResourceUpstream {
         Ok(Arc::new(Self {
             fingerprint: plan.upstream_fingerprint,
             identity: plan.upstream.identity(),
-            session_header: plan.session_header.clone(),
             connections: match &plan.upstream {
                 UpstreamPlan::Http(settings) => Some(settings.connection_limit.clone()),
                 UpstreamPlan::Demo => None,
