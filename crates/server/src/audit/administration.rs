@@ -3,10 +3,7 @@
 use portcullis_metadata::UnixTime;
 use portcullis_session::LogHash;
 
-use super::{
-    key::PrincipalMembers,
-    record::write_record,
-};
+use super::{key::PrincipalMembers, record::write_record};
 use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject};
 
 /// A request to the listener for administrators, and its result.

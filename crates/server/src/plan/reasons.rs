@@ -7,8 +7,8 @@ use portcullis_verifier::IssuerSettings;
 use url::Url;
 
 use super::{
-    IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, replicas, resources, sessions, traces,
-    workers,
+    IssuerPlan, TlsFiles, admin, audit, base_url, fingerprint, issuers, limits, rates, replicas, resources, sessions,
+    traces, workers,
 };
 use crate::config::{Config, Limits};
 
