@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod check;
 mod connect;
 mod doctor;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use portcullis_metadata::Secret;
 
 pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminServer, AdminSessions};
 pub(crate) use self::audit::{Audit, AuditVerify};
+pub(crate) use self::check::Check;
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::health::Health;
@@ -35,7 +37,7 @@ pub(crate) use self::provider::Provider;
 pub(crate) use self::stored::{List, Status};
 #[cfg(not(feature = "dev"))]
 pub(crate) use self::without_dev::{Demo, Idp};
-use crate::telemetry::LogFormat;
+use crate::{config::parse_listen_address, telemetry::LogFormat};
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///
@@ -63,6 +65,10 @@ pub(crate) enum Command {
     #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Demo(Demo),
     /// Validate a configuration and print every value with its origin.
+    ///
+    /// Each error and warning is one line with file, line, key and fix. Exits with 1 if there are errors, or problems of services
+    /// (`--online`), and with 2 if there are only warnings and `--deny-warnings` is given.
+    #[command(after_long_help = check::MORE)]
     Check(Check),
     /// List and end the sessions of a running server, and drop its cached tokens.
     ///
@@ -161,28 +167,18 @@ pub(crate) struct Serve {
     #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
     pub(crate) config: PathBuf,
     /// Address and port to listen on, instead of the configured one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
-}
-
-#[derive(Args)]
-pub(crate) struct Check {
-    /// The configuration file (TOML).
-    #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
-    pub(crate) config: PathBuf,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[cfg(feature = "dev")]
 #[derive(Args)]
 pub(crate) struct Demo {
     /// Where the protected server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000", value_parser = parse_listen_address)]
     pub(crate) listen: SocketAddr,
     /// Where the development authorization server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000", value_parser = parse_listen_address)]
     pub(crate) idp_listen: SocketAddr,
     /// Grant every authorization request without consent, as the user alice.
     #[arg(long)]

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         #[cfg(feature = "dev")]
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
-        Command::Check(arguments) => done(command::check::run(&arguments)),
+        Command::Check(arguments) => command::check::run(&arguments),
         Command::Admin(arguments) => command::admin::run(&arguments),
         #[cfg(feature = "dev")]
         Command::Idp(arguments) => done(command::idp::run(arguments)),

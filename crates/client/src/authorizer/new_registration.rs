@@ -58,14 +58,14 @@ mod tests {
         let command = |scopes: &str| {
             let scopes = Scopes::parse(scopes).unwrap();
             NewRegistration {
-                start: StartUrl::parse("https://mcp.example.com/mcp?a=b&c").unwrap(),
+                start: StartUrl::parse("https://mcp.example.com/mcp").unwrap(),
                 issuer: Issuer::parse("https://auth.example.com").unwrap(),
                 missing: scopes.clone(),
                 scopes,
             }
             .command()
         };
-        assert_eq!(command("a:b"), "portcullis login --fresh --scope a:b 'https://mcp.example.com/mcp?a=b&c'");
+        assert_eq!(command("a:b"), "portcullis login --fresh --scope a:b https://mcp.example.com/mcp");
         assert!(command("a b").contains("--scope 'a b' "));
         assert!(
             command("$(reboot) `x` it's").contains(r"--scope '$(reboot) `x` it'\''s' "),

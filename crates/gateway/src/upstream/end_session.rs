@@ -33,7 +33,7 @@ impl HttpUpstream {
             client_address: None,
             trace: None,
         };
-        match timeout(END_SESSION_TIMEOUT, self.forward(inbound, None)).await {
+        match timeout(END_SESSION_TIMEOUT, self.forward(inbound, None, None)).await {
             Ok(Ok(response)) => response.status(),
             Ok(Err(infallible)) => match infallible {},
             Err(_) => StatusCode::GATEWAY_TIMEOUT,

@@ -12,6 +12,7 @@ use std::{
 use http::{HeaderValue, Method, Response};
 use portcullis_guard::Caller;
 use portcullis_http1::{SendError, SendFuture};
+use serde_json::value::RawValue;
 
 use super::{deadlines::Waiting, state::UpstreamState};
 use crate::{
@@ -28,6 +29,7 @@ pub struct UpstreamFuture {
     /// The entry in the list of head deadlines.
     deadline: Option<Waiting>,
     is_post: bool,
+    message_id: Option<Box<RawValue>>,
     request_id: HeaderValue,
     caller: Option<Caller>,
 }
@@ -42,7 +44,13 @@ enum Attempt {
 }
 
 impl UpstreamFuture {
-    pub(super) fn new(state: Arc<UpstreamState>, inbound: InboundRequest<'_>, caller: Option<Caller>) -> Self {
+    /// `message_id` is the id of the JSON-RPC message in the request.
+    pub(super) fn new(
+        state: Arc<UpstreamState>,
+        inbound: InboundRequest<'_>,
+        caller: Option<Caller>,
+        message_id: Option<Box<RawValue>>,
+    ) -> Self {
         if let Some(caller) = &caller {
             caller.record_upstream_start();
         }
@@ -52,7 +60,7 @@ impl UpstreamFuture {
             Some(connection) => Attempt::Idle(connection.send(request)),
             None => Attempt::Other(Box::pin(Arc::clone(&state).send(request))),
         };
-        Self { state, attempt, deadline: None, is_post, request_id, caller }
+        Self { state, attempt, deadline: None, is_post, message_id, request_id, caller }
     }
 
     fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<UpstreamBody>, UpstreamFailure>> {
@@ -82,7 +90,7 @@ impl UpstreamFuture {
             cause,
             "{failure}"
         );
-        failure.response(self.is_post)
+        failure.response(self.is_post, self.message_id.as_deref())
     }
 }
 

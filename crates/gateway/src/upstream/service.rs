@@ -11,6 +11,7 @@ use http::Response;
 use portcullis_endpoint::Admitted;
 use portcullis_guard::Caller;
 use portcullis_metadata::Clock;
+use serde_json::value::RawValue;
 use tower_service::Service;
 
 use super::{future::UpstreamFuture, state::UpstreamState};
@@ -44,8 +45,9 @@ use crate::{
 /// removed.
 ///
 /// **Failures** become responses with a generic text and a [`RejectionCode`](portcullis_guard::RejectionCode) in their
-/// extensions: 502 if the upstream cannot be reached, has a wrong certificate or sends no valid response, 504 after a
-/// timeout, and 503 with `Retry-After` at the connection limit.
+/// extensions: 502 with `Retry-After` if the upstream cannot be reached, has a wrong certificate or sends no valid response,
+/// 504 after a timeout, and 503 with `Retry-After` at the connection limit. The response to a POST is a JSON-RPC error with
+/// the id of the message.
 ///
 /// A request is sent a second time only if none of its bytes were written to an idle connection that the upstream had closed.
 #[derive(Clone)]
@@ -60,9 +62,15 @@ impl HttpUpstream {
         Ok(Self(Arc::new(UpstreamState::new(settings, clock)?)))
     }
 
-    /// Forwards a request. A caller's time of the upstream is measured.
-    pub(super) fn forward(&self, inbound: InboundRequest<'_>, caller: Option<Caller>) -> UpstreamFuture {
-        UpstreamFuture::new(Arc::clone(&self.0), inbound, caller)
+    /// Forwards a request. A caller's time of the upstream is measured. `message_id` is the id of the JSON-RPC message in the
+    /// request, for an error.
+    pub(super) fn forward(
+        &self,
+        inbound: InboundRequest<'_>,
+        caller: Option<Caller>,
+        message_id: Option<Box<RawValue>>,
+    ) -> UpstreamFuture {
+        UpstreamFuture::new(Arc::clone(&self.0), inbound, caller, message_id)
     }
 }
 
@@ -75,7 +83,8 @@ impl Service<Admitted> for HttpUpstream {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, admitted: Admitted) -> UpstreamFuture {
+    fn call(&mut self, mut admitted: Admitted) -> UpstreamFuture {
+        let message_id = admitted.take_message_id();
         let (parts, body, caller) = admitted.into_parts();
         let measured = caller.clone();
         let inbound = InboundRequest {
@@ -89,7 +98,7 @@ impl Service<Admitted> for HttpUpstream {
             client_address: caller.client_address(),
             trace: caller.trace(),
         };
-        self.forward(inbound, Some(measured))
+        self.forward(inbound, Some(measured), message_id)
     }
 }
 

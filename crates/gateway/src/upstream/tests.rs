@@ -148,7 +148,7 @@ fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Out
         client_address: None,
         trace: None,
     };
-    let answer = upstream.forward(inbound, None);
+    let answer = upstream.forward(inbound, None, None);
     async { answer.await.unwrap_or_else(|never| match never {}) }
 }
 

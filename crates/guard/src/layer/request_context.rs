@@ -108,7 +108,8 @@ impl RequestContext {
                 "the token lacks scopes"
             );
         }
-        let response = rejection.response(self.resource().challenges());
+        let resource = self.resource();
+        let response = rejection.response(resource.challenges(), resource.limits.exceeded_body.as_ref());
         self.respond(response, Some(rejection.code()))
     }
 

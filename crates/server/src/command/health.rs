@@ -13,7 +13,7 @@ use anyhow::{Context as _, ensure};
 use crate::{
     cli,
     config::{self, Overrides},
-    plan::{HEALTH, READY},
+    plan::{HEALTH, READY, all_errors},
 };
 
 /// The time limit for the connection and for the response.
@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 const MAX_STATUS_LINE: usize = 256;
 
 pub(crate) fn run(arguments: &cli::Health) -> anyhow::Result<()> {
-    let config = config::load(&arguments.config, Overrides { listen: arguments.listen })?.config;
+    let config = config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(all_errors)?.config;
     let (address, path) = (reachable(config.listen), if arguments.ready { READY } else { HEALTH });
     let status = request(address, path, config.tls.is_some());
     let status = status.with_context(|| format!("no response from {address}{path}; is the server running?"))?;

@@ -17,7 +17,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use http::StatusCode;
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
 use portcullis_guard::{Guard, GuardBody, OriginPolicy, ProtectedResource};
@@ -38,6 +37,7 @@ use super::{
     sessions::replicas::Replicas,
 };
 use crate::{
+    config::{Diagnostic, KeyPath},
     metrics::ResourceMetrics,
     plan::{Fingerprint, Plan},
     telemetry::AccessLog,
@@ -71,6 +71,11 @@ pub(super) struct ServerState {
     former: Vec<Weak<ProtectedResource>>,
     /// None of them is in use, and what their requests had opened has ended.
     is_former_unused: AtomicBool,
+}
+
+/// An error about a key of the configuration.
+fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
+    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
 }
 
 /// An issuer and the fingerprint of its settings.
@@ -111,9 +116,9 @@ impl ServerState {
         let builder = StateBuilder { plan, process, former, limits: &limits };
         let issuers = builder.issuers()?;
         let mut resources = Vec::new();
-        for resource in &plan.resources {
-            let name = || format!("resource {:?}", resource.endpoint);
-            resources.push(builder.resource(resource, &issuers).with_context(name)?);
+        for (position, resource) in plan.resources.iter().enumerate() {
+            let built = builder.resource(resource, &issuers);
+            resources.push(built.map_err(|error| diagnostic(&format!("resource[{position}]"), &error))?);
         }
         let is_first = former.is_none();
         let replaced = former.into_iter().flat_map(|former| {

@@ -1,7 +1,8 @@
 //! `[admin]`: the listener for administrators.
 
-use std::{fmt, net::SocketAddr, path::PathBuf};
+use std::{borrow::Cow, fmt, net::SocketAddr, path::PathBuf};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Tls;
@@ -11,7 +12,7 @@ use crate::config::SecretSource;
 pub(crate) const ADMIN_TOKEN_VARIABLE: &str = "PORTCULLIS_ADMIN_TOKEN";
 
 /// `[admin]`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Admin {
     /// Where the listener for administrators is.
@@ -49,6 +50,20 @@ impl fmt::Display for AdminListen {
             Self::Tcp(address) => address.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
+    }
+}
+
+impl JsonSchema for AdminListen {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "AdminListen".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^(unix:/.+|.+:[0-9]+)$" })
     }
 }
 

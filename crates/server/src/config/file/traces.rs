@@ -2,15 +2,17 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::secret::SecretSource;
 
 /// `[traces]`: where spans are sent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Traces {
     /// The URL of an OTLP receiver (HTTP with JSON): `https`, or `http` on loopback.
+    #[schemars(example = "http://127.0.0.1:4318/v1/traces")]
     pub(crate) endpoint: String,
     /// The part of the requests that is sampled, from 0 to 1.
     #[serde(default = "default_sample")]
@@ -30,7 +32,7 @@ pub(crate) struct Traces {
 }
 
 /// What the `traceparent` of a client is used for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TracesClient {
     /// Nothing.

@@ -1,0 +1,147 @@
+//! Wrong configurations as people write them: each has one line with its place, its key and the fix.
+
+mod issuers;
+mod resources;
+mod syntax;
+mod tables;
+mod top_level;
+
+use std::{fs, path::Path};
+
+use figment::Jail;
+
+use super::valid;
+use crate::cli::Check;
+
+const SOUND: &str = r#"listen = "127.0.0.1:3000"
+base_url = "https://mcp.example.com"
+
+[[issuer]]
+issuer = "https://auth.example.com/realms/prod"
+
+[[resource]]
+endpoint = "/mcp"
+required_scopes = ["mcp:tools"]
+upstream = { http = "http://127.0.0.1:8000/mcp" }
+
+[session]
+idle_timeout = "30m"
+"#;
+
+const LISTEN: &str = "listen = \"127.0.0.1:3000\"";
+const BASE_URL: &str = "base_url = \"https://mcp.example.com\"";
+const ISSUER: &str = "issuer = \"https://auth.example.com/realms/prod\"";
+const ENDPOINT: &str = "endpoint = \"/mcp\"";
+const SCOPES: &str = "required_scopes = [\"mcp:tools\"]";
+const UPSTREAM: &str = "upstream = { http = \"http://127.0.0.1:8000/mcp\" }";
+const TIMEOUT: &str = "idle_timeout = \"30m\"";
+
+/// The text to replace, the mistake, the line, the start of the text, and the fix.
+type Mistake = (&'static str, &'static str, usize, &'static str, &'static str);
+
+/// J9: every mistake has one line, which names the file, the line, the key and the fix.
+#[test]
+#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+fn every_mistake_has_key_line_and_fix() {
+    let tables = [top_level::TOP_LEVEL, issuers::ISSUERS, resources::RESOURCES, tables::TABLES, syntax::SYNTAX];
+    let mistakes: Vec<&Mistake> = tables.into_iter().flatten().collect();
+    assert!(mistakes.len() >= 100, "{}", mistakes.len());
+    let mut failures = Vec::new();
+    Jail::expect_with(|jail| {
+        jail.clear_env();
+        for &&(from, to, line, start, fix) in &mistakes {
+            assert!(SOUND.contains(from), "{from}");
+            let text = SOUND.replacen(from, to, 1);
+            for text in [text.clone(), format!("\u{feff}{}", text.replace('\n', "\r\n")), text.replace("\n", "\n\t")] {
+                jail.create_file("portcullis.toml", &text)?;
+                let lines = lines();
+                let start = format!("portcullis.toml:{line}: {start}");
+                let is_named = |error: &String| error.starts_with(&start) && error.contains(fix);
+                if lines.len() != 1 || !lines.iter().all(is_named) {
+                    failures.push(format!("{to}\n  {start} … {fix}\n  {lines:#?}"));
+                }
+                assert!(lines.iter().all(|line| !line.contains("hunter2") && !line.contains('\n')), "{lines:#?}");
+            }
+        }
+        Ok(())
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// J9: files that cannot be read, and variables of the environment.
+#[test]
+#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+fn other_sources_are_named() {
+    Jail::expect_with(|jail| {
+        jail.clear_env();
+        assert!(
+            lines()[0].starts_with("portcullis.toml: the configuration file does not exist; name one with --config")
+        );
+        let directory = jail.create_dir("portcullis.toml").unwrap();
+        assert!(lines()[0].starts_with("portcullis.toml: it is a directory; name the configuration file in it"));
+        fs::remove_dir(directory).unwrap();
+        let utf16: Vec<u8> = SOUND.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        fs::write("portcullis.toml", [&[0xff, 0xfe][..], &utf16].concat()).unwrap();
+        assert!(lines()[0].contains("is UTF-16; save it as UTF-8"), "{:?}", lines());
+        jail.create_file("portcullis.toml", SOUND)?;
+        assert_eq!(lines(), Vec::<String>::new());
+        for (variable, value, words) in [
+            ("PORTCULLIS_WORKERS", "many", "PORTCULLIS_WORKERS: workers is a string; expected a non-negative integer"),
+            ("PORTCULLIS_WORKERS", "0", "PORTCULLIS_WORKERS: workers = 0 is outside 1 to 256"),
+            (
+                "PORTCULLIS_SESSION__IDLE_TIMEOUT",
+                "30",
+                "PORTCULLIS_SESSION__IDLE_TIMEOUT: session.idle_timeout is an integer",
+            ),
+            ("PORTCULLIS_LISTN", "127.0.0.1:1", "PORTCULLIS_LISTN: listn is not a known key; did you mean `listen`?"),
+        ] {
+            jail.set_env(variable, value);
+            let lines = lines();
+            assert!(lines.len() == 1 && lines[0].starts_with(words), "{lines:#?}");
+            jail.clear_env();
+        }
+        Ok(())
+    });
+}
+
+/// J9: several mistakes of different types are found at once, in the order of their lines.
+#[test]
+#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+fn all_mistakes_are_found_at_once() {
+    Jail::expect_with(|jail| {
+        jail.clear_env();
+        let text = SOUND
+            .replace(LISTEN, "listen = \"localhost\"")
+            .replace(BASE_URL, "base_url = \"http://mcp.example.com\"")
+            .replace("[[resource]]", "algorithms = [\"none\"]\nleeway = \"2m\"\n[[resource]]")
+            .replace(ENDPOINT, "endpoint = \"mcp\"\nrevisions = []")
+            .replace(TIMEOUT, "idle_timeout = 30\nmax_total = 0");
+        jail.create_file("portcullis.toml", &text)?;
+        let keys: Vec<String> =
+            lines().iter().map(|line| line.split(' ').nth(1).unwrap().trim_end_matches(':').into()).collect();
+        let expected = [
+            "listen",
+            "base_url",
+            "issuer[0].algorithms",
+            "issuer[0].leeway",
+            "resource[0].endpoint",
+            "resource[0].revisions",
+            "session.idle_timeout",
+            "session.max_total",
+        ];
+        assert_eq!(keys, expected, "{:#?}", lines());
+        Ok(())
+    });
+}
+
+fn lines() -> Vec<String> {
+    let arguments = Check {
+        config: Path::new("portcullis.toml").to_owned(),
+        online: false,
+        json: false,
+        deny_warnings: false,
+        schema: false,
+    };
+    let errors = valid(&arguments).err().map(|errors| errors.0).unwrap_or_default();
+    errors.iter().map(ToString::to_string).collect()
+}
