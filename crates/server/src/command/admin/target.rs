@@ -13,6 +13,7 @@ use url::Url;
 use crate::{
     cli::AdminServer,
     config::{self, ADMIN_TOKEN_VARIABLE, AdminListen, Overrides, SecretSource},
+    plan::all_errors,
 };
 
 const DEFAULT_CONFIG: &str = "portcullis.toml";
@@ -61,6 +62,7 @@ impl Target {
 
 fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
     let loaded = config::load(file, Overrides::default())
+        .map_err(all_errors)
         .context("the listener for administrators is not known; name it with --url or --socket, or the configuration with --config")?;
     let Some(admin) = loaded.config.admin else {
         bail!(
