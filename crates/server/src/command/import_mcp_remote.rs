@@ -33,6 +33,7 @@ use self::{
     rewrite::{Migration, Replacement, Rewrite, Server},
     tokens::StoredToken,
 };
+use super::confirmation::is_yes;
 use crate::cli::ImportMcpRemote;
 
 /// The changes of one file.
@@ -162,7 +163,7 @@ fn is_confirmed() -> bool {
     super::tell("Quit the clients first. Write these changes? [y/N]");
     let mut answer = String::new();
     let read = io::stdin().lock().take(64).read_line(&mut answer);
-    read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+    read.is_ok() && is_yes(&answer)
 }
 
 /// Writes the secrets, then the configuration, and moves the tokens last, so that a failure loses nothing.
