@@ -120,7 +120,7 @@ async fn mistakes_cause_warnings() {
             line.strip_prefix(&place).and_then(|line| line.split_once(": ")).map(|(_, text)| text.to_owned())
         };
         let is_warned = |line: &&str| text(line).is_some_and(|text| text.starts_with(start) && text.contains(fix));
-        assert!(warnings.iter().any(|line| is_warned(line)), "{start}: {warnings:#?}");
+        assert!(warnings.iter().any(is_warned), "{start}: {warnings:#?}");
         let is_warning = |line: &Value| line["level"] == "WARN" && line["message"].as_str().unwrap().starts_with(start);
         portcullis.logged("WARN", is_warning).await;
     }

@@ -57,7 +57,7 @@ async fn examine_issuer(plan: &Plan, position: usize, issuer: &IssuerPlan, steps
             return steps.add(step);
         }
     };
-    let context = IssuerContext { key, plan, position, issuer, fetch: &*fetch, clock: SystemClock::new() };
+    let context = IssuerContext { key, plan, position, issuer, fetch: &fetch, clock: SystemClock::new() };
     let metadata = authorization_server::examine(&context, steps).await;
     keys::examine(&context, metadata.as_ref(), steps).await;
     introspection::examine(&context, metadata.as_ref(), steps).await;

@@ -117,11 +117,11 @@ fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
 }
 
 pub(super) fn last_name(key: &KeyPath) -> &str {
-    let name = |segment| match segment {
-        &Segment::Name(ref name) => Some(name.as_str()),
+    let mut names = key.segments().iter().filter_map(|segment| match segment {
+        Segment::Name(name) => Some(name.as_str()),
         Segment::Index(_) => None,
-    };
-    key.segments().iter().rev().find_map(name).unwrap_or_default()
+    });
+    names.next_back().unwrap_or_default()
 }
 
 /// A line for the key, as in TOML.

@@ -52,8 +52,8 @@ impl Client {
         let started = Instant::now();
         let response = self.complete(Method::POST, Some(session), body, &[StatusCode::OK]).await?;
         let text = String::from_utf8_lossy(&response.body);
-        let message = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?.trim()).ok());
-        let message: Option<Value> = message.last().or_else(|| serde_json::from_str(&text).ok());
+        let mut message = text.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data:")?.trim()).ok());
+        let message: Option<Value> = message.next_back().or_else(|| serde_json::from_str(&text).ok());
         let is_expected =
             |message: &Value| message["id"] == id && message["result"].to_string().contains(&format!("n{id}"));
         if !message.as_ref().is_some_and(is_expected) {
