@@ -142,7 +142,7 @@ async fn verifications_are_observed() {
     let observed = Arc::<Observed>::default();
     let mut settings = VerifierSettings::new(bench.verifier.resource().clone());
     settings.observer = Some(Arc::clone(&observed) as _);
-    let verifier = Verifier::new(settings, vec![Arc::clone(&bench.issuer)], bench.clock.clone()).unwrap();
+    let verifier = Verifier::new(settings, vec![Arc::clone(&bench.issuer)], Arc::new(bench.clock.clone())).unwrap();
     let token = AccessToken::new(bench.test_issuer.token().sign());
     for _ in 0..3 {
         verifier.verify(&token).await.unwrap();
