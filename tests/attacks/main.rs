@@ -1,6 +1,7 @@
 //! Attacks, one per file. The tests check the response, the log, and that no request reached the upstream.
 
 mod absurd_numbers;
+mod administration;
 mod algorithm_confusion;
 mod application_audience;
 mod audience_variants;

@@ -25,6 +25,7 @@ mod logging;
 mod login;
 mod mcp_remote;
 mod metadata;
+mod metrics;
 mod packages;
 mod revocation;
 mod scope_requests;

@@ -1,6 +1,7 @@
 //! Sessions over sockets: opening, use, limits, eviction, streams and end.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
+mod administration;
 mod ending;
 mod evicting;
 mod keys;

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr, reason = "progress of an installation")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "test tools fail the test")]
 
+mod administration;
 mod amount;
 mod audit;
 mod authorization_server;
@@ -30,6 +31,7 @@ mod runtime;
 mod scratch;
 mod upstream;
 
+pub use administration::Administration;
 pub use amount::full_amount;
 pub use audit::audit_records;
 pub use authorization_server::AuthorizationServer;

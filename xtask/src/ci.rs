@@ -60,6 +60,7 @@ const CHECKS: &[Check] = &[
     ),
     Check::function("e2e", || Tool::E2E.run(&tool::Arguments::default())),
     Check::function("readers", || Tool::E2E.run(&tool::Arguments::of(&["--readers"]))),
+    Check::function("metrics", || Tool::E2E.run(&tool::Arguments::of(&["--metrics"]))),
 ];
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

@@ -75,6 +75,8 @@ pub enum StreamEndReason {
     SessionEnded,
     /// The server shuts down, and the client only listens.
     Shutdown,
+    /// An administrator has ended the streams of this principal or issuer.
+    Administrator,
 }
 
 /// The purpose of an event stream, which determines how it ends.
@@ -106,6 +108,7 @@ impl StreamEndReason {
             Self::ConfigurationChanged => "stream.configuration_changed",
             Self::SessionEnded => "stream.session_ended",
             Self::Shutdown => "stream.shutdown",
+            Self::Administrator => "stream.administrator",
         }
     }
 }
@@ -115,6 +118,7 @@ impl fmt::Display for StreamEndReason {
         f.write_str(match self {
             Self::SessionEnded => "its session has ended",
             Self::Shutdown => "the server shuts down",
+            Self::Administrator => "an administrator has ended it",
             _ => "its authorization has ended",
         })
     }

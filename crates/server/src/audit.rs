@@ -3,6 +3,7 @@
 //! Requests never wait for it. Records are queued in bounded memory, and a thread writes them. When the queue is full, records
 //! are lost and counted. The count is written as a record as soon as the sink accepts more.
 
+mod administration;
 mod chain;
 mod chunk;
 mod key;
@@ -15,6 +16,7 @@ mod usage;
 mod verify;
 mod writer;
 
+pub(crate) use administration::{AdminAction, AdminPeer};
 pub(crate) use chain::{ChainKeys, Head};
 pub(crate) use rotation::Rotation;
 pub(crate) use sink::dry_run;
@@ -194,17 +196,24 @@ impl Audit {
         self.push(|out| record::stream_ended(out, stream));
     }
 
+    /// Records a request to the listener for administrators.
+    pub(crate) fn administered(&self, action: &AdminAction<'_>) {
+        self.push(|out| administration::administered(out, self.0.clock.now(), action));
+    }
+
     fn push(&self, record: impl FnOnce(&mut Vec<u8>)) {
         if self.0.queue.push(record).is_err_and(|full| full.is_first) {
             tracing::warn!("audit records are lost from now on: the sink is too slow, and the queue is full");
         }
     }
 
-    fn written(&self) -> u64 {
+    /// Returns the number of written records.
+    pub(crate) fn written(&self) -> u64 {
         self.0.written.load(Ordering::Acquire)
     }
 
-    fn lost(&self) -> u64 {
+    /// Returns the number of records that were lost because the queue was full.
+    pub(crate) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Acquire)
     }
 }

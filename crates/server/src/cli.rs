@@ -1,5 +1,6 @@
 //! The command line, as clap parses it.
 
+mod admin;
 mod audit;
 mod check;
 mod connect;
@@ -22,6 +23,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
+pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminServer, AdminSessions};
 pub(crate) use self::audit::{Audit, AuditVerify};
 pub(crate) use self::check::Check;
 pub(crate) use self::connect::{Connect, Transport};
@@ -68,6 +70,11 @@ pub(crate) enum Command {
     /// (`--online`), and with 2 if there are only warnings and `--deny-warnings` is given.
     #[command(after_long_help = check::MORE)]
     Check(Check),
+    /// List and end the sessions of a running server, and drop its cached tokens.
+    ///
+    /// The server must have an [admin] table in its configuration.
+    #[command(after_long_help = admin::MORE)]
+    Admin(Admin),
     /// Ask the server of a configuration whether it is healthy, for the health checks of containers.
     ///
     /// It requests `/healthz` at the listener on this machine. Exits with 0 if the response is 200, and otherwise with 1.

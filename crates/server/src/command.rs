@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod admin;
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod check;

@@ -19,8 +19,9 @@ mod type_errors;
 pub(crate) use changes::{Change, changes};
 pub(crate) use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use file::{
-    Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
-    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Traces, TracesClient, Upstream, Validation,
+    ADMIN_TOKEN_VARIABLE, Admin, AdminListen, Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader,
+    IntrospectionAuth, Issuer, Limits, RateLimit, Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls,
+    Traces, TracesClient, Upstream, Validation,
 };
 pub(crate) use key_path::{KeyPath, Segment};
 pub(crate) use listen_address::parse as parse_listen_address;

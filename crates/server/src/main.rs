@@ -1,5 +1,6 @@
 //! `portcullis`: OAuth 2.1 protection for MCP endpoints.
 
+mod administration;
 mod audit;
 mod cli;
 mod command;
@@ -7,6 +8,7 @@ mod config;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
 mod log_queue;
+mod metrics;
 mod plan;
 mod serve;
 mod telemetry;
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "dev")]
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => command::check::run(&arguments),
+        Command::Admin(arguments) => command::admin::run(&arguments),
         #[cfg(feature = "dev")]
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         #[cfg(not(feature = "dev"))]

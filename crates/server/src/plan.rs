@@ -1,5 +1,6 @@
 //! The plan: the validated configuration, before anything starts.
 
+mod admin;
 mod audit;
 mod entra;
 mod errors;
@@ -34,6 +35,7 @@ use url::Url;
 use self::without_replicas as replicas;
 use crate::config::{Config, Diagnostic, Diagnostics, KeyPath, Limits};
 
+pub(crate) use admin::AdminPlan;
 pub(crate) use audit::{AuditPlan, keys as audit_keys};
 pub(crate) use errors::all_errors;
 pub(crate) use fingerprint::{Contents, Fingerprint};
@@ -82,6 +84,8 @@ pub(crate) struct Plan {
     pub(crate) origins: OriginPolicy,
     /// `None` without an audit trail.
     pub(crate) audit: Option<AuditPlan>,
+    /// `None` without a listener for administrators.
+    pub(crate) admin: Option<AdminPlan>,
     /// `None` without traces.
     pub(crate) traces: Option<TracesPlan>,
     /// The fingerprint of the settings that all resources share.
@@ -130,10 +134,12 @@ impl Plan {
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
         let audit = errors.take("audit", config.audit.as_ref().map(audit::plan).transpose());
         let traces = errors.take("traces", config.traces.as_ref().map(traces::plan).transpose());
+        let admin = errors.take("admin", admin::plan(config));
         let (resources, session) = (resources?, session?);
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
         let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
         warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
+        warnings.extend(admin::warnings(config).iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
         Some(Self {
             listen: config.listen,
             workers: workers?,
@@ -150,6 +156,7 @@ impl Plan {
             // The resources have the errors of their origins.
             origins: origins.ok()?,
             audit: audit?,
+            admin: admin?,
             traces: traces?,
             warnings,
             notes: entra::notes(&config.issuer),

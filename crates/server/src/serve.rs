@@ -1,6 +1,7 @@
 //! The running server: one accept loop, one worker thread per core, and a control runtime for everything else.
 
 mod accept;
+mod admin;
 mod backend;
 mod changed_files;
 mod connection;
@@ -34,10 +35,12 @@ use tokio::{
 use crate::{
     audit::AuditTrail,
     config::{Diagnostic, KeyPath},
+    metrics::Metrics,
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
     traces::TraceExport,
 };
+use admin::AdminServer;
 use changed_files::ChangedFiles;
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use limit_exchange::CurrentLimits;
@@ -52,12 +55,21 @@ use state::{Process, ServerState};
 use tls::Tls;
 use worker::{StopSignals, Worker};
 
+pub(crate) use admin::AdminListener;
 pub(crate) use listener::{PassedListener, bind};
 pub(crate) use reload::ConfigSource;
 pub(crate) use signals::shutdown as shutdown_signal;
 
 /// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The bound listeners.
+pub(crate) struct Listeners {
+    /// That of clients.
+    pub(crate) clients: TcpListener,
+    /// That of administrators, if there is one.
+    pub(crate) admin: Option<AdminListener>,
+}
 
 /// Builds everything that a plan needs and drops it, without any network access.
 ///
@@ -75,7 +87,7 @@ pub(crate) fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
 fn build(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut kept = KeptSessions::in_memory(&plan.session);
-    let observers = Observers { access, audit: None, traces: None };
+    let observers = Observers { access, audit: None, metrics: None, traces: None };
     let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
     ServerState::new(plan, &process, None).map(drop)
 }
@@ -93,7 +105,7 @@ fn build(plan: &Plan) -> anyhow::Result<()> {
 pub(crate) async fn serve(
     mut plan: Plan,
     source: Option<ConfigSource>,
-    listener: TcpListener,
+    Listeners { clients: listener, admin }: Listeners,
     access: Arc<AccessLog>,
     audit: Option<AuditTrail>,
     shutdown: watch::Receiver<bool>,
@@ -111,12 +123,13 @@ pub(crate) async fn serve(
 
     // State: issuers, sessions and the service stacks of all resources.
     let traces = plan.traces.clone().map(TraceExport::start).transpose()?;
+    let clock = Arc::new(SystemClock::new());
     let observers = Observers {
         access: Arc::clone(&access),
         audit: audit.as_ref().map(|trail| trail.audit().clone()),
+        metrics: plan.admin.as_ref().map(|_| Metrics::new(plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
-    let clock = Arc::new(SystemClock::new());
     let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _)
         .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
     let (process, upstream_ends) = Process::new(&plan, clock, observers, &mut kept);
@@ -150,6 +163,12 @@ pub(crate) async fn serve(
     let contents = std::mem::take(&mut plan.contents);
     let reloader = Reloader::new(Arc::clone(&state), source, reopener, files, contents);
     let reloads = tokio::spawn(reloader.run(hangups));
+
+    // Administrators.
+    let (stop_admin, admin_stopped) = watch::channel(false);
+    let admin = admin.zip(plan.admin.as_ref());
+    let admin = admin.map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state))).transpose()?;
+    let admin = admin.map(|admin| tokio::spawn(admin.run(admin_stopped)));
 
     // Clients wait in the queue of the listener until the ends of other replicas are known.
     if let Some((_, replicas)) = &replicas {
@@ -195,6 +214,7 @@ pub(crate) async fn serve(
         let _ = timeout(FINAL_FLUSH_TIMEOUT, workers_done.recv()).await;
     }
     table_sweep.abort();
+    stop_admin.send_replace(true);
     let ended = end_all(
         &process.sessions,
         kept.continue_after_restart(),
@@ -214,6 +234,10 @@ pub(crate) async fn serve(
             sessions::kept::finish(&journal, left).await;
         }
     };
+    if let Some(admin) = admin {
+        // The actions in progress still reach the audit trail.
+        let _ = timeout(FINAL_FLUSH_TIMEOUT, admin).await;
+    }
     let send_traces = async {
         if let Some(traces) = traces {
             traces.finish(left).await;

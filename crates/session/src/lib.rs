@@ -21,4 +21,4 @@ pub use owner::Owner;
 pub use scope::{EndScope, ScopeId, SessionTarget};
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
-pub use store::{CapacityPermit, InUse, Reservation, SessionStore};
+pub use store::{CapacityPermit, InUse, ListedSession, Reservation, SessionPage, SessionStore};

@@ -45,6 +45,8 @@ pub struct Session {
     backend_id: Box<[u8]>,
     /// The identifiers contain `backend_id`.
     is_sealed: bool,
+    /// Another process opened the session, or this one before a restart.
+    is_adopted: bool,
     version: Version,
     /// The time at which this process opened the session or first saw it, in milliseconds of the store's monotonic clock.
     opened: u64,
@@ -72,6 +74,8 @@ pub(crate) struct NewSession {
     pub(crate) encoded_owner: Option<Arc<[u8]>>,
     /// The backend's identifier, even if the record does not have it.
     pub(crate) backend_id: Box<[u8]>,
+    /// Another process opened the session, or this one before a restart.
+    pub(crate) is_adopted: bool,
 }
 
 /// The time by both clocks.
@@ -84,7 +88,7 @@ pub(crate) struct Now {
 impl Session {
     /// Returns a session with one use in progress.
     pub(crate) fn new(new: NewSession, now: Now) -> Self {
-        let NewSession { first, record, key, target, encoded_owner, backend_id } = new;
+        let NewSession { first, record, key, target, encoded_owner, backend_id, is_adopted } = new;
         let opened = millis(now.monotonic);
         Self {
             id: record.session,
@@ -97,6 +101,7 @@ impl Session {
             encoded_owner,
             backend_id,
             is_sealed: record.backend_id.is_some(),
+            is_adopted,
             version: record.version,
             opened,
             age_when_opened: if is_planted(Fault::LifetimeFromFirstSight) {
@@ -129,6 +134,11 @@ impl Session {
     /// continue the session. Otherwise it ends with this process.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
+    }
+
+    /// Returns whether another process opened the session, or this one before a restart.
+    pub fn is_adopted(&self) -> bool {
+        self.is_adopted
     }
 
     /// Returns the time at which the session was created, by the clock of the process that created it.
@@ -301,8 +311,17 @@ impl fmt::Debug for Session {
 }
 
 /// A session's name in logs: 16 hexadecimal digits. See [`Session::log_hash`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogHash(u64);
+
+impl LogHash {
+    /// Returns the hash with this text: 16 lowercase hexadecimal digits. Returns `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_well_formed = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let hash = is_well_formed.then(|| u64::from_str_radix(text, 16).ok())?;
+        hash.map(Self)
+    }
+}
 
 impl fmt::Display for LogHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -313,5 +332,29 @@ impl fmt::Display for LogHash {
 impl fmt::Debug for LogHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E3: the name of a session in logs can be read back, and nothing else is one.
+    #[test]
+    fn log_hashes_are_read_back() {
+        for hash in [0, 1, 0xfedc_ba98_7654_3210, u64::MAX].map(LogHash) {
+            assert_eq!(LogHash::parse(&hash.to_string()), Some(hash));
+        }
+        for text in [
+            "",
+            "0",
+            "0123456789abcde",
+            "0123456789abcdef0",
+            "0123456789ABCDEF",
+            "+123456789abcdef",
+            "0123456789abcdeg",
+        ] {
+            assert_eq!(LogHash::parse(text), None, "{text}");
+        }
     }
 }

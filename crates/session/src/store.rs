@@ -5,6 +5,7 @@ mod capacity;
 mod ending;
 mod in_use;
 mod last_use_heap;
+mod listing;
 mod reservation;
 mod rotation;
 
@@ -24,6 +25,7 @@ use portcullis_metadata::{Clock, Scopes};
 use self::capacity::Capacity;
 pub use self::{
     in_use::InUse,
+    listing::{ListedSession, SessionPage},
     reservation::{CapacityPermit, Reservation},
 };
 use crate::{

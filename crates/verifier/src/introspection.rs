@@ -27,7 +27,7 @@ use url::Url;
 
 use crate::{
     error::VerifyError,
-    issuer::{RefreshError, ServerMetadata},
+    issuer::{Counts, RefreshError, ServerMetadata},
     settings::{IssuerSettings, VerifierSettingsError},
     single_flight::{Joined, SingleFlight},
     token_hash::{TokenHash, TokenHashKey},
@@ -63,6 +63,7 @@ pub(crate) struct IntrospectionClient {
     hash_key: TokenHashKey,
     calls: Arc<SingleFlight<TokenHash, CallResult>>,
     last_failure: Mutex<Option<&'static str>>,
+    counts: Counts,
     /// Whether the endpoint rejected this client at the last probe.
     is_client_rejected: AtomicBool,
     /// Notifies the background refresh of rejected calls.
@@ -95,6 +96,7 @@ impl IntrospectionClient {
             hash_key: TokenHashKey::generate().map_err(|_| VerifierSettingsError::Random)?,
             calls: SingleFlight::new(settings.max_in_flight),
             last_failure: Mutex::new(None),
+            counts: Counts::default(),
             is_client_rejected: AtomicBool::new(false),
             rejections: Arc::default(),
             issuer: issuer.clone(),
@@ -117,6 +119,11 @@ impl IntrospectionClient {
     /// Returns the code of the last call's error, if it failed.
     pub(crate) fn last_failure(&self) -> Option<&'static str> {
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of calls, and of those that failed.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        self.counts.get()
     }
 
     /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in use. If the metadata
@@ -188,6 +195,7 @@ impl IntrospectionClient {
             tracing::info!(token.issuer = %self.issuer.issuer, "the introspection endpoint accepts this client again");
         }
         let failure = result.as_ref().err().map(CallError::code);
+        self.counts.add(failure.is_some());
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         if failure.is_some()
             && let Some(metadata) = &self.metadata

@@ -1,5 +1,6 @@
 //! [`TrustedIssuer`]: an issuer, its keys and their refresh.
 
+mod activity;
 mod health;
 mod key_fetcher;
 mod keys;
@@ -29,6 +30,8 @@ use crate::{
     recheck::Rechecks,
     settings::{IssuerSettings, KeySource, VerifierSettingsError},
 };
+pub(crate) use activity::Counts;
+pub use activity::IssuerActivity;
 pub use health::IssuerHealth;
 use key_fetcher::KeyFetcher;
 use keys::Keys;
@@ -187,6 +190,22 @@ impl TrustedIssuer {
     /// not wait, and is cheap if no token is watched.
     pub fn start_due_rechecks(&self) {
         self.rechecks.start_due();
+    }
+
+    /// Returns how often the keys and metadata were fetched, and tokens introspected.
+    pub fn activity(&self) -> IssuerActivity {
+        let (fetches, fetch_failures) = self.refresh_state.counts();
+        let (introspections, introspection_failures) =
+            self.introspection.as_ref().map(|client| client.counts()).unwrap_or_default();
+        IssuerActivity { fetches, fetch_failures, introspections, introspection_failures }
+    }
+
+    /// Makes every verifier verify all cached tokens of this issuer again, including introspected ones and those whose
+    /// verification is in progress. [`Verifier::sweep`](crate::Verifier::sweep) frees their memory.
+    ///
+    /// The keys stay: call [`refresh_now`](Self::refresh_now) to fetch them again.
+    pub fn drop_cached_tokens(&self) {
+        self.keys.advance_generation();
     }
 
     pub(crate) fn rechecks(&self) -> &Arc<Rechecks> {

@@ -18,6 +18,7 @@ use crate::{
     introspection::{ValidResponse, opaque_token, validate_response},
     invalid_token_throttle::Throttle,
     issuer::TrustedIssuer,
+    observer::VerificationObserver,
     principal::Principal,
     settings::{Validation, VerifierSettingsError},
     token_hash::TokenHash,
@@ -41,6 +42,8 @@ pub struct VerifierSettings {
     pub cache_entries: usize,
     /// The generation of the resource's configuration. Cached tokens of another generation are not used. Default: 0.
     pub generation: u64,
+    /// Observes verifications. Default: none.
+    pub observer: Option<Arc<dyn VerificationObserver>>,
 }
 
 impl VerifierSettings {
@@ -56,6 +59,7 @@ impl VerifierSettings {
             max_token_bytes: Self::DEFAULT_MAX_TOKEN_BYTES,
             cache_entries: Self::DEFAULT_CACHE_ENTRIES,
             generation: 0,
+            observer: None,
         }
     }
 }
@@ -152,6 +156,9 @@ impl Verifier {
     fn cached_by_hash(&self, hash: TokenHash, now: Now) -> Option<VerifiedToken> {
         let verified = self.cache.get(hash, now, self.generations())?;
         Throttle::record_served(now.monotonic);
+        if let Some(observer) = &self.settings.observer {
+            observer.cached();
+        }
         Some(verified)
     }
 
@@ -194,10 +201,14 @@ impl Verifier {
         hash: TokenHash,
         now: Now,
     ) -> Result<VerifiedToken, VerifyError> {
-        let (principal, keys) = match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
-            Ok(jws) => self.verify_jws(token, &jws, now).await?,
-            Err(error) => self.verify_opaque(token, error, now).await?,
+        let verified = match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
+            Ok(jws) => self.verify_jws(token, &jws, now).await,
+            Err(error) => self.verify_opaque(token, error, now).await,
         };
+        if let Some(observer) = &self.settings.observer {
+            observer.verified(self.clock.monotonic().saturating_sub(now.monotonic));
+        }
+        let (principal, keys) = verified?;
         let verified = VerifiedToken::new(principal);
         let max_lifetime = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
         self.cache.insert(hash, keys, verified.clone(), max_lifetime, now, self.generations());

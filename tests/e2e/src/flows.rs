@@ -16,6 +16,7 @@ mod guides;
 mod install;
 mod keycloak;
 mod library_flow;
+mod metrics;
 mod oidc_provider;
 mod output;
 mod pages;
@@ -94,6 +95,10 @@ pub(crate) struct Arguments {
     replicas: bool,
     #[command(flatten)]
     replica_options: replicas::Options,
+    /// Instead, run every query of the dashboard and of the alerts in `deploy` at a real Prometheus. Without Prometheus, the run is
+    /// reported as skipped.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in", "guides", "replicas"])]
+    metrics: bool,
 }
 
 /// On a busy machine with two cores, the first start of Keycloak takes about 60 s.
@@ -135,6 +140,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             progress = Progress::new(Unit::Seconds, readers::LIMIT);
             let flow = readers::run(&program, &target, &folder, arguments.reader_options, &mut progress);
             result = block_on(flow);
+        }
+        _ if arguments.metrics => {
+            progress = Progress::new(Unit::Seconds, metrics::LIMIT);
+            result = block_on(metrics::run(&folder, &mut progress));
         }
         _ if arguments.replicas => {
             progress = Progress::new(Unit::Seconds, replicas::LIMIT);

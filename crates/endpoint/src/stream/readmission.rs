@@ -1,4 +1,5 @@
-//! Streams after a change of the settings: those whose request would no longer be admitted end.
+//! Ending of selected streams: after a change of the settings those whose request would no longer be admitted, and those that
+//! an administrator ends.
 
 use std::sync::Arc;
 
@@ -24,15 +25,20 @@ impl StreamRegistry {
     ///
     /// Each stream ends as after [`sweep`](Self::sweep), which must still be called. `is_admitted` is called without a lock.
     pub fn end_unless(&self, is_admitted: impl Fn(&StreamRequest<'_>) -> bool) -> usize {
+        self.end(StreamEndReason::ConfigurationChanged, |request| !is_admitted(request))
+    }
+
+    /// Ends the streams that `is_ended` selects, with a reason, in the same way. Returns their number.
+    pub fn end(&self, reason: StreamEndReason, is_ended: impl Fn(&StreamRequest<'_>) -> bool) -> usize {
         let now = self.now();
         let mut ended = Vec::new();
         for stream in self.all() {
-            if !is_admitted(&stream.request()) && stream.finish(now) {
+            if is_ended(&stream.request()) && stream.finish(now) {
                 ended.push(stream);
             }
         }
         for stream in &ended {
-            self.report(&stream.ended(now.unix, StreamEndReason::ConfigurationChanged));
+            self.report(&stream.ended(now.unix, reason));
             stream.wake();
         }
         ended.len()

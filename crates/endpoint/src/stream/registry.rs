@@ -10,10 +10,12 @@ use std::{
 };
 
 use portcullis_metadata::Clock;
+use portcullis_session::Session;
 
 use super::{
     EndedStream, StreamEndReason, StreamObserver,
     open_stream::{Checked, Now, OpenStream},
+    session_streams::SessionStreams,
 };
 
 /// The number of shards: more than workers, so that locks are rarely contended.
@@ -94,6 +96,11 @@ impl StreamRegistry {
     /// Returns the number of open streams.
     pub fn len(&self) -> usize {
         self.0.shards.iter().map(|shard| lock(shard).slots.iter().flatten().count()).sum()
+    }
+
+    /// Returns the number of open streams of a session, in any registry.
+    pub fn of_session(session: &Session) -> usize {
+        SessionStreams::count(session)
     }
 
     /// Returns whether no stream is open.

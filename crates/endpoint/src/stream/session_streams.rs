@@ -27,6 +27,11 @@ impl SessionStreams {
         session.attach(|| Arc::new(Self { earliest: AtomicU64::new(NONE_OPEN), open: Mutex::default() })).cloned()
     }
 
+    /// Returns the number of open streams of a session.
+    pub(super) fn count(session: &Session) -> usize {
+        session.attachment::<Arc<Self>>().map_or(0, |streams| streams.open().len())
+    }
+
     /// Replaces the token of each open stream by that of an admitted request in the session, if the new token is valid for
     /// longer and has at least the scopes of the token that opened the stream. Implied scopes do not count.
     ///

@@ -43,6 +43,11 @@ impl ConnectionLimit {
         self.0.max
     }
 
+    /// The number of open connections, idle ones included.
+    pub fn open(&self) -> usize {
+        self.0.open.load(Ordering::Relaxed)
+    }
+
     /// Adds idle connections that may be closed at the limit.
     pub(super) fn register(&self, pool: Weak<dyn IdleConnections>) {
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,7 +96,9 @@ mod tests {
         let (first, second) = (limit.acquire(), limit.clone().acquire());
         assert!(first.is_some() && second.is_some());
         assert!(limit.acquire().is_none());
+        assert_eq!(limit.open(), 2);
         drop(first);
+        assert_eq!(limit.open(), 1);
         let third = limit.acquire();
         assert!(third.is_some() && limit.acquire().is_none());
     }

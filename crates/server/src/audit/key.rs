@@ -37,6 +37,19 @@ impl<'a> PrincipalMembers<'a> {
         Self { issuer: name(issuer), subject: subject.map(name), client: client.map(name) }
     }
 
+    /// Adds those members of a principal that are named.
+    pub(super) fn named(
+        issuer: Option<&str>,
+        subject: Option<&str>,
+        client: Option<&str>,
+        record: &mut JsonObject<'_>,
+    ) {
+        let names = [("principal.issuer", issuer), ("principal.subject", subject), ("principal.client", client)];
+        for (name, value) in names {
+            record.optional_text(name, value.map(|value| cut(value, MAX_NAME)).as_deref());
+        }
+    }
+
     pub(super) fn add_to(&self, record: &mut JsonObject<'_>) {
         record.text("principal.issuer", &self.issuer);
         record.optional_text("principal.subject", self.subject.as_deref());

@@ -15,7 +15,12 @@ use super::{
 use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject, timestamp};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
-fn write_record(out: &mut Vec<u8>, time: UnixTime, event: &'static str, add_members: impl FnOnce(&mut JsonObject<'_>)) {
+pub(super) fn write_record(
+    out: &mut Vec<u8>,
+    time: UnixTime,
+    event: &'static str,
+    add_members: impl FnOnce(&mut JsonObject<'_>),
+) {
     JsonObject::write(out, |record| {
         record.display("timestamp", timestamp(time));
         record.plain_text("event", event);

@@ -1,9 +1,10 @@
-//! A test that the guide documents every option of the client commands and of the development server.
+//! A test that the guide documents every option of the client commands, of `admin` and of the development server.
 
 use clap::CommandFactory as _;
 
 use super::Cli;
 
+const ADMINISTRATION: &str = include_str!("../../../../docs/use/administration.md");
 const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
@@ -23,7 +24,8 @@ fn the_guide_names_every_option() {
     let mut cli = Cli::command();
     cli.build();
     for (command, pages) in [
-        ("connect", &[CONNECT][..]),
+        ("admin", &[ADMINISTRATION][..]),
+        ("connect", &[CONNECT]),
         ("login", &[CONNECT]),
         ("logout", &[CONNECT]),
         ("token", &[CONNECT]),
@@ -39,7 +41,8 @@ fn the_guide_names_every_option() {
         ("audit verify", &[AUDIT, CONNECT]),
     ] {
         let command = command.split(' ').fold(&cli, |cli, command| cli.find_subcommand(command).unwrap());
-        for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
+        let of_subcommands = command.get_subcommands().flat_map(|command| command.get_arguments());
+        for option in command.get_arguments().chain(of_subcommands).filter_map(|argument| argument.get_long()) {
             let option = format!("--{option}");
             let is_named = ["--help", "--version"].contains(&&*option) || pages.iter().any(|page| names(page, &option));
             assert!(is_named, "{} {option}", command.get_name());

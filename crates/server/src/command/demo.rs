@@ -42,7 +42,8 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             // An error means that the sender is gone, which also ends the server.
             let _ = stop.wait_for(|shutdown| *shutdown).await;
         }));
-        serve::serve(plan, None, listener, AccessLog::start(format)?, None, shutdown).await?;
+        let listeners = serve::Listeners { clients: listener, admin: None };
+        serve::serve(plan, None, listeners, AccessLog::start(format)?, None, shutdown).await?;
         idp.abort();
         Ok(())
     })

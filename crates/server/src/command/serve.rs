@@ -9,7 +9,7 @@ use crate::{
     cli,
     config::{self, ConfigErrors, Diagnostic, Overrides},
     plan::{self, Plan},
-    serve::{self, ConfigSource, PassedListener},
+    serve::{self, AdminListener, ConfigSource, Listeners, PassedListener},
     telemetry::{AccessLog, LogFormat},
 };
 
@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     let start_audit = |audit| AuditTrail::start(audit, plan.state_dir.as_deref(), plan.workers, clock);
     let audit = plan.audit.as_ref().map(start_audit).transpose()?;
     let listener = passed.map_or_else(|| serve::bind(plan.listen), |passed| Ok(passed.into_listener()))?;
+    let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
     let source = ConfigSource {
         file: arguments.config.clone(),
         overrides: Overrides { listen: arguments.listen },
@@ -38,7 +39,8 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     };
     let served = super::control_runtime()?.block_on(async {
         let shutdown = serve::shutdown_signal()?;
-        serve::serve(plan, Some(source), listener, AccessLog::start(format)?, audit, shutdown).await
+        let listeners = Listeners { clients: listener, admin };
+        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, audit, shutdown).await
     });
     served.map_err(|error| match error.downcast::<Diagnostic>() {
         Ok(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),

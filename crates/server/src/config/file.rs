@@ -14,11 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Span, secret::SecretSource};
 
+mod admin;
 mod issuer;
 mod resource;
 mod shared;
 mod traces;
 
+pub(crate) use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
 pub(crate) use shared::Shared;
@@ -84,6 +86,8 @@ pub(crate) struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
     /// Where spans of sampled requests are sent. Default: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) admin: Option<Admin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) traces: Option<Traces>,
 }

@@ -10,6 +10,7 @@ pub(crate) fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Chan
     new.workers = running.workers;
     new.state_dir.clone_from(&running.state_dir);
     new.audit.clone_from(&running.audit);
+    new.admin.clone_from(&running.admin);
     new.traces.clone_from(&running.traces);
     new.shared.clone_from(&running.shared);
     // The listener speaks TLS or does not, and keys of sessions are configured or generated. The files can change.
@@ -51,6 +52,7 @@ mod tests {
             ("listen = \"127.0.0.1:1\"", "", "listen", ""),
             ("workers = 3", "", "workers", ""),
             ("state_dir = \"off\"", "", "state_dir", ""),
+            ("", "[admin]\nlisten = \"127.0.0.1:1\"", "admin.listen admin.token.env", ""),
             ("", "[shared]\nredis = \"redis://127.0.0.1\"", "shared.redis shared.strict", ""),
             ("", "[tls]\ncertificates = \"/c\"\nkey = \"/k\"", "tls.certificates tls.key", ""),
             (

@@ -23,6 +23,8 @@ use crate::config;
 pub(crate) struct TlsFiles {
     certificates: PathBuf,
     key: PathBuf,
+    /// The name of the table in the configuration.
+    table: &'static str,
     first: Loaded,
 }
 
@@ -45,8 +47,17 @@ impl TlsFiles {
             base_url.scheme() == "https",
             "tls is set, and base_url = \"{base_url}\" is plain http; change it to https, which clients then use"
         );
+        Self::for_listener(configured, "tls")
+    }
+
+    /// Returns the files of the table with this name, for a listener that is not at `base_url`.
+    ///
+    /// # Errors
+    /// Fails when the files cannot be used.
+    pub(crate) fn for_listener(configured: &config::Tls, table: &'static str) -> anyhow::Result<Self> {
         let config::Tls { certificates, key } = configured;
-        Ok(Self { certificates: certificates.clone(), key: key.clone(), first: load(certificates, key)? })
+        let first = load(certificates, key, table)?;
+        Ok(Self { certificates: certificates.clone(), key: key.clone(), table, first })
     }
 
     /// Returns the content at startup.
@@ -59,7 +70,7 @@ impl TlsFiles {
     /// # Errors
     /// Fails when a file cannot be read or has no certificate or key, or the key is not the certificate's.
     pub(crate) fn load(&self) -> anyhow::Result<Loaded> {
-        load(&self.certificates, &self.key)
+        load(&self.certificates, &self.key, self.table)
     }
 
     /// Returns the modification times of the files.
@@ -68,20 +79,20 @@ impl TlsFiles {
     }
 }
 
-fn load(certificates: &Path, key: &Path) -> anyhow::Result<Loaded> {
+fn load(certificates: &Path, key: &Path, table: &str) -> anyhow::Result<Loaded> {
     let written = written(certificates, key);
-    let chain = read(certificates, "tls.certificates", |text| {
+    let chain = read(certificates, &format!("{table}.certificates"), |text| {
         CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()
     })?;
     ensure!(
         !chain.is_empty(),
-        "tls.certificates = {} has no certificate; name a PEM file that has BEGIN CERTIFICATE",
+        "{table}.certificates = {} has no certificate; name a PEM file that has BEGIN CERTIFICATE",
         certificates.display()
     );
-    let private = read(key, "tls.key", PrivateKeyDer::from_pem_slice)?;
+    let private = read(key, &format!("{table}.key"), PrivateKeyDer::from_pem_slice)?;
     let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
         format!(
-            "tls.key = {} is not the key of {}; name the files of one certificate, the server's own first",
+            "{table}.key = {} is not the key of {}; name the files of one certificate, the server's own first",
             key.display(),
             certificates.display()
         )

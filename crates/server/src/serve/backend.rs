@@ -20,7 +20,10 @@ use super::{
     legacy_calls::{LegacyBody, LegacyCalls, LegacyFuture},
     sessions::initialize::{InitializeCalls, InitializeFuture},
 };
-use crate::demo::DemoService;
+use crate::{
+    demo::DemoService,
+    metrics::{Measured, WorkerMetrics},
+};
 
 /// An upstream of one worker.
 #[derive(Clone)]
@@ -28,6 +31,7 @@ pub(super) struct Backend {
     service: BackendService,
     initialize_calls: Arc<InitializeCalls>,
     legacy_calls: Arc<LegacyCalls>,
+    metrics: Option<Arc<WorkerMetrics>>,
 }
 
 #[derive(Clone)]
@@ -45,15 +49,16 @@ impl Backend {
         service: BackendService,
         initialize_calls: Arc<InitializeCalls>,
         legacy_calls: Arc<LegacyCalls>,
+        metrics: Option<Arc<WorkerMetrics>>,
     ) -> Self {
-        Self { service, initialize_calls, legacy_calls }
+        Self { service, initialize_calls, legacy_calls, metrics }
     }
 }
 
 impl Service<Admitted> for Backend {
     type Response = Response<BackendBody>;
     type Error = Infallible;
-    type Future = BackendFuture;
+    type Future = Measured<BackendFuture>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         match &mut self.service {
@@ -62,7 +67,14 @@ impl Service<Admitted> for Backend {
         }
     }
 
-    fn call(&mut self, admitted: Admitted) -> BackendFuture {
+    fn call(&mut self, admitted: Admitted) -> Measured<BackendFuture> {
+        let call = self.start(admitted);
+        Measured::new(call, self.metrics.as_ref())
+    }
+}
+
+impl Backend {
+    fn start(&mut self, admitted: Admitted) -> BackendFuture {
         let room = admitted.extensions().get::<CapacityPermit>().cloned();
         let call = match &mut self.service {
             BackendService::Demo(demo) => BackendFuture::Demo { future: demo.call(admitted) },

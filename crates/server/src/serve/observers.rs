@@ -5,13 +5,14 @@ use std::sync::Arc;
 use portcullis_endpoint::{EndedStream, StreamObserver};
 use portcullis_guard::{Decision, DecisionSink};
 
-use crate::{audit::Audit, telemetry::AccessLog, traces::Traces};
+use crate::{audit::Audit, metrics::Metrics, telemetry::AccessLog, traces::Traces};
 
-/// The access log, and the audit trail and the traces if they are configured.
+/// The access log, and the audit trail, the metrics and the traces if they are configured.
 #[derive(Clone)]
 pub(super) struct Observers {
     pub(super) access: Arc<AccessLog>,
     pub(super) audit: Option<Audit>,
+    pub(super) metrics: Option<Arc<Metrics>>,
     pub(super) traces: Option<Traces>,
 }
 
@@ -29,6 +30,9 @@ impl DecisionSink for Observers {
 
 impl StreamObserver for Observers {
     fn ended(&self, stream: &EndedStream<'_>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.stream_ended(stream.reason.code());
+        }
         if let Some(audit) = &self.audit {
             audit.stream_ended(stream);
         }

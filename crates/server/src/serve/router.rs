@@ -22,7 +22,6 @@ use tower_service::Service;
 
 use super::{
     connection::{Handler, request_body::RequestBody},
-    health,
     sessions::replicas::Replicas,
     state::{ServerState, Stack, StackBody},
 };
@@ -109,8 +108,7 @@ fn own_response<B>(state: &ServerState, request: &Request<B>) -> Response<Full<B
         (Some(rejection), _) => (rejection.status(), Some(rejection.code()), REFUSED.into(), TEXT),
         (None, HEALTH) => (StatusCode::OK, None, "ok\n".into(), TEXT),
         (None, READY) => {
-            let replicas = state.process().replicas.as_ref().map(Replicas::readiness);
-            let (status, report) = health::ready(state.is_draining(), state.readiness(), replicas);
+            let (status, report) = state.ready();
             (status, None, format!("{report:#}\n"), JSON)
         }
         (None, _) => (StatusCode::NOT_FOUND, Some("path.unknown"), "not found\n".into(), TEXT),

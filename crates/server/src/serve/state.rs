@@ -3,6 +3,7 @@
 mod builder;
 mod former;
 mod limits;
+mod metrics;
 mod process;
 #[cfg(test)]
 mod tests;
@@ -16,10 +17,12 @@ use std::{
     time::Duration,
 };
 
+use http::StatusCode;
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
 use portcullis_guard::{Guard, GuardBody, OriginPolicy, ProtectedResource};
 use portcullis_metadata::{Clock, ResourceUri};
 use portcullis_verifier::{TrustedIssuer, Verifier};
+use serde_json::Value;
 use tokio::{task::JoinSet, time::timeout};
 
 use self::{
@@ -29,11 +32,13 @@ use self::{
 };
 use super::{
     backend::{Backend, BackendBody},
-    health::Readiness,
+    health::{self, Readiness},
     limit_exchange::NumberedLimits,
+    sessions::replicas::Replicas,
 };
 use crate::{
     config::{Diagnostic, KeyPath},
+    metrics::ResourceMetrics,
     plan::{Fingerprint, Plan},
     telemetry::AccessLog,
 };
@@ -93,6 +98,8 @@ struct Resource {
     layer: EndpointLayer,
     upstream: Arc<ResourceUpstream>,
     rule_limits: RuleLimits,
+    /// `None` without a listener for administrators.
+    metrics: Option<Arc<ResourceMetrics>>,
     /// The fingerprints of everything that the resource was built from: shared settings, its own, and those of its issuers.
     inputs: (Fingerprint, Fingerprint, Vec<Fingerprint>),
 }
@@ -169,11 +176,21 @@ impl ServerState {
         mount.stacks.get(worker).cloned()
     }
 
-    pub(super) fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
+    fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
         self.resources.iter().map(|mount| Readiness {
             endpoint: &mount.endpoint,
             issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
         })
+    }
+
+    /// Returns the issuers of all resources.
+    pub(super) fn issuers(&self) -> impl Iterator<Item = &Arc<TrustedIssuer>> {
+        self.issuers.iter().map(|configured| &configured.issuer)
+    }
+
+    /// Returns the verifiers of the resources that require tokens.
+    pub(super) fn verifiers(&self) -> impl Iterator<Item = &Arc<Verifier>> {
+        self.resources.iter().filter_map(|resource| resource.verifier.as_ref())
     }
 
     /// Returns the rate limits that replicas count together.
@@ -183,6 +200,12 @@ impl ServerState {
 
     pub(super) fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Returns the status and the report of `/readyz`.
+    pub(super) fn ready(&self) -> (StatusCode, Value) {
+        let replicas = self.process.replicas.as_ref().map(Replicas::readiness);
+        health::ready(self.is_draining(), self.readiness(), replicas)
     }
 
     /// Returns how long the server still accepts connections after the signal to shut down.
@@ -220,7 +243,7 @@ impl ServerState {
     pub(super) fn sweep(&self) {
         self.process.sessions.sweep();
         self.end_opened_since_reload();
-        for verifier in self.resources.iter().filter_map(|mount| mount.verifier.as_ref()) {
+        for verifier in self.verifiers() {
             verifier.sweep();
         }
     }

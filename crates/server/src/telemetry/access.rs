@@ -4,7 +4,10 @@ mod line;
 
 use std::{
     io::{self, Write},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
 };
 
@@ -24,6 +27,8 @@ const SLOTS: usize = 16;
 pub(crate) struct AccessLog {
     format: LogFormat,
     queue: LogQueue,
+    /// The number of lines that were dropped because the queue was full.
+    dropped: AtomicU64,
     /// The batch that is being written, reused to avoid allocations.
     batch: Mutex<Batch>,
 }
@@ -42,7 +47,7 @@ impl AccessLog {
 
     /// Creates a log without a writer thread. It is written when it is flushed or dropped.
     pub(crate) fn without_writer(format: LogFormat) -> Self {
-        Self { format, queue: LogQueue::new(SLOTS, SLOT_CAPACITY), batch: Mutex::default() }
+        Self { format, queue: LogQueue::new(SLOTS, SLOT_CAPACITY), dropped: AtomicU64::new(0), batch: Mutex::default() }
     }
 
     /// Writes the queued lines.
@@ -67,7 +72,14 @@ impl AccessLog {
 
     /// Queues a line. It is dropped and counted when the queue is full.
     pub(crate) fn write(&self, line: &Line<'_>) {
-        let _ = self.queue.push(|out| line.write(self.format, out));
+        if self.queue.push(|out| line.write(self.format, out)).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of lines that were dropped because the queue was full.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 }
 

@@ -190,7 +190,7 @@ mod tests {
         };
         let first = Generation::new(record.session, 0, 0, 0, 0);
         let (target, backend_id) = (resource.into(), Box::default());
-        let new = NewSession { first, record, key, target, encoded_owner: None, backend_id };
+        let new = NewSession { first, record, key, target, encoded_owner: None, backend_id, is_adopted: false };
         Session::new(new, Now { unix, monotonic })
     }
 

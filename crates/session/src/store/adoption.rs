@@ -110,6 +110,7 @@ impl Inner {
             target: target.clone(),
             encoded_owner: permit.0.encoded_owner.clone(),
             backend_id,
+            is_adopted: true,
         };
         let session = Arc::new(Session::new(new, now));
         session.first().mark_used(millis(now.monotonic));

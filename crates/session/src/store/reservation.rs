@@ -66,7 +66,7 @@ impl Reservation {
         let identifier = seal(&key, &AssociatedData::new(target.resource(), owner), &id, &record);
         let text_hash = key.text_hash(identifier.unwrap_or_else(Identifier::empty).as_bytes());
         let first = Generation::new(id, text_hash, 0, fingerprint, millis(now.monotonic));
-        let new = NewSession { first, record, key, target, encoded_owner, backend_id };
+        let new = NewSession { first, record, key, target, encoded_owner, backend_id, is_adopted: false };
         let session = Arc::new(Session::new(new, now));
         store.record(&session)?;
         permit.set_recorded();

@@ -16,6 +16,7 @@ use crate::identifier::{Identifier, SessionKey};
 mod ending;
 mod evicting;
 mod limits;
+mod listing;
 mod memory;
 mod model;
 mod observing;

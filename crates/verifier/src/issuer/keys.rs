@@ -39,6 +39,11 @@ impl Keys {
         self.generation.load(Ordering::Acquire)
     }
 
+    /// Increases the generation, so that tokens that were cached before are verified again.
+    pub(crate) fn advance_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Returns the keys for one verification.
     pub(crate) fn current(&self) -> Guard<Option<Arc<CurrentKeys>>> {
         self.current.load()

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::refresh_error::RefreshError;
+use super::{activity::Counts, refresh_error::RefreshError};
 use crate::single_flight::{Joined, SingleFlight};
 
 /// The result of a refresh.
@@ -15,6 +15,7 @@ pub(crate) type RefreshResult = Result<(), RefreshError>;
 pub(crate) struct RefreshState {
     running: Arc<SingleFlight<(), RefreshResult>>,
     times: Mutex<Times>,
+    counts: Counts,
 }
 
 #[derive(Default)]
@@ -37,7 +38,7 @@ pub(crate) enum Requester {
 
 impl RefreshState {
     pub(crate) fn new() -> Self {
-        Self { running: SingleFlight::new(1), times: Mutex::default() }
+        Self { running: SingleFlight::new(1), times: Mutex::default(), counts: Counts::default() }
     }
 
     /// Joins the running refresh or becomes its leader. Returns `None` during the cooldown.
@@ -60,7 +61,13 @@ impl RefreshState {
 
     /// Records the result of a refresh.
     pub(crate) fn record(&self, result: RefreshResult) {
+        self.counts.add(result.is_err());
         self.lock().last = Some(result);
+    }
+
+    /// Returns the number of refreshes, and of those that failed.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        self.counts.get()
     }
 
     /// Returns the result of the last refresh, or `None` if there has been none.

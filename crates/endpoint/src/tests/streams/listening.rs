@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::rig::*;
-use crate::tests::fixture::*;
+use crate::{StreamEndReason, tests::fixture::*};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -132,4 +132,22 @@ async fn the_end_of_a_session_ends_its_streams() {
     assert_eq!((get.read(), response.read()), (Read::End, Read::End));
     assert_eq!((modern.read(), other.read()), (Read::Nothing, Read::Nothing));
     assert!(streams.told().iter().all(|(code, in_session, _)| *code == "stream.session_ended" && *in_session));
+}
+
+/// E12: an administrator ends the streams of a principal, with or without a session, and no others.
+#[tokio::test]
+async fn an_administrator_ends_selected_streams() {
+    let streams = Streams::new().await;
+    let (mut get, mut modern) = (streams.get().await, listen(&streams).await);
+    assert_eq!(streams.open_streams(), 2);
+    let registry = streams.fixture.settings.streams.clone();
+    let end = |subject: &str| {
+        registry.end(StreamEndReason::Administrator, |request| {
+            request.principal.is_some_and(|principal| principal.subject() == Some(subject))
+        })
+    };
+    assert_eq!((end("nobody"), get.read(), modern.read()), (0, Read::Nothing, Read::Nothing));
+    assert_eq!((end("alice"), get.read(), modern.read(), modern.read()), (2, Read::End, piece(RESULT), Read::End));
+    assert_eq!(end("alice"), 0, "they have ended already");
+    assert!(streams.told().iter().all(|(code, ..)| *code == "stream.administrator"));
 }

@@ -157,7 +157,11 @@ impl SessionObserver for SessionEvents {
         }
         let ends_with_many = matches!(
             reason,
-            EndReason::Shutdown | EndReason::ResourceRemoved | EndReason::BackendRemoved | EndReason::IssuerRemoved
+            EndReason::Shutdown
+                | EndReason::ResourceRemoved
+                | EndReason::BackendRemoved
+                | EndReason::IssuerRemoved
+                | EndReason::Administrator
         );
         if ends_with_many {
             // There can be more of these than the queue can hold, and one log line is enough. The caller ends them at

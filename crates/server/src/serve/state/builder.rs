@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{EndpointLayer, EndpointSettings};
-use portcullis_guard::{Authentication, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer};
+use portcullis_guard::{
+    Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer,
+};
 use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
@@ -14,6 +16,7 @@ use super::{
 };
 use crate::{
     config::Authorization,
+    metrics::{MeasuredRequests, MeasuredTokens, ResourceMetrics},
     plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
 };
 
@@ -61,14 +64,15 @@ impl StateBuilder<'_> {
         if let Some(former) = former.filter(|former| former.inputs == inputs) {
             return Ok(Arc::clone(former));
         }
-        let verifier = self.verifier(plan, &issuers, former)?;
-        let resource = self.protected_resource(plan, verifier.clone())?;
+        let metrics = self.process.observers.metrics.as_ref().map(|metrics| metrics.of_resource(uri));
+        let verifier = self.verifier(plan, &issuers, former, metrics.clone())?;
+        let resource = self.protected_resource(plan, verifier.clone(), metrics.clone())?;
         let rule_limits = self.rule_limits(plan, former);
         let endpoint = EndpointLayer::new(self.endpoint(plan, &resource, &rule_limits))?;
         let guard = GuardLayer::new(Arc::clone(&resource));
         let upstream = match former.filter(|former| former.upstream.fingerprint == plan.upstream_fingerprint) {
             Some(former) => Arc::clone(&former.upstream),
-            None => ResourceUpstream::new(plan, self.process)?,
+            None => ResourceUpstream::new(plan, self.process, metrics.as_deref())?,
         };
         let stacks = upstream.backends.iter().map(|backend| guard.layer(endpoint.layer(backend.clone()))).collect();
         Ok(Arc::new(Resource {
@@ -81,6 +85,7 @@ impl StateBuilder<'_> {
             layer: endpoint,
             upstream,
             rule_limits: rule_limits.into_iter().flatten().collect(),
+            metrics,
             inputs,
         }))
     }
@@ -91,6 +96,7 @@ impl StateBuilder<'_> {
         plan: &ResourcePlan,
         issuers: &[&ConfiguredIssuer],
         former: Option<&Arc<Resource>>,
+        metrics: Option<Arc<ResourceMetrics>>,
     ) -> anyhow::Result<Option<Arc<Verifier>>> {
         if plan.authorization == Authorization::None {
             return Ok(None);
@@ -98,6 +104,7 @@ impl StateBuilder<'_> {
         let mut settings = VerifierSettings::new(plan.metadata.resource.clone());
         settings.max_token_bytes = self.plan.limits.max_token;
         settings.cache_entries = self.plan.limits.cached_tokens;
+        settings.observer = metrics.map(|metrics| Arc::new(MeasuredTokens(metrics)) as _);
         let has_same_cache = self.former.is_some_and(|former| former.cached_tokens == settings.cache_entries);
         let former = former.and_then(|former| former.verifier.as_ref()).filter(|_| has_same_cache);
         let has_same_issuers = |former: &&Arc<Verifier>| {
@@ -115,6 +122,7 @@ impl StateBuilder<'_> {
         &self,
         plan: &ResourcePlan,
         verifier: Option<Arc<Verifier>>,
+        metrics: Option<Arc<ResourceMetrics>>,
     ) -> anyhow::Result<Arc<ProtectedResource>> {
         let authentication = verifier.map_or(Authentication::Off, Authentication::Required);
         let mut settings = GuardSettings::new(plan.metadata.clone(), authentication)?;
@@ -133,7 +141,11 @@ impl StateBuilder<'_> {
         settings.limits.exceeded_body = Some(exceeded.into());
         settings.trusted_proxies = self.plan.rates.proxies.clone();
         settings.clock = Arc::clone(&self.process.clock);
-        settings.sink = Arc::clone(&self.process.observers) as _;
+        let observers = Arc::clone(&self.process.observers);
+        settings.sink = match metrics {
+            Some(metrics) => Arc::new(MeasuredRequests { inner: observers, metrics }) as Arc<dyn DecisionSink>,
+            None => observers,
+        };
         settings.traces = self.plan.traces.as_ref().map(|traces| traces.settings);
         Ok(ProtectedResource::new(settings)?)
     }

@@ -27,6 +27,11 @@ struct Settings {
 }
 
 impl SharedLimits {
+    /// Returns the size of the budget of request bodies in bytes.
+    pub(super) fn body_budget_bytes(&self) -> usize {
+        self.settings.body_budget
+    }
+
     /// Returns the rate limits with their names.
     pub(super) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
         let limits = [("per_address", &self.guard.per_address), ("per_principal", &self.guard.per_principal)];

@@ -14,7 +14,7 @@ use super::super::{
         upstream_end::{SessionEvents, UpstreamEndQueue, UpstreamEnder},
     },
 };
-use crate::plan::Plan;
+use crate::{metrics::MeasuredSessions, plan::Plan};
 
 /// The parts of the server that outlive a configuration. Clones share them.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub(in crate::serve) struct Process {
     pub(in crate::serve) is_draining: Arc<AtomicBool>,
     /// The number of workers. It does not change.
     pub(in crate::serve) workers: usize,
+    /// The maximum number of sessions. It does not change.
+    pub(in crate::serve) max_sessions: usize,
 }
 
 impl Process {
@@ -41,6 +43,7 @@ impl Process {
     ) -> (Self, UpstreamEnder) {
         let (events, ender) = SessionEvents::new(observers.audit.clone());
         let upstream_ends = events.upstream_ends().clone();
+        let events = MeasuredSessions { inner: events, metrics: observers.metrics.clone() };
         let sessions = kept.store(Arc::clone(&clock), Arc::new(events));
         let observers = Arc::new(observers);
         let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
@@ -54,6 +57,7 @@ impl Process {
                 upstream_ends,
                 is_draining: Arc::default(),
                 workers: plan.workers,
+                max_sessions: plan.session.settings.max_total,
             },
             ender,
         )

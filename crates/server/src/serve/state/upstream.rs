@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_endpoint::Plain;
-use portcullis_gateway::HttpUpstream;
+use portcullis_gateway::{ConnectionLimit, HttpUpstream};
 
 use super::{
     super::{
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     demo,
+    metrics::ResourceMetrics,
     plan::{Fingerprint, ResourcePlan, UpstreamPlan},
 };
 
@@ -27,6 +28,8 @@ pub(super) struct ResourceUpstream {
     pub(super) fingerprint: Fingerprint,
     /// Sessions continue while it is the same.
     pub(super) identity: String,
+    /// The limit of open connections; `None` if it is not called over HTTP.
+    pub(super) connections: Option<ConnectionLimit>,
     /// The client by which sessions are ended.
     pub(super) control: SessionUpstream,
     /// One per worker, so that upstream connections stay on one thread.
@@ -36,7 +39,11 @@ pub(super) struct ResourceUpstream {
 impl ResourceUpstream {
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
-    pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
+    pub(super) fn new(
+        plan: &ResourcePlan,
+        process: &Process,
+        metrics: Option<&ResourceMetrics>,
+    ) -> anyhow::Result<Arc<Self>> {
         let client = match &plan.upstream {
             UpstreamPlan::Http(settings) => {
                 Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
@@ -48,7 +55,7 @@ impl ResourceUpstream {
             Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
         let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let backends = (0..process.workers)
-            .map(|_| {
+            .map(|worker| {
                 let service = match (&plan.upstream, &control.client) {
                     (UpstreamPlan::Http(settings), _) => {
                         BackendService::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock))?)
@@ -56,12 +63,17 @@ impl ResourceUpstream {
                     (_, Upstream::Demo(demo)) => BackendService::Demo(Box::new(Plain::new((**demo).clone()))),
                     (UpstreamPlan::Demo, Upstream::Http(_)) => anyhow::bail!("the demo server is not called over HTTP"),
                 };
-                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls)))
+                let metrics = metrics.map(|metrics| metrics.of_worker(worker));
+                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls), metrics))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Arc::new(Self {
             fingerprint: plan.upstream_fingerprint,
             identity: plan.upstream.identity(),
+            connections: match &plan.upstream {
+                UpstreamPlan::Http(settings) => Some(settings.connection_limit.clone()),
+                UpstreamPlan::Demo => None,
+            },
             control,
             backends,
         }))

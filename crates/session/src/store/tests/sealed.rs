@@ -1,6 +1,6 @@
 //! Sessions that another process has opened, and ends that outlive their sessions.
 
-mod process;
+pub(super) mod process;
 
 use std::{sync::Barrier, thread};
 

@@ -56,6 +56,20 @@ async fn new_keys_invalidate_one_issuers_tokens() {
     assert_eq!(fixture.verifier.cached_tokens(), 1);
 }
 
+/// C11: when an administrator drops the cached tokens of an issuer, each is verified again, and those of others stay.
+#[tokio::test(start_paused = true)]
+async fn dropped_tokens_are_verified_again() {
+    let (bench, other, other_issuer) = with_other_issuer().await;
+    let (token, others) = (bench.test_issuer.token().sign(), other.token().sign());
+    bench.verify(&token).await.unwrap();
+    bench.verify(&others).await.unwrap();
+    other_issuer.drop_cached_tokens();
+    assert_eq!((bench.verifier.sweep(), bench.verifier.cached_tokens()), (1, 1));
+    assert!(bench.verifier.cached(&token).is_some() && bench.verifier.cached(&others).is_none());
+    bench.verify(&others).await.unwrap();
+    assert!(bench.verifier.cached(&others).is_some(), "it is cached again");
+}
+
 /// C11: a sweep removes tokens that are not looked up again.
 #[tokio::test(start_paused = true)]
 async fn the_cache_is_swept() {
@@ -105,4 +119,38 @@ async fn the_limit_key_is_by_subject_or_else_by_client() {
     for (position, one) in counts.iter().enumerate().skip(1) {
         assert!(!counts[position + 1..].contains(one), "{position}");
     }
+}
+
+/// Counts what it observes.
+#[derive(Debug, Default)]
+struct Observed(std::sync::Mutex<(usize, usize)>);
+
+impl VerificationObserver for Observed {
+    fn cached(&self) {
+        self.0.lock().unwrap().0 += 1;
+    }
+
+    fn verified(&self, _: Duration) {
+        self.0.lock().unwrap().1 += 1;
+    }
+}
+
+/// J7: cached tokens and verifications are observed, rejected ones too, and the fetches of the keys are counted.
+#[tokio::test(start_paused = true)]
+async fn verifications_are_observed() {
+    let bench = ready().await;
+    let observed = Arc::<Observed>::default();
+    let mut settings = VerifierSettings::new(bench.verifier.resource().clone());
+    settings.observer = Some(Arc::clone(&observed) as _);
+    let verifier = Verifier::new(settings, vec![Arc::clone(&bench.issuer)], Arc::new(bench.clock.clone())).unwrap();
+    let token = AccessToken::new(bench.test_issuer.token().sign());
+    for _ in 0..3 {
+        verifier.verify(&token).await.unwrap();
+    }
+    verifier.verify(&AccessToken::new("not-a-token")).await.unwrap_err();
+    assert_eq!(*observed.0.lock().unwrap(), (2, 2));
+    let activity = bench.issuer.activity();
+    assert_eq!((activity.fetches, activity.fetch_failures, activity.introspections), (1, 0, 0));
+    bench.issuer.refresh_now().await.unwrap();
+    assert_eq!(bench.issuer.activity().fetches, 2);
 }

@@ -4,11 +4,11 @@ use super::*;
 
 /// Keeps what is recorded.
 #[derive(Default)]
-pub(super) struct Recorded {
-    pub(super) ends: Mutex<Vec<SessionEnd>>,
-    pub(super) last_uses: Mutex<Vec<LastUse>>,
-    pub(super) is_incomplete: AtomicBool,
-    pub(super) peer_delay: Duration,
+pub(in crate::store::tests) struct Recorded {
+    pub(in crate::store::tests) ends: Mutex<Vec<SessionEnd>>,
+    pub(in crate::store::tests) last_uses: Mutex<Vec<LastUse>>,
+    pub(in crate::store::tests) is_incomplete: AtomicBool,
+    pub(in crate::store::tests) peer_delay: Duration,
 }
 
 impl SessionJournal for Recorded {
@@ -31,16 +31,16 @@ impl SessionJournal for Recorded {
 }
 
 /// A process with its journal. All have one key and one clock.
-pub(super) struct Process {
-    pub(super) bench: Bench,
-    pub(super) journal: Arc<Recorded>,
+pub(in crate::store::tests) struct Process {
+    pub(in crate::store::tests) bench: Bench,
+    pub(in crate::store::tests) journal: Arc<Recorded>,
 }
 
-pub(super) fn process(clock: &Arc<HandClock>, peer_delay: Duration) -> Process {
+pub(in crate::store::tests) fn process(clock: &Arc<HandClock>, peer_delay: Duration) -> Process {
     process_with(clock, peer_delay, |_| {})
 }
 
-pub(super) fn process_with(
+pub(in crate::store::tests) fn process_with(
     clock: &Arc<HandClock>,
     peer_delay: Duration,
     change: impl FnOnce(&mut SessionSettings),
@@ -55,33 +55,33 @@ pub(super) fn process_with(
 }
 
 /// Two processes that are alone: each knows nothing of the ends of the other.
-pub(super) fn two() -> (Process, Process) {
+pub(in crate::store::tests) fn two() -> (Process, Process) {
     let clock = Arc::new(HandClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
     (process(&clock, Duration::ZERO), process(&clock, Duration::ZERO))
 }
 
 impl Process {
-    pub(super) fn open(&self) -> Identifier {
+    pub(in crate::store::tests) fn open(&self) -> Identifier {
         self.bench.clock.advance(Duration::from_millis(1));
         self.bench.open(ALICE).identifier()
     }
 
-    pub(super) fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
+    pub(in crate::store::tests) fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
         self.bench.find(ALICE, identifier.as_bytes()).map(drop)
     }
 
-    pub(super) fn end(&self, identifier: &Identifier) {
+    pub(in crate::store::tests) fn end(&self, identifier: &Identifier) {
         let in_use = self.bench.find(ALICE, identifier.as_bytes()).unwrap();
         assert!(self.bench.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
     }
 
-    pub(super) fn reasons(&self) -> Vec<EndReason> {
+    pub(in crate::store::tests) fn reasons(&self) -> Vec<EndReason> {
         self.bench.heard.take().into_iter().map(|(_, reason)| reason).collect()
     }
 
     /// What this process has recorded, at another one.
-    pub(super) fn tell(&self, other: &Self) {
+    pub(in crate::store::tests) fn tell(&self, other: &Self) {
         for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
             other.bench.store.import(&end);
         }

@@ -1,0 +1,206 @@
+//! `portcullis admin`: sessions and cached tokens of a running server.
+
+mod table;
+mod target;
+mod transport;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use owo_colors::{OwoColorize as _, Stream};
+use serde::{Serialize, de::DeserializeOwned};
+use url::form_urlencoded::Serializer;
+
+use self::{target::Target, transport::Answer};
+use crate::{
+    administration::{
+        DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse, MAX_PAGE, SESSIONS,
+        SessionEntry, SessionList,
+    },
+    cli::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions},
+};
+
+/// The exit code for sessions that have ended in one process, without a record of their end.
+const NOT_RECORDED: u8 = 3;
+
+pub(crate) fn run(arguments: &Admin) -> anyhow::Result<ExitCode> {
+    let runtime = super::control_runtime()?;
+    runtime.block_on(async {
+        match &arguments.command {
+            AdminCommand::Sessions(arguments) => sessions(arguments).await,
+            AdminCommand::End(arguments) => end(arguments).await,
+            AdminCommand::DropTokens(arguments) => drop_tokens(arguments).await,
+        }
+    })
+}
+
+/// The printed list.
+#[derive(Serialize)]
+struct Listing {
+    sessions: Vec<SessionEntry>,
+    /// The number of sessions in the table of the server, printed or not.
+    total: usize,
+    /// Whether more sessions satisfy the filter than were printed.
+    has_more: bool,
+}
+
+async fn sessions(arguments: &AdminSessions) -> anyhow::Result<ExitCode> {
+    let target = Target::new(&arguments.server)?;
+    let limit = usize::try_from(arguments.limit)?;
+    let mut listing = Listing { sessions: Vec::new(), total: 0, has_more: false };
+    let mut after = None;
+    loop {
+        let missing = limit - listing.sessions.len();
+        let query = query(arguments, after.as_deref(), missing.min(MAX_PAGE));
+        let page: SessionList = result(target.get(&format!("{SESSIONS}?{query}")).await?)?;
+        listing.total = page.total;
+        listing.sessions.extend(page.sessions);
+        listing.has_more = page.next.is_some();
+        after = page.next;
+        if after.is_none() || listing.sessions.len() >= limit {
+            break;
+        }
+    }
+    if arguments.server.json {
+        super::print_json(&listing)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    table::print(&listing.sessions)?;
+    if listing.has_more {
+        super::tell(format_args!("there are more sessions: use a filter, or raise --limit"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn query(arguments: &AdminSessions, after: Option<&str>, limit: usize) -> String {
+    let AdminSessions { subject, client, issuer, resource, session, .. } = arguments;
+    let mut query = Serializer::new(String::new());
+    query.append_pair("limit", &limit.to_string());
+    let filters =
+        [("subject", subject), ("client", client), ("issuer", issuer), ("resource", resource), ("session", session)];
+    let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    query.extend_pairs(filters.chain(after.map(|after| ("after", after))));
+    query.finish()
+}
+
+async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
+    let AdminEnd { server, subject, client, issuer, session, note } = arguments;
+    let request = EndRequest {
+        session: session.clone(),
+        subject: subject.clone(),
+        client: client.clone(),
+        issuer: issuer.clone(),
+        note: note.clone(),
+    };
+    let answer = Target::new(server)?.post(END_SESSIONS, &request).await?;
+    if answer.status == http::StatusCode::SERVICE_UNAVAILABLE {
+        let label = "error:".if_supports_color(Stream::Stderr, |text| text.red());
+        super::tell(format_args!("{label} {}", portcullis_metadata::EscapedText(&refusal(&answer))));
+        return Ok(ExitCode::from(NOT_RECORDED));
+    }
+    let ended: EndResult = result(answer)?;
+    if server.json {
+        super::print_json(&ended)?;
+    } else {
+        let more = if session.is_some() { "" } else { ", and all sessions of this owner that are in no table" };
+        let (sessions, streams) =
+            (counted(ended.sessions_ended, "session"), counted(ended.streams_ended, "event stream"));
+        super::print(format_args!("ended {sessions} in the server's table and {streams}{more}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
+    let AdminDropTokens { server, issuer, note } = arguments;
+    let request = DropRequest { issuer: issuer.clone(), note: note.clone() };
+    let dropped: DropResult = result(Target::new(server)?.post(DROP_TOKENS, &request).await?)?;
+    if server.json {
+        super::print_json(&dropped)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (tokens, streams) =
+        (counted(dropped.tokens_dropped, "cached token"), counted(dropped.streams_ended, "event stream"));
+    super::print(format_args!("dropped {tokens} and ended {streams}"))?;
+    if !dropped.keys_fetched {
+        super::tell("the issuer's keys could not be fetched again: the former ones remain in use");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counted(count: usize, name: &str) -> String {
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Reads the result of an action.
+fn result<T: DeserializeOwned>(answer: Answer) -> anyhow::Result<T> {
+    if !answer.status.is_success() {
+        anyhow::bail!(refusal(&answer));
+    }
+    serde_json::from_slice(&answer.body)
+        .context("the server sent an unexpected response; is this the listener of [admin]?")
+}
+
+fn refusal(answer: &Answer) -> String {
+    match serde_json::from_slice::<ErrorResponse>(&answer.body) {
+        Ok(refusal) => format!("{} ({})", refusal.error.message, refusal.error.code),
+        Err(_) => {
+            format!("the server answered with status {}; is this the listener of [admin]?", answer.status.as_u16())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use http::StatusCode;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parse(arguments: &str) -> Result<AdminCommand, clap::Error> {
+        match Cli::try_parse_from(["portcullis", "admin"].into_iter().chain(arguments.split(' ')))?.command {
+            Command::Admin(admin) => Ok(admin.command),
+            _ => unreachable!(),
+        }
+    }
+
+    #[test]
+    fn queries_are_encoded() {
+        let Ok(AdminCommand::Sessions(arguments)) = parse("sessions --subject a&b=c --issuer https://i/ü --limit 5")
+        else {
+            panic!("not parsed")
+        };
+        let query = query(&arguments, Some("00"), 5);
+        assert_eq!(query, "limit=5&subject=a%26b%3Dc&issuer=https%3A%2F%2Fi%2F%C3%BC&after=00");
+    }
+
+    /// E12: an end needs to name what ends.
+    #[test]
+    fn ends_need_a_target() {
+        for valid in ["end --subject a", "end --client c --issuer i", "end --session 00", "end --subject a --client c"]
+        {
+            assert!(parse(valid).is_ok(), "{valid}");
+        }
+        for invalid in [
+            "end",
+            "end --issuer i",
+            "end --session 00 --subject a",
+            "end --session 00 --issuer i",
+            "sessions --limit 0",
+        ] {
+            assert!(parse(invalid).is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn refusals_have_their_message_and_code() {
+        let answer = |status, body: &str| Answer { status, body: body.as_bytes().to_vec() };
+        let body = r#"{"error":{"code":"admin.token_invalid","message":"no"}}"#;
+        let error = result::<EndResult>(answer(StatusCode::UNAUTHORIZED, body)).unwrap_err();
+        assert_eq!(error.to_string(), "no (admin.token_invalid)");
+        let error = result::<EndResult>(answer(StatusCode::NOT_FOUND, "not found")).unwrap_err();
+        assert!(error.to_string().contains("status 404"), "{error}");
+        assert!(result::<EndResult>(answer(StatusCode::OK, "{}")).unwrap_err().to_string().contains("unexpected"));
+        assert_eq!((counted(1, "session"), counted(0, "session")), ("1 session".into(), "0 sessions".into()));
+    }
+}

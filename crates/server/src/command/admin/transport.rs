@@ -1,0 +1,139 @@
+//! HTTP requests to the listener for administrators.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, bail, ensure};
+use bytes::Bytes;
+use http::{
+    Method, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HOST},
+    uri::PathAndQuery,
+};
+use portcullis_http1::{Connection, Request, RequestBuilder};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use serde::Serialize;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::target::{Place, Target};
+
+/// The time limit of a request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum size of a response in bytes. A page of sessions is smaller.
+const MAX_RESPONSE: usize = 32 << 20;
+
+/// A response.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Vec<u8>,
+}
+
+impl Target {
+    /// # Errors
+    /// Fails when the server cannot be reached or does not answer.
+    pub(super) async fn get(&self, path: &str) -> anyhow::Result<Answer> {
+        self.send(&Method::GET, path, Bytes::new()).await
+    }
+
+    /// # Errors
+    /// Fails when the server cannot be reached or does not answer.
+    pub(super) async fn post(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Answer> {
+        self.send(&Method::POST, path, serde_json::to_vec(body)?.into()).await
+    }
+
+    async fn send(&self, method: &Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let answer = timeout(TIMEOUT, async {
+            match &self.place {
+                Place::Unix(path_of_socket) => {
+                    let request = self.request(method, path, "localhost", body)?;
+                    exchange(UnixStream::connect(path_of_socket).await?, request).await
+                }
+                Place::Url(url) => self.send_to(url, method, path, body).await,
+            }
+        });
+        let place =
+            || format!("the listener for administrators at {} did not answer; is the server running?", self.place);
+        match answer.await {
+            Ok(answer) => answer.with_context(place),
+            Err(_) => bail!("{}: it took more than {} s", place(), TIMEOUT.as_secs()),
+        }
+    }
+
+    async fn send_to(&self, url: &Url, method: &Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+        let addresses = url.socket_addrs(|| None)?;
+        let stream = TcpStream::connect(addresses.as_slice()).await?;
+        let authority = url.authority();
+        let request = self.request(method, path, authority, body)?;
+        if url.scheme() != "https" {
+            return exchange(stream, request).await;
+        }
+        let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let connector = TlsConnector::from(Arc::new(self.tls()?));
+        exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request).await
+    }
+
+    fn request(&self, method: &Method, path: &str, host: &str, body: Bytes) -> anyhow::Result<Request> {
+        let mut request = RequestBuilder::new(method, &PathAndQuery::try_from(path)?);
+        let authorization = Zeroizing::new(format!("Bearer {}", self.token.secret()));
+        // The error contains no value.
+        request
+            .text_header(&AUTHORIZATION, &authorization)
+            .context("the admin token has characters that a header cannot contain")?;
+        request.text_header(&HOST, host)?;
+        if !body.is_empty() {
+            request.text_header(&CONTENT_TYPE, "application/json")?;
+        }
+        Ok(request.body(body))
+    }
+
+    fn tls(&self) -> anyhow::Result<ClientConfig> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?;
+        let builder = match &self.ca_file {
+            None => builder.with_platform_verifier()?,
+            Some(file) => {
+                let name = || format!("--ca-file {} cannot be used", file.display());
+                let pem = fs::read(file).with_context(name)?;
+                let mut roots = RootCertStore::empty();
+                for certificate in CertificateDer::pem_slice_iter(&pem) {
+                    roots.add(certificate.with_context(name)?).with_context(name)?;
+                }
+                ensure!(!roots.is_empty(), "--ca-file {} has no certificate", file.display());
+                builder.with_root_certificates(roots)
+            }
+        };
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(stream: S, request: Request) -> anyhow::Result<Answer> {
+    let (response, mut connection) = Connection::new(stream).send(request).await?;
+    let mut body = Vec::new();
+    while let Some(data) = connection.next_data().await {
+        body.extend_from_slice(&data?);
+        ensure!(body.len() <= MAX_RESPONSE, "the response has more than {MAX_RESPONSE} bytes");
+    }
+    Ok(Answer { status: response.status(), body })
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Url(url) => f.write_str(url.as_str().trim_end_matches('/')),
+        }
+    }
+}

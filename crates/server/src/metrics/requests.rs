@@ -1,0 +1,142 @@
+//! The metrics of the requests to one resource.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{
+    CodeCounts, Exposition,
+    family::{self, Family},
+    histogram::{Counted, Histogram},
+};
+use crate::{log_queue::slot_of_thread, telemetry::Effect};
+
+/// The metrics of one resource: a part for each worker, so that workers do not wait for each other's memory.
+#[derive(Debug)]
+pub(crate) struct ResourceMetrics(Box<[Arc<WorkerMetrics>]>);
+
+/// The metrics of one resource and one worker.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct WorkerMetrics {
+    allowed: AtomicU64,
+    cache_hits: AtomicU64,
+    total: Histogram,
+    upstream: Histogram,
+    verification: Histogram,
+    /// The other decisions by their reason code.
+    codes: CodeCounts,
+}
+
+/// A histogram of a part.
+type PartHistogram = fn(&WorkerMetrics) -> &Histogram;
+
+impl ResourceMetrics {
+    pub(super) fn new(parts: usize) -> Self {
+        Self((0..parts.max(1)).map(|_| Arc::default()).collect())
+    }
+
+    /// Returns the part of a worker.
+    pub(crate) fn of_worker(&self, worker: usize) -> Arc<WorkerMetrics> {
+        Arc::clone(&self.0[worker % self.0.len()])
+    }
+
+    /// Returns the part of the calling thread.
+    pub(super) fn of_this_thread(&self) -> &WorkerMetrics {
+        &self.0[slot_of_thread() % self.0.len()]
+    }
+
+    /// Writes the sums of all parts, with the resource as a label.
+    pub(crate) fn write(&self, out: &mut Exposition, resource: &str) {
+        let labels = [("resource", resource)];
+        let sum = |value: fn(&WorkerMetrics) -> &AtomicU64| -> u64 {
+            self.0.iter().map(|part| value(part).load(Ordering::Relaxed)).sum()
+        };
+        out.value(
+            &family::REQUESTS,
+            &[("resource", resource), ("decision", Effect::of(None).as_str()), ("code", "none")],
+            sum(|part| &part.allowed),
+        );
+        let mut codes = Vec::new();
+        self.0.iter().for_each(|part| part.codes.add_to(&mut codes));
+        codes.sort_unstable();
+        for (code, count) in codes {
+            let labels = [("resource", resource), ("decision", Effect::of(Some(code)).as_str()), ("code", code)];
+            out.value(&family::REQUESTS, &labels, count);
+        }
+        out.value(&family::TOKEN_CACHE_HITS, &labels, sum(|part| &part.cache_hits));
+        let histograms: [(&Family, PartHistogram); 3] = [
+            (&family::REQUEST_DURATION, |part| &part.total),
+            (&family::UPSTREAM_DURATION, |part| &part.upstream),
+            (&family::VERIFICATION_DURATION, |part| &part.verification),
+        ];
+        for (family, histogram) in histograms {
+            let mut counted = Counted::default();
+            self.0.iter().for_each(|part| histogram(part).add_to(&mut counted));
+            out.histogram(family, &labels, &counted);
+        }
+    }
+}
+
+impl WorkerMetrics {
+    /// Counts a request.
+    pub(super) fn decided(&self, code: Option<&'static str>, latency: Duration) {
+        match code {
+            None => {
+                self.allowed.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(code) => self.codes.add(code),
+        }
+        self.total.observe(latency);
+    }
+
+    /// Counts a token that was found in the cache.
+    pub(super) fn cached(&self) {
+        self.cache_hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a verification.
+    pub(super) fn verified(&self, elapsed: Duration) {
+        self.verification.observe(elapsed);
+    }
+
+    /// Counts a response of the upstream.
+    pub(super) fn answered(&self, elapsed: Duration) {
+        self.upstream.observe(elapsed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J7: the parts of all workers are added, and a code has its decision.
+    #[test]
+    fn parts_are_added() {
+        let metrics = ResourceMetrics::new(3);
+        for worker in 0..6 {
+            metrics.of_worker(worker).decided(None, Duration::from_millis(1));
+            metrics.of_worker(worker).decided(Some("token.expired"), Duration::from_millis(1));
+        }
+        metrics.of_this_thread().decided(Some("upstream.unreachable"), Duration::ZERO);
+        metrics.of_worker(1).answered(Duration::from_secs(1));
+        metrics.of_worker(2).cached();
+        let mut out = Exposition::new();
+        metrics.write(&mut out, "https://r");
+        let text = out.finish();
+        for line in [
+            "portcullis_requests_total{resource=\"https://r\",decision=\"allow\",code=\"none\"} 6\n",
+            "portcullis_requests_total{resource=\"https://r\",decision=\"deny\",code=\"token.expired\"} 6\n",
+            "portcullis_requests_total{resource=\"https://r\",decision=\"fail\",code=\"upstream.unreachable\"} 1\n",
+            "portcullis_request_duration_seconds_count{resource=\"https://r\"} 13\n",
+            "portcullis_upstream_duration_seconds_sum{resource=\"https://r\"} 1.000000\n",
+            "portcullis_token_cache_hits_total{resource=\"https://r\"} 1\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+    }
+}

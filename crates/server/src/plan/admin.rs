@@ -1,0 +1,193 @@
+//! The listener for administrators: validation of `[admin]`.
+
+use std::{fs, net::IpAddr, os::unix::fs::PermissionsExt as _};
+
+use anyhow::{Context as _, ensure};
+use portcullis_guard::OriginPolicy;
+use portcullis_metadata::Secret;
+use url::Url;
+
+use super::TlsFiles;
+use crate::config::{Admin, AdminListen, Config, SecretSource};
+
+/// The minimum length of a token in characters.
+const MIN_TOKEN: usize = 32;
+/// The maximum length of a token in characters.
+const MAX_TOKEN: usize = 1024;
+/// How a token is generated.
+const GENERATE: &str = "generate one with `openssl rand -base64 32`";
+
+/// The validated listener for administrators.
+#[derive(Clone)]
+pub(crate) struct AdminPlan {
+    pub(crate) listen: AdminListen,
+    pub(crate) token: Secret,
+    /// Allows only to read the metrics.
+    pub(crate) metrics_token: Option<Secret>,
+    /// The accepted `Host` values.
+    pub(crate) hosts: OriginPolicy,
+    /// `None` if the listener uses plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
+}
+
+/// # Errors
+/// Fails when the listener is not on loopback and has no certificate, its port is that of the server, or its token is missing or
+/// too short. The message contains no part of the token.
+pub(super) fn plan(config: &Config) -> anyhow::Result<Option<AdminPlan>> {
+    let Some(configured) = &config.admin else { return Ok(None) };
+    let Admin { listen, token, metrics_token, tls, allowed_hosts } = configured;
+    let mut hosts = loopback_hosts()?;
+    if let AdminListen::Tcp(address) = listen {
+        ensure!(
+            *address != config.listen || address.port() == 0,
+            "admin.listen = \"{listen}\" is also `listen`; choose another port"
+        );
+        let ip = address.ip();
+        ensure!(
+            ip.is_loopback() || tls.is_some(),
+            "admin.listen = \"{listen}\" is not on loopback and has no TLS, so that the token could be read on the network; add \
+             [admin.tls] with `certificates` and `key`, or listen on 127.0.0.1"
+        );
+        ensure!(
+            !ip.is_unspecified() || !allowed_hosts.is_empty(),
+            "admin.listen = \"{listen}\" is on all addresses; list in admin.allowed_hosts the names by which administrators reach it"
+        );
+        hosts = hosts.allow_host(&shown(ip))?;
+    } else {
+        ensure!(tls.is_none(), "[admin.tls] is set, and a unix socket has no TLS; remove it");
+    }
+    for host in allowed_hosts {
+        hosts = hosts.allow_host(host).context("admin.allowed_hosts")?;
+    }
+    let tls = tls.as_ref().map(|files| TlsFiles::for_listener(files, "admin.tls")).transpose()?;
+    let token = read_token("admin.token", token)?;
+    let metrics_token = metrics_token.as_ref().map(|source| read_token("admin.metrics_token", source)).transpose()?;
+    ensure!(
+        metrics_token.as_ref() != Some(&token),
+        "admin.metrics_token is the same as admin.token, so that it would allow everything; {GENERATE}"
+    );
+    Ok(Some(AdminPlan { listen: listen.clone(), token, metrics_token, hosts, tls }))
+}
+
+/// Returns a warning if users of this machine can read the file of a token.
+pub(super) fn warnings(config: &Config) -> Vec<String> {
+    let sources = config.admin.iter().flat_map(|admin| {
+        let metrics_token = admin.metrics_token.as_ref().map(|source| ("admin.metrics_token", source));
+        [("admin.token", &admin.token)].into_iter().chain(metrics_token)
+    });
+    let readable = sources.filter_map(|(key, source)| {
+        let file = source.file()?;
+        let mode = fs::metadata(file).ok()?.permissions().mode();
+        (mode & 0o004 != 0)
+            .then(|| format!("{key}: every user of this machine can read {}; run `chmod 600` on it", file.display()))
+    });
+    readable.collect()
+}
+
+/// Returns the policy that accepts loopback hosts.
+fn loopback_hosts() -> anyhow::Result<OriginPolicy> {
+    Ok(OriginPolicy::for_base_url(&Url::parse("http://localhost")?)?)
+}
+
+fn shown(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+fn read_token(key: &str, source: &SecretSource) -> anyhow::Result<Secret> {
+    let token = source.read().with_context(|| format!("{key}: the listener needs a token; {GENERATE}"))?;
+    let length = token.secret().len();
+    ensure!(length >= MIN_TOKEN, "{key}: {source} has fewer than {MIN_TOKEN} characters; {GENERATE}");
+    ensure!(length <= MAX_TOKEN, "{key}: {source} has more than {MAX_TOKEN} characters; {GENERATE}");
+    ensure!(
+        token.secret().bytes().all(|byte| byte.is_ascii_graphic()),
+        "{key}: {source} has a character that a header cannot contain; {GENERATE}"
+    );
+    Ok(token)
+}
+
+#[cfg(test)]
+#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+mod tests {
+    use figment::Jail;
+
+    use super::*;
+    use crate::config::from_text;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    /// Returns the plan with these lines of `[admin]`, and this token in the environment and in a file.
+    fn plan_of(lines: &str, token: &str) -> Result<Option<AdminPlan>, String> {
+        let mut result = Err(String::new());
+        Jail::expect_with(|jail| {
+            jail.set_env("PORTCULLIS_ADMIN_TOKEN", token);
+            jail.create_file("token", token)?;
+            let text = format!(
+                "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[admin]\n{lines}"
+            );
+            result = from_text(&text).and_then(|config| plan(&config)).map_err(|error| format!("{error:#}"));
+            Ok(())
+        });
+        result
+    }
+
+    /// F8: without TLS, the listener is on loopback or at a unix socket.
+    #[test]
+    fn other_addresses_need_tls() {
+        for listen in ["127.0.0.1:9900", "[::1]:9900", "unix:/run/admin.sock"] {
+            assert!(plan_of(&format!("listen = \"{listen}\""), TOKEN).is_ok(), "{listen}");
+        }
+        for listen in ["0.0.0.0:9900", "192.0.2.1:9900", "[::]:9900"] {
+            let error = plan_of(&format!("listen = \"{listen}\""), TOKEN).err().unwrap();
+            assert!(error.contains("[admin.tls]") && error.contains(listen), "{error}");
+        }
+        let files = "[admin.tls]\ncertificates = \"/c\"\nkey = \"/k\"";
+        let error = plan_of(&format!("listen = \"0.0.0.0:9900\"\n{files}"), TOKEN).err().unwrap();
+        assert!(error.contains("admin.allowed_hosts"), "{error}");
+        let error = plan_of(&format!("listen = \"192.0.2.1:9900\"\n{files}"), TOKEN).err().unwrap();
+        assert!(error.contains("admin.tls.certificates = /c cannot be read"), "{error}");
+        let error = plan_of(&format!("listen = \"unix:/s\"\n{files}"), TOKEN).err().unwrap();
+        assert!(error.contains("a unix socket has no TLS"), "{error}");
+        let error = plan_of("listen = \"127.0.0.1:3000\"", TOKEN).err().unwrap();
+        assert!(error.contains("is also `listen`"), "{error}");
+    }
+
+    /// J2, J6: the token comes from the environment or a file, is long enough for a secret, and is not in the error.
+    #[test]
+    fn tokens_are_checked() {
+        for lines in ["", "token = { file = \"token\" }", "token = { env = \"PORTCULLIS_ADMIN_TOKEN\" }"] {
+            let lines = format!("listen = \"127.0.0.1:9900\"\n{lines}");
+            let plan = plan_of(&lines, &format!("{TOKEN}\n")).unwrap().unwrap();
+            assert_eq!(plan.token, Secret::new(TOKEN));
+            let too_long = "x".repeat(1025);
+            let with_blank = format!("{TOKEN} hunter2");
+            for bad in ["hunter2", &TOKEN[1..], &with_blank, &too_long, "", "hunter2hunter2hunter2hunter2hunterü"] {
+                let error = plan_of(&lines, bad).err().unwrap();
+                assert!(error.contains("admin.token") && error.contains("openssl rand"), "{error}");
+                assert!(!error.contains("hunter2") && !error.contains("1234") && !error.contains("xxx"), "{error}");
+            }
+        }
+        let error = plan_of("listen = \"127.0.0.1:9900\"\nmetrics_token = { file = \"token\" }", TOKEN).err().unwrap();
+        assert!(error.contains("the same as admin.token"), "{error}");
+        let error = plan_of("listen = \"127.0.0.1:9900\"\ntoken = { env = \"NO_SUCH_TOKEN\" }", TOKEN).err().unwrap();
+        assert!(error.contains("NO_SUCH_TOKEN is not set"), "{error}");
+    }
+
+    /// J6: a token file that every user can read causes a warning.
+    #[test]
+    fn a_readable_token_file_causes_a_warning() {
+        Jail::expect_with(|jail| {
+            jail.create_file("token", TOKEN)?;
+            let text = "base_url = \"http://127.0.0.1:3000\"\nresource = []\n[admin]\nlisten = \"127.0.0.1:9900\"\n\
+                        token = { file = \"token\" }";
+            let config = from_text(text).unwrap();
+            for (mode, expected) in [(0o644, 1), (0o640, 0), (0o600, 0)] {
+                fs::set_permissions("token", fs::Permissions::from_mode(mode)).unwrap();
+                assert_eq!(warnings(&config).len(), expected, "{mode:o}");
+            }
+            Ok(())
+        });
+    }
+}

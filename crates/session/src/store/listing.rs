@@ -1,0 +1,69 @@
+//! Pages of the sessions in the table, for administrators.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use super::SessionStore;
+use crate::session::{LogHash, Session, millis};
+
+/// A session of the table at one time.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ListedSession {
+    /// The session.
+    pub session: Arc<Session>,
+    /// The time since the session was created.
+    pub age: Duration,
+    /// The time since this process last used the session; zero while it is in use.
+    pub unused_for: Duration,
+    /// Whether a request or an event stream uses the session.
+    pub is_in_use: bool,
+}
+
+/// A page of a list of sessions, from [`SessionStore::page`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SessionPage {
+    /// The sessions in the order of their [log hashes](Session::log_hash).
+    pub sessions: Vec<ListedSession>,
+    /// Whether more sessions follow.
+    pub has_more: bool,
+}
+
+impl SessionStore {
+    /// Returns up to `limit` sessions of the table that satisfy `is_listed`, in the order of their log hashes, beginning after
+    /// the hash `after`.
+    ///
+    /// Each page examines the whole table, and keeps no more than `limit` sessions in memory. A session that exists while all
+    /// pages are read is on exactly one of them.
+    pub fn page(&self, is_listed: impl Fn(&Session) -> bool, after: Option<LogHash>, limit: usize) -> SessionPage {
+        let (mut found, mut has_more) = (BTreeMap::new(), false);
+        for stored in &self.0.table {
+            let hash = stored.log_hash();
+            if after.is_some_and(|after| hash <= after) || !is_listed(&stored) {
+                continue;
+            }
+            found.insert(hash, Arc::clone(&stored));
+            if found.len() > limit {
+                found.pop_last();
+                has_more = true;
+            }
+        }
+        let sessions = found.into_values().filter_map(|session| self.listed(session)).collect();
+        SessionPage { sessions, has_more }
+    }
+
+    /// Returns the session of the table with this log hash.
+    pub fn find(&self, hash: LogHash) -> Option<Arc<Session>> {
+        self.0.table.iter().find(|stored| stored.log_hash() == hash).map(|stored| Arc::clone(&stored))
+    }
+
+    /// Returns `None` if the session has ended.
+    fn listed(&self, session: Arc<Session>) -> Option<ListedSession> {
+        let now = self.0.now();
+        let last_used = session.last_used()?;
+        let is_in_use = session.is_in_use();
+        let unused_for = if is_in_use { 0 } else { millis(now.monotonic).saturating_sub(last_used) };
+        let age = now.unix.saturating_duration_since(session.created());
+        Some(ListedSession { session, age, unused_for: Duration::from_millis(unused_for), is_in_use })
+    }
+}

@@ -1,0 +1,63 @@
+//! Pages of sessions for administrators.
+
+use super::{sealed::process::two, *};
+use crate::{scope::EndScope, session::LogHash};
+
+/// E12: the pages together have every session once, in an order that does not depend on the table, and none that has ended.
+#[test]
+fn pages_have_each_session_once() {
+    let bench = bench();
+    let sessions: Vec<_> = (0..7).map(|_| bench.open(ALICE)).collect();
+    bench.open(MALLORY);
+    bench.store.end(&sessions[0], EndReason::Deleted);
+    let is_alices = |session: &Session| session.owner() == ALICE;
+    let (mut listed, mut after): (Vec<LogHash>, _) = (Vec::new(), None);
+    loop {
+        let page = bench.store.page(is_alices, after, 2);
+        assert!(page.sessions.len() <= 2);
+        listed.extend(page.sessions.iter().map(|listed| listed.session.log_hash()));
+        after = listed.last().copied();
+        if !page.has_more {
+            break;
+        }
+    }
+    let mut expected: Vec<_> = sessions[1..].iter().map(|session| session.log_hash()).collect();
+    expected.sort_unstable();
+    assert_eq!(listed, expected);
+    assert_eq!(bench.store.page(|_| true, None, 0).sessions.len(), 0);
+    assert!(bench.store.find(expected[0]).is_some_and(|found| found.log_hash() == expected[0]));
+    assert!(bench.store.find(sessions[0].log_hash()).is_none());
+}
+
+/// E12: the age counts from the creation of the session, the unused time from its last use here.
+#[test]
+fn ages_and_uses_are_listed() {
+    let (first, second) = two();
+    let identifier = first.open();
+    first.bench.clock.advance(Duration::from_secs(60));
+    let in_use = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
+    let listed =
+        |process: &super::sealed::process::Process| process.bench.store.page(|_| true, None, 9).sessions.remove(0);
+    let (here, there) = (listed(&first), listed(&second));
+    assert_eq!((here.age, here.unused_for, here.is_in_use), (Duration::from_secs(60), Duration::from_secs(60), false));
+    assert_eq!((there.age, there.unused_for, there.is_in_use), (Duration::from_secs(60), Duration::ZERO, true));
+    assert_eq!((here.session.is_adopted(), there.session.is_adopted()), (false, true));
+    drop(in_use);
+}
+
+/// E12: the end of a subject or of a client ends its sessions in no table, too, and no others.
+#[test]
+fn subjects_and_clients_end_where_they_are_in_no_table() {
+    let Owner::Subject { issuer, subject, client: Some(client) } = ALICE else { unreachable!() };
+    for scope in [EndScope::Subject { issuer, subject }, EndScope::Client { issuer, client }] {
+        let (first, second) = two();
+        let (unknown, mallorys) = (first.open(), first.bench.open(MALLORY));
+        assert!(second.bench.store.end_scope(scope, EndReason::Administrator).is_done());
+        assert_eq!(second.try_use(&unknown), Err(ResolveError::Ended), "{scope:?}");
+        assert!(second.bench.resolve(MALLORY, &mallorys).is_ok());
+        let others = EndScope::Subject { issuer: "https://other.example", subject };
+        let later = second.open();
+        drop(second.bench.store.end_scope(others, EndReason::Administrator));
+        assert_eq!(second.try_use(&later), Ok(()));
+    }
+}

@@ -1,0 +1,121 @@
+//! Attacks on the listener for administrators: wrong tokens, web pages, hosts, and requests that are too large.
+
+use portcullis_scenarios::{Administration, Deployment, Portcullis, Request, Scratch};
+use serde_json::{Value, json};
+
+fn list() -> Request {
+    Request::new("GET", "/v1/sessions")
+}
+
+fn code(answer: &(u16, Value)) -> (u16, &str) {
+    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
+}
+
+/// E12, J2: without the exact token nothing is listed or ended, and no answer or log line has a token.
+#[tokio::test]
+async fn wrong_tokens() {
+    let administration = Administration::default();
+    let deployment = administration.of(Deployment::builder(), "").start().await;
+    let token = deployment.good_token();
+    deployment.open_session(&token).await;
+    let admin = Administration::TOKEN;
+    for (request, expected) in [
+        (list(), (401, "admin.token_missing")),
+        (list().header("Authorization", admin), (401, "admin.token_missing")),
+        (list().header("Authorization", format!("Basic {admin}")), (401, "admin.token_missing")),
+        (list().header("Cookie", format!("token={admin}")), (401, "admin.token_missing")),
+        (Request::new("GET", &format!("/v1/sessions?access_token={admin}")), (401, "admin.token_missing")),
+        (list().bearer(&token), (401, "admin.token_invalid")),
+        (list().bearer(&admin[1..]), (401, "admin.token_invalid")),
+        (list().bearer(&format!("{admin}x")), (401, "admin.token_invalid")),
+        (list().bearer(&admin.to_uppercase()), (401, "admin.token_invalid")),
+        (list().bearer(admin).bearer(admin), (401, "admin.token_invalid")),
+        (Request::post("/v1/sessions/end", json!({ "subject": "alice" }).to_string()), (401, "admin.token_missing")),
+        (Request::new("GET", "/nothing"), (401, "admin.token_missing")),
+    ] {
+        let answer = administration.send(request).await;
+        assert_eq!(code(&answer), expected);
+        assert!(!answer.1.to_string().contains(admin), "{}", answer.1);
+    }
+    assert_eq!(administration.sessions("").await["total"], 1);
+    // The deployment's own endpoint knows nothing of administrators.
+    let answer = deployment.send(list().bearer(admin)).await;
+    assert_eq!(answer.status, 404);
+    assert!(!deployment.portcullis.log().contains(admin));
+}
+
+/// F3: web pages reach nothing, even with the token, and neither does another name for this machine.
+#[tokio::test]
+async fn web_pages() {
+    let administration = Administration::default();
+    let _deployment = administration.of(Deployment::builder(), "").start().await;
+    let admin = Administration::TOKEN;
+    let with_host = |host: &str| Request::without_host("GET", "/v1/sessions").header("Host", host).bearer(admin);
+    for (request, expected) in [
+        (list().bearer(admin).header("Origin", "http://127.0.0.1"), (403, "origin.not_allowed")),
+        (list().bearer(admin).header("Origin", "null"), (403, "origin.not_allowed")),
+        (
+            Request::new("OPTIONS", "/v1/sessions/end").header("Origin", "https://evil.example"),
+            (403, "origin.not_allowed"),
+        ),
+        (with_host("evil.example"), (403, "host.not_allowed")),
+        (with_host("localhost.evil.example"), (403, "host.not_allowed")),
+        (with_host("127.0.0.1, evil.example"), (400, "host.malformed")),
+        (Request::new("GET", "http://evil.example/v1/sessions").bearer(admin), (403, "host.disagrees")),
+    ] {
+        assert_eq!(code(&administration.send(request).await), expected);
+    }
+}
+
+/// F4: bodies are bounded, and must be what they are said to be.
+#[tokio::test]
+async fn bodies() {
+    let administration = Administration::default();
+    let _deployment = administration.of(Deployment::builder(), "").start().await;
+    let post = |body: &str| Request::post("/v1/sessions/end", body).bearer(Administration::TOKEN);
+    let form =
+        Request::new("POST", "/v1/sessions/end").header("Content-Type", "text/plain").bearer(Administration::TOKEN);
+    let large = format!("{{\"subject\":\"{}\"}}", "x".repeat(17 << 10));
+    let deep = "[".repeat(10_000);
+    for (request, expected) in [
+        (post(&large), (413, "admin.body_too_large")),
+        (post(&deep), (400, "admin.request_invalid")),
+        (post(""), (400, "admin.request_invalid")),
+        (post("{\"subject\":\"a\",\"all\":true}"), (400, "admin.request_invalid")),
+        (post("{\"subject\":[\"a\"]}"), (400, "admin.request_invalid")),
+        (form.body("{\"subject\":\"a\"}"), (415, "admin.content_type")),
+        (Request::new("GET", "/v1/sessions/end").bearer(Administration::TOKEN), (405, "admin.method_not_allowed")),
+    ] {
+        assert_eq!(code(&administration.send(request).await), expected);
+    }
+}
+
+/// F8, J6: a listener that would expose the token does not start, and neither does one with a token that can be guessed.
+#[tokio::test]
+async fn unsafe_settings() {
+    let token = Scratch::file("admin-token", Administration::TOKEN);
+    let short = Scratch::file("admin-token", "hunter2");
+    let socket = Scratch::file("admin.sock", "precious");
+    let from = |file: &Scratch| format!("token = {{ file = \"{}\" }}", file.as_str());
+    let at = |listen: &str, token: &str| format!("listen = \"{listen}\"\n{token}");
+    for (table, message) in [
+        (at("0.0.0.0:0", &from(&token)), "not on loopback and has no TLS"),
+        (at("127.0.0.1:0", &from(&short)), "fewer than 32 characters"),
+        (at("127.0.0.1:0", ""), "PORTCULLIS_ADMIN_TOKEN is not set"),
+        (at("127.0.0.1:0", &format!("token = \"{}\"", Administration::TOKEN)), "not written into the configuration"),
+        (at(&format!("unix:{}", socket.as_str()), &from(&token)), "not a socket"),
+    ] {
+        let configuration = format!(
+            "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nauth = \"none\"\n\
+             upstream = \"demo\"\n[admin]\n{table}"
+        );
+        let file = Scratch::file("portcullis.toml", &configuration);
+        let finished = Portcullis::run(&["serve", "--config", file.as_str()]).await;
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.contains(message), "{message}: {finished:?}");
+        assert!(
+            !finished.stderr.contains("hunter2") && !finished.stderr.contains(Administration::TOKEN),
+            "{finished:?}"
+        );
+    }
+}
