@@ -236,7 +236,7 @@ async fn audit_trails() {
         ("too small a queue", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
         ("no rows", "target = \"stdout\"\nusage_rows = 0", &["audit.usage_rows = 0"]),
         ("an interval", "target = \"stdout\"\nusage_interval = \"48h\"", &["audit.usage_interval", "24h"]),
-        ("a key", "target = \"stdout\"\nfile = \"x\"", &["audit.file", "did you mean"]),
+        ("a key", "target = \"stdout\"\nfile = \"x\"", &["audit.file", "move it to [audit.target]"]),
     ] {
         assert_neither_serves_nor_checks(case, &with("", "", &format!("[audit]\n{audit}")), words).await;
     }

@@ -54,7 +54,7 @@ async fn an_invalid_configuration_changes_nothing() {
     for (number, (edits, reasons)) in [
         (
             vec![SCOPES, ("workers = 2", "workers = 0\ntrusted_proxies = [\"x\"]"), ("\"/other\"", "\"other\"")],
-            vec!["workers", "trusted_proxies", "resource \\\"other\\\""],
+            vec!["workers", "trusted_proxies", "resource[1].endpoint = \\\"other\\\""],
         ),
         (
             vec![SCOPES, ("workers = 2", "worker = 2"), ("\"/other\"", "\"/other\"\nrealms = \"x\"")],

@@ -39,7 +39,11 @@ fn unknown_key(key: &KeyPath, name: &str, known: &[&str], lines: &TomlLines) -> 
         let first = lines.first_table().map(|(line, header)| format!(", {header} in line {line}")).unwrap_or_default();
         return format!("{key} is a top-level key; move it above the first table{first}");
     }
-    let (elsewhere, similar) = (schema::tables_with(name), similar(name, known, SIMILAR_KEY));
+    let (mut elsewhere, similar) = (schema::tables_with(name), similar(name, known, SIMILAR_KEY));
+    let within = format!("[{table}.");
+    if elsewhere.iter().any(|table| table.starts_with(&within)) {
+        elsewhere.retain(|table| table.starts_with(&within));
+    }
     if !elsewhere.is_empty() && (similar.is_none() || !table.is_root()) {
         return format!("{key} is not a known key; move it to {}", elsewhere.join(" or "));
     }
