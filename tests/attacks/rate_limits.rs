@@ -35,6 +35,9 @@ async fn forged_addresses_are_ignored() {
             assert_eq!(response.status, 200, "{response:?}");
         } else {
             assert_limited(&response);
+            // The message was not read.
+            response.assert_rpc_error(429, -32603);
+            assert!(response.json()["id"].is_null(), "{response:?}");
             denied.push((response, "limit.address"));
         }
     }
@@ -108,6 +111,12 @@ async fn calls_of_a_tool_are_limited() {
         let response = deployment.send(call(name)).await;
         assert_limited(&response);
         response.assert_rpc_error(429, -32603);
+        assert_eq!(response.json()["id"], 1, "{response:?}");
+        let wait = response.header("retry-after").unwrap_or_default();
+        assert!(
+            response.json()["error"]["message"].as_str().unwrap().ends_with(&format!("try again in {wait} s")),
+            "{response:?}"
+        );
         denied.push((response, "limit.tool"));
     }
     assert_eq!(deployment.send(call("fast")).await.status, 200);

@@ -36,13 +36,28 @@ async fn assert_neither_serves_nor_checks(case: &str, configuration: &str, words
 #[tokio::test]
 async fn metadata() {
     let none = "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n";
-    assert_neither_serves_nor_checks("no issuer", none, &["/mcp", "issuer", "add"]).await;
+    assert_neither_serves_nor_checks("no issuer", none, &["resource[0]", "/mcp", "issuer", "add"]).await;
     let offline = with("", "", "scopes_supported = [\"offline_access\"]");
-    assert_neither_serves_nor_checks("offline_access supported", &offline, &["offline_access", "/mcp"]).await;
+    assert_neither_serves_nor_checks(
+        "offline_access supported",
+        &offline,
+        &["offline_access", "resource[0].scopes_supported"],
+    )
+    .await;
     let offline = with("", "", "required_scopes = [\"offline_access\"]");
-    assert_neither_serves_nor_checks("offline_access required", &offline, &["offline_access", "/mcp"]).await;
+    assert_neither_serves_nor_checks(
+        "offline_access required",
+        &offline,
+        &["offline_access", "resource[0].required_scopes"],
+    )
+    .await;
     let offline = with("", "", "[[resource.rule]]\nmethod = \"*\"\nscopes = [\"offline_access\"]");
-    assert_neither_serves_nor_checks("offline_access in a rule", &offline, &["offline_access", "/mcp"]).await;
+    assert_neither_serves_nor_checks(
+        "offline_access in a rule",
+        &offline,
+        &["offline_access", "resource[0].rule[0].scopes"],
+    )
+    .await;
     for duplicate in ["/MCP", "/mcp/", "/Mcp/", "/mcp"] {
         let configuration = with("", "", &RESOURCE.replace("/mcp\"\nu", &format!("{duplicate}\"\nu")));
         assert_neither_serves_nor_checks(duplicate, &configuration, &["/mcp", duplicate, "rename"]).await;
@@ -59,15 +74,11 @@ async fn issuers() {
         (
             "introspection without a client",
             "validate = \"introspection\"",
-            &["auth.example.com", "introspection", "client_id"][..],
+            &["issuer[0].client_id", "introspection"][..],
         ),
-        (
-            "both without a client",
-            "validate = \"jwt+introspection\"",
-            &["auth.example.com", "introspection", "client_id"],
-        ),
+        ("both without a client", "validate = \"jwt+introspection\"", &["issuer[0].client_id", "introspection"]),
         ("an unknown validation", "validate = \"hope\"", &["validate", "hope"]),
-        ("no algorithm", "algorithms = []", &["auth.example.com", "algorithm"]),
+        ("no algorithm", "algorithms = []", &["issuer[0].algorithms", "RS256"]),
         ("an unknown algorithm", "algorithms = [\"RS255\"]", &["RS255", "RS256"]),
         ("none", "algorithms = [\"none\"]", &["none", "algorithms"]),
         ("HMAC", "algorithms = [\"HS256\"]", &["HS256", "algorithms"]),
@@ -100,7 +111,7 @@ async fn issuers() {
 #[tokio::test]
 async fn auth_none_on_the_network() {
     let top = "listen = \"0.0.0.0:0\"";
-    let words = ["auth = \"none\"", "0.0.0.0", "/mcp", "dangerous_allow_unauthenticated_network"];
+    let words = ["resource[0].auth = \"none\"", "0.0.0.0", "/mcp", "dangerous_allow_unauthenticated_network"];
     assert_neither_serves_nor_checks("open", &with(top, "", "auth = \"none\""), &words).await;
     let explicit = with(&format!("{top}\ndangerous_allow_unauthenticated_network = true"), "", "auth = \"none\"");
     let file = Scratch::file("open.toml", &explicit);
@@ -144,12 +155,12 @@ async fn unknown_keys() {
         (
             "in an issuer",
             with("", "algorithm = [\"RS256\"]", ""),
-            &["issuer.0.algorithm", "did you mean `algorithms`?"],
+            &["issuer[0].algorithm", "did you mean `algorithms`?"],
         ),
         (
             "in a resource",
             with("", "", "required_scope = [\"a\"]"),
-            &["resource.0.required_scope", "did you mean `required_scopes`?"],
+            &["resource[0].required_scope", "did you mean `required_scopes`?"],
         ),
         ("in limits", with("", "", "[limits]\nmax_bdy = 1"), &["limits.max_bdy", "did you mean `max_body`?"]),
         ("in a session", with("", "", "[session]\nidle = \"1m\""), &["session.idle", "did you mean `idle_timeout`?"]),
@@ -238,8 +249,16 @@ async fn files() {
         let finished = Portcullis::run(&[command, "--config", "/nowhere/portcullis.toml"]).await;
         assert_rejected("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
     }
-    assert_neither_serves_nor_checks("not TOML", "listen = ", &["bad.toml", "line 1"]).await;
-    assert_neither_serves_nor_checks("empty", "", &["base_url", "missing", "bad.toml"]).await;
+    assert_neither_serves_nor_checks("not TOML", "listen = ", &["bad.toml:1: listen"]).await;
+    let empty = Scratch::file("empty.toml", "");
+    for command in ["serve", "check"] {
+        let finished = Portcullis::run(&[command, "--config", empty.as_str()]).await;
+        let lines: Vec<&str> = finished.stderr.lines().collect();
+        let starts =
+            ["base_url is missing", "resource is missing"].map(|text| format!("error: {}:1: {text}", empty.as_str()));
+        let has = |start: &String| lines.iter().any(|line| line.starts_with(start));
+        assert!(lines.len() == 2 && starts.iter().all(has), "{lines:#?}");
+    }
 }
 
 /// The error for a busy port names the port and the fix.

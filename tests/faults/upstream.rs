@@ -8,8 +8,9 @@ async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
     response.assert_rpc_error(502, -32603);
     assert_eq!(
         response.text(),
-        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":null}"#
+        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":1}"#
     );
+    assert_eq!(response.header("retry-after"), Some("5"), "{response:?}");
     assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
     assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
     deployment.portcullis.assert_denied(&response, code).await;

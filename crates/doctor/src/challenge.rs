@@ -63,7 +63,7 @@ fn check_status(response: &FetchResponse) -> Finding {
     if status == StatusCode::UNAUTHORIZED {
         return Finding::met(STATUS, "a request without a token is answered with 401");
     }
-    if page::wants_tls(response) {
+    if page::asks_for_tls(response) {
         return Finding::problem(
             TLS,
             "the server speaks TLS on this port, and the URL is http",
@@ -85,7 +85,7 @@ fn check_status(response: &FetchResponse) -> Finding {
     } else {
         "answer with 401 and a Bearer challenge before anything else is checked"
     };
-    let described = page::described(response);
+    let described = page::describe_response(response);
     Finding::problem(STATUS, format!("a request without a token is answered with {described}, not with 401"), fix)
 }
 

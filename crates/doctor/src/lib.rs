@@ -55,6 +55,8 @@ mod time;
 mod token;
 
 pub use doctor::Doctor;
+pub use page::{asks_for_tls, describe_response};
+pub use probe::describe_failure;
 pub use report::{Finding, Report, RequestSummary, ResponseSummary, Rule, Step, Verdict};
 
 /// Tests the examples of the README.

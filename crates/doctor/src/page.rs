@@ -87,8 +87,9 @@ impl fmt::Display for WebPage {
     }
 }
 
-/// A short description of a response: its status, the target of a redirect, and whether it is a web page.
-pub(crate) fn described(response: &FetchResponse) -> String {
+/// Describes a response in a few words: its status, the target of a redirect, and whether it is a web page. Text of the peer
+/// is shortened and escaped.
+pub fn describe_response(response: &FetchResponse) -> String {
     let status = response.status;
     match (redirect_target(response), WebPage::of(response)) {
         (Some(target), _) => format!("{status}, a redirect to {target}"),
@@ -105,8 +106,8 @@ pub(crate) fn redirect_target(response: &FetchResponse) -> Option<String> {
     ResponseExcerpt::without_body(&response.headers).location().map(str::to_owned)
 }
 
-/// Whether a server says that it speaks TLS on the port of an `http` URL.
-pub(crate) fn wants_tls(response: &FetchResponse) -> bool {
+/// Returns whether a response to an `http` request says that the server speaks TLS on this port.
+pub fn asks_for_tls(response: &FetchResponse) -> bool {
     const TEXTS: [&str; 3] = [
         "plain http request was sent to https port",
         "http request to an https server",
@@ -151,7 +152,7 @@ mod tests {
                 "302 Found, a redirect to https://sso.example/login",
             ),
         ] {
-            assert_eq!(described(&answer), expected);
+            assert_eq!(describe_response(&answer), expected);
         }
     }
 
@@ -165,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_tls_port_is_recognized() {
-        assert!(wants_tls(&response(400, &[], "Client sent an HTTP request to an HTTPS server.\n")));
-        assert!(wants_tls(&response(400, &[], "<center>The plain HTTP request was sent to HTTPS port</center>")));
-        assert!(!wants_tls(&response(400, &[], "bad request")));
+        assert!(asks_for_tls(&response(400, &[], "Client sent an HTTP request to an HTTPS server.\n")));
+        assert!(asks_for_tls(&response(400, &[], "<center>The plain HTTP request was sent to HTTPS port</center>")));
+        assert!(!asks_for_tls(&response(400, &[], "bad request")));
     }
 }

@@ -30,14 +30,19 @@ pub(crate) async fn send(fetch: &dyn Fetch, request: FetchRequest, step: &mut St
     }
 }
 
-fn failure(error: &FetchError, is_http: bool) -> Finding {
-    let text = match error {
+/// Describes why a request has no response, with the innermost cause. Text of the peer is shortened and escaped.
+pub fn describe_failure(error: &FetchError) -> String {
+    match error {
         FetchError::Network(network) => match std::error::Error::source(network) {
             Some(cause) => format!("{network}: {}", innermost(cause)),
             None => network.to_string(),
         },
         other => other.to_string(),
-    };
+    }
+}
+
+fn failure(error: &FetchError, is_http: bool) -> Finding {
+    let text = describe_failure(error);
     let (rule, fix) = match error {
         FetchError::UrlPolicy(UrlPolicyError::Scheme | UrlPolicyError::UserInformation) => {
             (HTTPS, "use an https URL without user information; plain http is for loopback only")

@@ -199,6 +199,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Creates a report of steps that another program has carried out.
+    pub fn new(resource: impl Into<String>, steps: Vec<Step>) -> Self {
+        Self { resource: resource.into(), steps }
+    }
+
     /// All findings, in order.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.steps.iter().flat_map(|step| &step.findings)

@@ -37,7 +37,7 @@ impl Search {
 
 /// Describes a response without the document.
 pub(crate) fn outcome(response: &FetchResponse) -> String {
-    let described = page::described(response);
+    let described = page::describe_response(response);
     if response.status == StatusCode::OK && page::WebPage::of(response).is_none() {
         format!("{described}, but not JSON")
     } else {

@@ -9,6 +9,7 @@ use http::{HeaderMap, Method, request::Parts};
 use portcullis_guard::Caller;
 use portcullis_mcp::{Envelope, Era, EraError, Revision, checks_name_header, header, legacy_version};
 use portcullis_session::Session;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use self::{
@@ -39,6 +40,8 @@ pub(crate) struct Admission {
     pub(crate) era: Era,
     pub(crate) session_use: SessionUse,
     pub(crate) checked_headers: CheckedHeaders,
+    /// The id of the message, if it has one.
+    pub(crate) message_id: Option<Box<RawValue>>,
 }
 
 /// The headers of `Mcp-Method` and `Mcp-Name` that match the body. The others are not forwarded, because an upstream
@@ -80,7 +83,7 @@ pub(crate) fn admit_without_body(
         Method::DELETE => SessionUse::Delete(Deletion::new(&endpoint.sessions.store, session)),
         _ => SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Listen { id: None })),
     };
-    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None })
+    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None, message_id: None })
 }
 
 /// Checks a POST whose body is complete.
@@ -99,10 +102,12 @@ pub(crate) fn admit_post(
     } else {
         admit_modern(endpoint, parts, caller, &message)
     };
-    admission.map_err(|reason| {
-        let id = message.envelope.as_ref().map_or_else(|_| Envelope::refused_id(body), Envelope::id);
-        Rejection { reason, id: id.map(ToOwned::to_owned) }
-    })
+    let id = message.envelope.as_ref().map_or_else(|_| Envelope::refused_id(body), Envelope::id);
+    let id = id.map(ToOwned::to_owned);
+    match admission {
+        Ok(admission) => Ok(Admission { message_id: id, ..admission }),
+        Err(reason) => Err(Rejection { reason, id }),
+    }
 }
 
 fn admit_modern(
@@ -123,7 +128,7 @@ fn admit_modern(
         Some(id) if envelope.method() == Some(LISTEN) => StreamPurpose::Listen { id: Some(id.to_owned()) },
         _ => StreamPurpose::Answer,
     };
-    Ok(Admission { era, session_use: SessionUse::None { is_discover, purpose }, checked_headers })
+    Ok(Admission { era, session_use: SessionUse::None { is_discover, purpose }, checked_headers, message_id: None })
 }
 
 /// Checks a message of a legacy revision. The session is checked first: without a usable session the response does not
@@ -173,7 +178,7 @@ fn admit_legacy(
         Era::Legacy { version } => Era::Legacy { version: version.or(session_revision) },
         era => era,
     };
-    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None })
+    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None, message_id: None })
 }
 
 /// Checks a message against all rules that match it.

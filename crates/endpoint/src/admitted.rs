@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version, request::Parts};
 use portcullis_guard::Caller;
 use portcullis_mcp::Era;
+use serde_json::value::RawValue;
 
 use crate::response::AdmittedBody;
 
@@ -19,11 +20,12 @@ pub struct Admitted {
     body: Bytes,
     caller: Caller,
     era: Era,
+    message_id: Option<Box<RawValue>>,
 }
 
 impl Admitted {
-    pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era) -> Self {
-        Self { parts, body, caller, era }
+    pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era, message_id: Option<Box<RawValue>>) -> Self {
+        Self { parts, body, caller, era, message_id }
     }
 
     /// Returns the method: POST, GET or DELETE.
@@ -75,6 +77,12 @@ impl Admitted {
     /// it is known.
     pub fn era(&self) -> Era {
         self.era
+    }
+
+    /// Removes and returns the `id` of the JSON-RPC message, for a response of the inner service's own, such as an error.
+    /// `None` for GET and DELETE, and for a message without an id.
+    pub fn take_message_id(&mut self) -> Option<Box<RawValue>> {
+        self.message_id.take()
     }
 
     /// Returns the parts of the request, for a gateway that builds its own.

@@ -114,7 +114,7 @@ where
         caller: Caller,
         service: &mut S,
     ) -> Self {
-        let Admission { era, mut session_use, checked_headers } = admission;
+        let Admission { era, mut session_use, checked_headers, message_id } = admission;
         checked_headers.remove_others(&mut parts.headers);
         session_use.extend_streams(&caller);
         session_use.prepare_headers(&endpoint.sessions, &mut parts.headers);
@@ -128,7 +128,7 @@ where
         for framing in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
             parts.headers.remove(framing);
         }
-        let future = service.call(Admitted::new(parts, body, caller.clone(), era));
+        let future = service.call(Admitted::new(parts, body, caller.clone(), era, message_id));
         Self::Inner { future, session_use: Some(session_use), caller }
     }
 

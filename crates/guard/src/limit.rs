@@ -8,6 +8,8 @@ mod tests;
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
+
 pub(crate) use self::concurrency::Permit;
 pub use self::{
     concurrency::ConcurrencyLimiter,
@@ -25,6 +27,9 @@ pub struct GuardLimits {
     pub per_principal: Option<Arc<RateLimiter>>,
     /// The number of requests and event streams that one principal has in progress. Default: none.
     pub in_flight: Option<Arc<ConcurrencyLimiter>>,
+    /// The JSON body of 429 responses, such as an error of the resource's own protocol. Default: an OAuth error
+    /// (`too_many_requests`). `Retry-After` is sent in any case.
+    pub exceeded_body: Option<Bytes>,
 }
 
 /// A request exceeds a limit.

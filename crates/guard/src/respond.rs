@@ -69,7 +69,9 @@ impl Rejection {
     }
 
     /// The response: a generic text, and a challenge for 401 and insufficient scope.
-    pub(crate) fn response(&self, challenges: &Challenges) -> Response<Option<Bytes>> {
+    ///
+    /// `exceeded_body` replaces the body of 429.
+    pub(crate) fn response(&self, challenges: &Challenges, exceeded_body: Option<&Bytes>) -> Response<Option<Bytes>> {
         match self {
             Self::Origin(rejection) if rejection.status() == StatusCode::BAD_REQUEST => bad_request(),
             Self::Origin(_) => plain(
@@ -106,6 +108,9 @@ impl Rejection {
                     r#"{"error":"too_many_requests","error_description":"Try again later"}"#,
                 );
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(exceeded.retry_after_secs()));
+                if let Some(body) = exceeded_body {
+                    *response.body_mut() = Some(body.clone());
+                }
                 response
             }
             Self::SecondTokenInQuery | Self::AmbiguousPath => bad_request(),

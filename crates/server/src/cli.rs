@@ -1,6 +1,7 @@
 //! The command line, as clap parses it.
 
 mod audit;
+mod check;
 mod connect;
 mod doctor;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use clap_complete::Shell;
 use portcullis_metadata::Secret;
 
 pub(crate) use self::audit::{Audit, AuditVerify};
+pub(crate) use self::check::Check;
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
@@ -25,7 +27,7 @@ pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
 pub(crate) use self::stored::{List, Status};
-use crate::telemetry::LogFormat;
+use crate::{config::parse_listen_address, telemetry::LogFormat};
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///
@@ -51,6 +53,10 @@ pub(crate) enum Command {
     /// Start a development authorization server and a protected MCP server, both on loopback.
     Demo(Demo),
     /// Validate a configuration and print every value with its origin.
+    ///
+    /// Each error and warning is one line with file, line, key and fix. Exits with 1 if there are errors, or problems of services
+    /// (`--online`), and with 2 if there are only warnings and `--deny-warnings` is given.
+    #[command(after_long_help = check::MORE)]
     Check(Check),
     /// Start the development authorization server alone.
     ///
@@ -131,27 +137,17 @@ pub(crate) struct Serve {
     #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
     pub(crate) config: PathBuf,
     /// Address and port to listen on, instead of the configured one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
-}
-
-#[derive(Args)]
-pub(crate) struct Check {
-    /// The configuration file (TOML).
-    #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
-    pub(crate) config: PathBuf,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct Demo {
     /// Where the protected server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000", value_parser = parse_listen_address)]
     pub(crate) listen: SocketAddr,
     /// Where the development authorization server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000", value_parser = parse_listen_address)]
     pub(crate) idp_listen: SocketAddr,
     /// Grant every authorization request without consent, as the user alice.
     #[arg(long)]

@@ -22,6 +22,7 @@ use std::io;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 
+use crate::config::ConfigErrors;
 use text::{print, print_json, tell};
 
 /// Prints an error on one line, with text from other parties escaped. A closed standard output, as with `head`, is not
@@ -30,8 +31,12 @@ pub(crate) fn report(error: &anyhow::Error) {
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         return;
     }
-    let (label, error) = ("error:".if_supports_color(Stream::Stderr, |text| text.red()), with_advice(error));
-    tell(format_args!("{label} {}", EscapedText(&error)));
+    let label = "error:".if_supports_color(Stream::Stderr, |text| text.red());
+    if let Some(ConfigErrors(errors)) = error.downcast_ref() {
+        errors.iter().for_each(|error| tell(format_args!("{label} {}", EscapedText(&error.to_string()))));
+        return;
+    }
+    tell(format_args!("{label} {}", EscapedText(&with_advice(error))));
 }
 
 /// The error with its causes and advice.

@@ -1,21 +1,34 @@
 //! The configuration: a TOML file, then `PORTCULLIS_*` from the environment, then flags.
 
 mod changes;
+mod diagnostic;
 mod file;
+mod key_path;
+mod listen_address;
 mod load;
+mod located;
 mod origin;
-mod reasons;
 mod restart;
+mod schema;
 mod secret;
 mod span;
+mod syntax;
+mod toml_lines;
+mod type_errors;
 
 pub(crate) use changes::{Change, changes};
+pub(crate) use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
     Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Upstream, Validation,
 };
-pub(crate) use load::{Loaded, Overrides, from_text, load, load_all_reasons, nearest};
-pub(crate) use origin::effective;
+pub(crate) use key_path::{KeyPath, Segment};
+pub(crate) use listen_address::parse as parse_listen_address;
+pub(crate) use load::{Loaded, Overrides, Unusable, from_text, load, nearest};
+pub(crate) use located::{ConfigErrors, Located, Places};
+pub(crate) use origin::{Effective, effective};
 pub(crate) use restart::keep_until_restart;
+pub(crate) use schema::{has as is_known, schema};
 pub(crate) use secret::SecretSource;
 pub(crate) use span::Span;
+pub(crate) use toml_lines::TomlLines;

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let result = telemetry::start(log_format, command::mcp_remote::log_level(&command)).and_then(|()| match command {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
-        Command::Check(arguments) => done(command::check::run(&arguments)),
+        Command::Check(arguments) => command::check::run(&arguments),
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),

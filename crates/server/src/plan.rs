@@ -2,12 +2,13 @@
 
 mod audit;
 mod entra;
+mod errors;
+mod files;
 mod fingerprint;
 mod introspection;
 mod issuers;
 mod limits;
 mod rates;
-mod reasons;
 #[cfg(feature = "redis")]
 mod replicas;
 mod resources;
@@ -30,9 +31,10 @@ use url::Url;
 
 #[cfg(not(feature = "redis"))]
 use self::without_replicas as replicas;
-use crate::config::{Config, Limits};
+use crate::config::{Config, Diagnostic, Diagnostics, KeyPath, Limits};
 
 pub(crate) use audit::{AuditPlan, keys as audit_keys};
+pub(crate) use errors::all_errors;
 pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
@@ -41,6 +43,7 @@ pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::{Loaded, TlsFiles, Written};
 pub(crate) use upstream::UpstreamPlan;
+pub(crate) use warnings::is_public_address;
 
 /// The path of the liveness report.
 pub(crate) const HEALTH: &str = "/healthz";
@@ -53,6 +56,8 @@ const RESERVED_PATHS: &[&str] = &[HEALTH, READY];
 const MAX_WORKERS: usize = 256;
 /// The maximum size of a request's head without the access token, in bytes.
 const HEAD_BESIDE_TOKEN: usize = 16 << 10;
+/// The URL with which the other parts are validated if `base_url` is invalid.
+const SUBSTITUTE_URL: &str = "https://localhost";
 
 /// A validated configuration.
 pub(crate) struct Plan {
@@ -80,7 +85,7 @@ pub(crate) struct Plan {
     /// The content of the files and secrets of issuers and resources.
     pub(crate) contents: Contents,
     /// Settings that work but should be changed.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Diagnostic>,
     /// What `check` explains about the providers of this configuration.
     pub(crate) notes: Vec<String>,
 }
@@ -89,47 +94,62 @@ impl Plan {
     /// Validates a configuration. Reads the files that it names, and opens no connection and no port.
     ///
     /// # Errors
-    /// Fails when a value is invalid. The message names the key and the fix.
-    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+    /// Fails when a value is invalid, with an error for each. It names the key and the fix.
+    pub(crate) fn new(config: &Config) -> Result<Self, Vec<Diagnostic>> {
+        let mut errors = Vec::new();
+        match Self::collect(config, &mut Diagnostics::new(&mut errors)) {
+            Some(plan) if errors.is_empty() => Ok(plan),
+            _ => Err(errors),
+        }
+    }
+
+    /// Validates every part, so that all errors are found. Parts that depend on an invalid one are validated with a valid
+    /// substitute, so that each error appears once.
+    fn collect(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Self> {
         // Before the files are read, so that a later change is noticed.
         let contents = Contents::of(config);
-        let base_url = base_url(&config.base_url)?;
-        limits::check(&config.limits)?;
-        let issuers = issuers::plan(&config.issuer)?;
-        let resources = resources::plan(config, &base_url, &issuers)?;
-        let session = sessions::plan(&config.session)?;
-        let shared = config.shared.as_ref();
-        let mut warnings = warnings::warnings(config, &base_url, &resources);
-        warnings.extend(shared.into_iter().flat_map(|shared| replicas::warnings(shared, &session)));
-        let replicas = shared.map(|shared| replicas::plan(shared, &base_url, &session.settings)).transpose()?;
-        Ok(Self {
+        let base_url = errors.take("base_url", base_url(&config.base_url));
+        let sound_url = base_url.clone().or_else(|| Url::parse(SUBSTITUTE_URL).ok())?;
+        let sound_limits =
+            if limits::check(&config.limits, errors) { config.limits.clone() } else { Limits::default() };
+        let workers = errors.take("workers", workers(config.workers));
+        let tls = config.tls.as_ref().filter(|_| base_url.is_some()).map(|files| TlsFiles::new(files, &sound_url));
+        let tls = errors.take("tls", tls.transpose());
+        let rates = rates::plan(config, errors);
+        let session = errors.take("session", sessions::plan(&config.session));
+        let shared = config.shared.as_ref().zip(session.as_ref());
+        let replicas = shared.map(|(shared, session)| replicas::plan(shared, &sound_url, &session.settings));
+        let replicas = errors.take("shared", replicas.transpose());
+        let state_dir = errors.take("state_dir", state_dir::plan(config.state_dir.as_deref(), &sound_url));
+        let issuers = issuers::plan(&config.issuer, errors);
+        let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
+        let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
+        let audit = errors.take("audit", config.audit.as_ref().map(audit::plan).transpose());
+        let (resources, session) = (resources?, session?);
+        let mut warnings = warnings::warnings(config, &base_url?, &resources);
+        let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
+        warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
+        Some(Self {
             listen: config.listen,
-            workers: workers(config.workers)?,
+            workers: workers?,
             shutdown_delay: config.shutdown_delay.0,
             shutdown_timeout: config.shutdown_timeout.0,
-            tls: config.tls.as_ref().map(|files| TlsFiles::new(files, &base_url)).transpose()?,
+            tls: tls?,
             limits: config.limits.clone(),
-            rates: rates::plan(config)?,
+            rates: rates?,
             session,
-            replicas,
-            state_dir: state_dir::plan(config.state_dir.as_deref(), &base_url)?,
-            issuers,
+            replicas: replicas?,
+            state_dir: state_dir?,
+            issuers: issuers.into_iter().collect::<Option<_>>()?,
             resources,
-            origins: resources::origins(&config.resource.iter().collect::<Vec<_>>(), &base_url)?,
-            audit: config.audit.as_ref().map(audit::plan).transpose()?,
+            // The resources have the errors of their origins.
+            origins: origins.ok()?,
+            audit: audit?,
             warnings,
             notes: entra::notes(&config.issuer),
             shared: fingerprint::shared(config),
             contents,
         })
-    }
-
-    /// Validates a configuration as [`new`](Self::new) does.
-    ///
-    /// # Errors
-    /// Fails when a value is invalid, with a reason for each limit, issuer, resource and table that has one.
-    pub(crate) fn validated(config: &Config) -> Result<Self, Vec<anyhow::Error>> {
-        Self::new(config).map_err(|first| reasons::all(config, first))
     }
 
     /// Returns the maximum size of a request's head in bytes, on either HTTP version.
@@ -147,10 +167,11 @@ pub(crate) fn state_dir_of(config: &Config) -> anyhow::Result<Option<PathBuf>> {
 }
 
 fn base_url(text: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(text).with_context(|| format!("base_url = {text:?} is not a URL"))?;
+    let url = Url::parse(text)
+        .with_context(|| format!("base_url = {text:?} is not a URL; write it as \"https://mcp.example.com\""))?;
     ensure!(
         is_https_or_loopback_http(&url),
-        "base_url = {text:?} is plain http to another host than loopback; use https (a proxy in front may terminate TLS)"
+        "base_url = {text:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"
     );
     ensure!(
         url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty(),

@@ -31,6 +31,7 @@ use tokio::{
 
 use crate::{
     audit::AuditTrail,
+    config::{Diagnostic, KeyPath},
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
 };
@@ -58,7 +59,16 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Fails when the plan cannot run.
-pub(crate) fn dry_run(plan: &Plan) -> anyhow::Result<()> {
+pub(crate) fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let checked = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(async { build(plan) }));
+    checked.map_err(|error| match error.downcast::<Diagnostic>() {
+        Ok(found) => vec![found],
+        Err(error) => vec![Diagnostic::new(&KeyPath::default(), &format!("{error:#}"))],
+    })
+}
+
+fn build(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut kept = KeptSessions::in_memory(&plan.session);
     let observers = Observers { access, audit: None };

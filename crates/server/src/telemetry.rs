@@ -7,6 +7,7 @@ pub(crate) mod json;
 mod tests;
 
 use std::{
+    ffi::OsStr,
     fmt::{self, Display},
     io::{self, IsTerminal as _},
     time::{Duration, UNIX_EPOCH},
@@ -50,20 +51,26 @@ pub(crate) fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
     let filter = directives
         .parse::<Targets>()
         .with_context(|| format!("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`"))?;
-    let layer = lines(format, io::stderr, io::stderr().is_terminal());
+    let layer =
+        lines(format, io::stderr, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
     tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(is_allowed))).init();
     Ok(())
 }
 
+/// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set and not empty (<https://no-color.org>).
+fn is_coloured(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
+}
+
 /// Writes each event as one line, in which text from other parties is escaped.
-fn lines<S, W>(format: LogFormat, writer: W, is_terminal: bool) -> Box<dyn Layer<S> + Send + Sync>
+fn lines<S, W>(format: LogFormat, writer: W, is_coloured: bool) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let layer = tracing_subscriber::fmt::layer().with_target(false).with_timer(Timestamp(SystemClock::new()));
     match format {
-        LogFormat::Human => layer.fmt_fields(EscapedFields).with_writer(writer).with_ansi(is_terminal).boxed(),
+        LogFormat::Human => layer.fmt_fields(EscapedFields).with_writer(writer).with_ansi(is_coloured).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).with_writer(EscapedJson(writer)).boxed(),
     }
 }

@@ -2,17 +2,40 @@
 
 use crate::RedirectError;
 
+/// The design of the pages of the development authorization server. That crate cannot be used here.
+const STYLE: &str = include_str!("page.css");
+
+/// The logo: a gate with bars, in the colour of the text.
+const LOGO: &str = r#"<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M4 21V10a8 8 0 0 1 16 0v11"/><path d="M9 4.2V19m6-14.8V19M4.5 10h15M4.5 15h15"/></svg>"#;
+
 /// A page for the browser, as a whole HTTP/1.1 response.
 pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
-    let (heading, text) = (escaped(heading), escaped(text));
+    page_with_hint(status, heading, text, "")
+}
+
+/// As [`page`]. `hint` says what to do with the page.
+fn page_with_hint(status: &str, heading: &str, text: &str, hint: &str) -> String {
+    let (heading, text, hint) = (escaped(heading), escaped(text), escaped(hint));
     let body = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{heading}</title>\n\
-         <style>:root{{color-scheme:light dark}}body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;\
-         margin:15vh auto;padding:0 1.5rem;overflow-wrap:anywhere;color:#1c2430;background:#fff}}\
-         h1{{font-size:1.5rem;line-height:1.25}}\
-         @media(prefers-color-scheme:dark){{body{{color:#e6e9ee;background:#15191f}}}}</style>\n</head>\n\
-         <body>\n<main>\n<h1>{heading}</h1>\n<p>{text}</p>\n</main>\n</body>\n</html>\n"
+        r#"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{heading} · Portcullis</title>
+<style>
+{STYLE}</style>
+</head>
+<body>
+<div class="top"><span class="mark">{LOGO}Portcullis</span></div>
+<main>
+<h1>{heading}</h1>
+<p>{text}</p>
+<p class="soft">{hint}</p>
+</main>
+</body>
+</html>
+"#
     );
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
@@ -23,23 +46,27 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
     )
 }
 
+const CLOSE: &str = "You can close this window.";
+
 /// The page for a validated response. An error of the server is shown only if its `iss` was valid.
 ///
 /// The page does not claim success, because the code has not been exchanged yet.
 pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
     match validated {
-        Ok(()) => page(
+        Ok(()) => page_with_hint(
             "200 OK",
             "Access granted",
-            "You can close this window. The program that asked for access continues automatically.",
+            "The program that asked for access continues automatically.",
+            CLOSE,
         ),
         Err(RedirectError::Denied(denial)) => {
-            page("200 OK", "No access", &format!("The authorization server said: {denial}. You can close this window."))
+            page_with_hint("200 OK", "No access", &format!("The authorization server said: {denial}."), CLOSE)
         }
-        Err(error) => page(
+        Err(error) => page_with_hint(
             "400 Bad Request",
             "No access",
-            &format!("This answer was not accepted: {error}. You can close this window and try again."),
+            &format!("This answer was not accepted: {error}."),
+            "You can close this window and try again.",
         ),
     }
 }

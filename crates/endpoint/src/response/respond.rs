@@ -27,6 +27,8 @@ const ALL_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const POST_ONLY: HeaderValue = HeaderValue::from_static("POST");
 /// The retry time when the body budget is exhausted or a store is unavailable: both usually recover within a second.
 const SOON_RETRY: HeaderValue = HeaderValue::from_static("1");
+/// An upstream that fails is often starting again.
+const UPSTREAM_RETRY: HeaderValue = HeaderValue::from_static("5");
 /// The retry time at the limit of sessions, which end more slowly.
 const SESSION_RETRY: HeaderValue = HeaderValue::from_static("30");
 
@@ -97,15 +99,19 @@ impl Rejection {
                 with_header(response, WWW_AUTHENTICATE, challenges.insufficient_scope(needed, granted))
             }
             Reason::Rule(RuleViolation::RateLimit(exceeded)) => {
-                let response = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, "Try again later", id);
-                with_header(response, RETRY_AFTER, HeaderValue::from(exceeded.retry_after_secs()))
+                let seconds = exceeded.retry_after_secs();
+                let message = format!("Too many requests; try again in {seconds} s");
+                let response = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, &message, id);
+                with_header(response, RETRY_AFTER, HeaderValue::from(seconds))
             }
             Reason::NoOwner => {
                 rpc(StatusCode::FORBIDDEN, ErrorCode::InvalidRequest, "This token cannot open a session", id)
             }
             Reason::SessionLimit(_) => retry_later(SESSION_RETRY, id),
             Reason::IncompleteResponse => {
-                rpc(StatusCode::BAD_GATEWAY, ErrorCode::InternalError, "The server's answer broke off", id)
+                let message = "The server's answer broke off; try again";
+                let response = rpc(StatusCode::BAD_GATEWAY, ErrorCode::InternalError, message, id);
+                with_header(response, RETRY_AFTER, UPSTREAM_RETRY)
             }
             Reason::LateResponse => {
                 rpc(StatusCode::GATEWAY_TIMEOUT, ErrorCode::InternalError, "The server did not answer in time", id)

@@ -44,6 +44,11 @@ impl UpstreamTrust {
         Self::new(|builder| Ok(builder.with_root_certificates(roots)))
     }
 
+    /// The TLS settings, for a program that connects to the upstream itself, such as a check of the configuration.
+    pub fn tls_settings(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0)
+    }
+
     fn new(
         with_verifier: impl FnOnce(
             ConfigBuilder<ClientConfig, rustls::WantsVerifier>,

@@ -9,6 +9,8 @@ use http::{
 };
 use portcullis_guard::RejectionCode;
 use portcullis_http1::ConnectionError;
+use portcullis_mcp::{ErrorCode, error_body};
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::body::UpstreamBody;
@@ -89,21 +91,25 @@ impl UpstreamFailure {
         }
     }
 
-    /// The response to the client: a generic text, as a JSON-RPC error if the request is a POST. It does not contain
-    /// the reason.
-    pub(crate) fn response(&self, is_post: bool) -> Response<UpstreamBody> {
-        let (text, json) = match self.status() {
-            StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, TIMEOUT_JSON),
-            StatusCode::SERVICE_UNAVAILABLE => (BUSY_TEXT, BUSY_JSON),
-            _ => (BAD_TEXT, BAD_JSON),
+    /// The response to the client: a generic text, as a JSON-RPC error with the message's id if the request is a POST. It
+    /// does not contain the reason.
+    pub(crate) fn response(&self, is_post: bool, message_id: Option<&RawValue>) -> Response<UpstreamBody> {
+        let (text, retry) = match self.status() {
+            StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, None),
+            StatusCode::SERVICE_UNAVAILABLE => (BUSY_TEXT, Some(BUSY_RETRY)),
+            _ => (BAD_TEXT, Some(BAD_RETRY)),
         };
-        let (content_type, body) = if is_post { ("application/json", json) } else { ("text/plain", text) };
-        let mut response = Response::new(UpstreamBody::complete(Bytes::from_static(body.as_bytes())));
+        let (content_type, body) = if is_post {
+            ("application/json", Bytes::from(error_body(ErrorCode::InternalError, text, message_id, None)))
+        } else {
+            ("text/plain", Bytes::from_static(text.as_bytes()))
+        };
+        let mut response = Response::new(UpstreamBody::complete(body));
         *response.status_mut() = self.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if matches!(self, Self::TooManyConnections) {
-            response.headers_mut().insert(RETRY_AFTER, BUSY_RETRY);
+        if let Some(retry) = retry {
+            response.headers_mut().insert(RETRY_AFTER, retry);
         }
         response.extensions_mut().insert(RejectionCode(self.code()));
         response
@@ -111,11 +117,9 @@ impl UpstreamFailure {
 }
 
 const BAD_TEXT: &str = "The server behind this gateway cannot be used now";
-const BAD_JSON: &str = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway cannot be used now"},"id":null}"#;
+/// An upstream that fails is often starting again.
+const BAD_RETRY: HeaderValue = HeaderValue::from_static("5");
 const BUSY_TEXT: &str = "The server behind this gateway is busy";
-const BUSY_JSON: &str =
-    r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway is busy"},"id":null}"#;
 /// Most requests take seconds at most, and then their connection is free.
 const BUSY_RETRY: HeaderValue = HeaderValue::from_static("1");
 const TIMEOUT_TEXT: &str = "The server behind this gateway did not answer in time";
-const TIMEOUT_JSON: &str = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"The server behind this gateway did not answer in time"},"id":null}"#;

@@ -32,7 +32,7 @@ impl HttpUpstream {
             request_id: RequestId::generate().to_header_value(),
             client_address: None,
         };
-        match timeout(END_SESSION_TIMEOUT, self.forward(inbound)).await {
+        match timeout(END_SESSION_TIMEOUT, self.forward(inbound, None)).await {
             Ok(Ok(response)) => response.status(),
             Ok(Err(infallible)) => match infallible {},
             Err(_) => StatusCode::GATEWAY_TIMEOUT,

@@ -11,6 +11,7 @@ use std::{
 
 use http::{HeaderValue, Method, Response};
 use portcullis_http1::{SendError, SendFuture};
+use serde_json::value::RawValue;
 
 use super::{deadlines::Waiting, state::UpstreamState};
 use crate::{
@@ -27,6 +28,7 @@ pub struct UpstreamFuture {
     /// The entry in the list of head deadlines.
     deadline: Option<Waiting>,
     is_post: bool,
+    message_id: Option<Box<RawValue>>,
     request_id: HeaderValue,
 }
 
@@ -40,14 +42,19 @@ enum Attempt {
 }
 
 impl UpstreamFuture {
-    pub(super) fn new(state: Arc<UpstreamState>, inbound: InboundRequest<'_>) -> Self {
+    /// `message_id` is the id of the JSON-RPC message in the request.
+    pub(super) fn new(
+        state: Arc<UpstreamState>,
+        inbound: InboundRequest<'_>,
+        message_id: Option<Box<RawValue>>,
+    ) -> Self {
         let (is_post, request_id) = (inbound.method == Method::POST, inbound.request_id.clone());
         let request = state.rules.upstream_request(inbound, &state.target);
         let attempt = match state.pool.take() {
             Some(connection) => Attempt::Idle(connection.send(request)),
             None => Attempt::Other(Box::pin(Arc::clone(&state).send(request))),
         };
-        Self { state, attempt, deadline: None, is_post, request_id }
+        Self { state, attempt, deadline: None, is_post, message_id, request_id }
     }
 
     fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<UpstreamBody>, UpstreamFailure>> {
@@ -70,7 +77,7 @@ impl UpstreamFuture {
         let cause = failure.source().map(tracing::field::display);
         let request_id = self.request_id.to_str().unwrap_or_default();
         tracing::warn!(request.id = request_id, deny.code = failure.code(), cause, "{failure}");
-        failure.response(self.is_post)
+        failure.response(self.is_post, self.message_id.as_deref())
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 use http::Response;
 use portcullis_endpoint::Admitted;
 use portcullis_metadata::Clock;
+use serde_json::value::RawValue;
 use tower_service::Service;
 
 use super::{future::UpstreamFuture, state::UpstreamState};
@@ -43,8 +44,9 @@ use crate::{
 /// removed.
 ///
 /// **Failures** become responses with a generic text and a [`RejectionCode`](portcullis_guard::RejectionCode) in their
-/// extensions: 502 if the upstream cannot be reached, has a wrong certificate or sends no valid response, 504 after a
-/// timeout, and 503 with `Retry-After` at the connection limit.
+/// extensions: 502 with `Retry-After` if the upstream cannot be reached, has a wrong certificate or sends no valid response,
+/// 504 after a timeout, and 503 with `Retry-After` at the connection limit. The response to a POST is a JSON-RPC error with
+/// the id of the message.
 ///
 /// A request is sent a second time only if none of its bytes were written to an idle connection that the upstream had closed.
 #[derive(Clone)]
@@ -59,8 +61,9 @@ impl HttpUpstream {
         Ok(Self(Arc::new(UpstreamState::new(settings, clock)?)))
     }
 
-    pub(super) fn forward(&self, inbound: InboundRequest<'_>) -> UpstreamFuture {
-        UpstreamFuture::new(Arc::clone(&self.0), inbound)
+    /// `message_id` is the id of the JSON-RPC message in the request, for an error.
+    pub(super) fn forward(&self, inbound: InboundRequest<'_>, message_id: Option<Box<RawValue>>) -> UpstreamFuture {
+        UpstreamFuture::new(Arc::clone(&self.0), inbound, message_id)
     }
 }
 
@@ -73,9 +76,10 @@ impl Service<Admitted> for HttpUpstream {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, admitted: Admitted) -> UpstreamFuture {
+    fn call(&mut self, mut admitted: Admitted) -> UpstreamFuture {
+        let message_id = admitted.take_message_id();
         let (parts, body, caller) = admitted.into_parts();
-        self.forward(InboundRequest {
+        let inbound = InboundRequest {
             method: parts.method,
             version: parts.version,
             query: parts.uri.query(),
@@ -84,7 +88,8 @@ impl Service<Admitted> for HttpUpstream {
             identity: caller.principal().map(Identity::from),
             request_id: caller.request_id().to_header_value(),
             client_address: caller.client_address(),
-        })
+        };
+        self.forward(inbound, message_id)
     }
 }
 

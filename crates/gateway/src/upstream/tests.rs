@@ -147,7 +147,7 @@ fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Out
         request_id: HeaderValue::from_static("made-here"),
         client_address: None,
     };
-    let answer = upstream.forward(inbound);
+    let answer = upstream.forward(inbound, None);
     async { answer.await.unwrap_or_else(|never| match never {}) }
 }
 

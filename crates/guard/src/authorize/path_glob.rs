@@ -56,6 +56,12 @@ impl PathGlob {
         &self.0
     }
 
+    /// Returns whether the pattern matches a request path. A path that servers interpret in different ways is matched by no
+    /// pattern, because the guard rejects it.
+    pub fn matches_path(&self, path: &str) -> bool {
+        PlainPath::parse(path).is_ok_and(|path| self.matches(&path))
+    }
+
     pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
         let mut pattern = segments(&self.0);
         let mut path = segments(&path.0);
@@ -133,6 +139,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn request_paths_are_matched() {
+        let pattern = PathGlob::parse("/reports/**").unwrap();
+        assert!(pattern.matches_path("/reports/a/b") && pattern.matches_path("/reports"));
+        assert!(!pattern.matches_path("/mcp") && !pattern.matches_path("/reports/../mcp"));
+    }
 
     fn matches(pattern: &str, path: &str) -> bool {
         PathGlob::parse(pattern).unwrap().matches(&PlainPath::parse(path).unwrap())

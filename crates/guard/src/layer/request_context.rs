@@ -90,7 +90,8 @@ impl RequestContext {
             // A rejected origin cannot read the response.
             self.allowed_origin = AllowedOrigin::None;
         }
-        let response = rejection.response(self.resource().challenges());
+        let resource = self.resource();
+        let response = rejection.response(resource.challenges(), resource.limits.exceeded_body.as_ref());
         self.respond(response, Some(rejection.code()))
     }
 

@@ -32,7 +32,9 @@ pub(crate) fn verify(arguments: &cli::AuditVerify) -> anyhow::Result<ExitCode> {
 /// Reads the keys of a configuration: those of `audit.key`, or else of the state directory.
 fn configured_keys(file: &Path) -> anyhow::Result<ChainKeys> {
     let fix = "name the file with the key of the chain with --key-file, or the configuration with --config";
-    let config = config::load(file, Overrides::default()).context(fix)?.config;
+    // As text: the fix is part of the error.
+    let unusable = |unusable| anyhow::Error::msg(plan::all_errors(unusable).to_string());
+    let config = config::load(file, Overrides::default()).map_err(unusable).context(fix)?.config;
     if let Some(source) = config.audit.as_ref().and_then(|audit| audit.key.as_ref()) {
         return plan::audit_keys(source);
     }

@@ -1,40 +1,154 @@
 //! `portcullis check`: validates a configuration and prints every value with its origin.
 
+#[cfg(test)]
+mod mistakes;
+mod online;
+
+use std::{io, process::ExitCode};
+
 use owo_colors::{OwoColorize as _, Stream};
+use portcullis_doctor::{Report as OnlineReport, Step, Verdict};
+use portcullis_metadata::EscapedText;
+use serde::Serialize;
 
 use crate::{
     cli,
-    config::{self, Loaded, Overrides},
-    plan::Plan,
+    config::{self, ConfigErrors, Loaded, Located, Overrides},
+    plan::{self, Plan},
     serve,
 };
 
-pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<()> {
-    let loaded = config::load(&arguments.config, Overrides::default())?;
-    let plan = Plan::new(&loaded.config)?;
-    super::control_runtime()?.block_on(async { serve::dry_run(&plan) })?;
-    if arguments.json { json(&loaded, &plan) } else { human(&loaded, &plan) }
+/// The exit code with warnings and `--deny-warnings`.
+const WARNINGS: u8 = 2;
+
+pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
+    if arguments.schema {
+        super::print_json(config::schema())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (loaded, plan) = match valid(arguments) {
+        Ok(valid) => valid,
+        Err(errors) if arguments.json => {
+            super::print_json(&Report { errors: errors.0, ..Report::default() })?;
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(errors) => return Err(errors.into()),
+    };
+    let online = arguments.online.then(|| examine(arguments, &plan, &loaded.config.base_url)).transpose()?;
+    let report = Report {
+        values: config::effective(&loaded)?,
+        errors: Vec::new(),
+        warnings: loaded.places.locate(plan.warnings),
+        notes: plan.notes,
+        online,
+    };
+    let result = report.result(arguments.deny_warnings);
+    if arguments.json {
+        super::print_json(&report)?;
+    } else {
+        report.print(&result)?;
+    }
+    Ok(result.exit_code())
 }
 
-fn json(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
-    let values = config::effective(loaded)?;
-    let report = serde_json::json!({ "values": values, "warnings": plan.warnings, "notes": plan.notes });
-    super::print_json(&report)
+/// Queries the live services. Progress goes to standard error, and the steps to standard output.
+fn examine(arguments: &cli::Check, plan: &Plan, base_url: &str) -> anyhow::Result<OnlineReport> {
+    let mut printed = Ok(());
+    let mut on_start = |name: &str| super::tell(format_args!("checking {name}"));
+    let mut on_step = |step: &Step| {
+        if !arguments.json && printed.is_ok() {
+            printed = super::doctor::print_step(step);
+        }
+    };
+    let examined = online::examine(plan, base_url, &mut on_start, &mut on_step);
+    let report = super::control_runtime()?.block_on(examined);
+    printed?;
+    Ok(report)
 }
 
-fn human(loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
-    let values = config::effective(loaded)?;
-    let width = values.iter().map(|value| value.key.len()).max().unwrap_or_default();
-    for value in &values {
-        let origin = format!("# {}", value.origin);
-        let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
-        super::print(format_args!("{:width$} = {}  {origin}", value.key, value.value))?;
+/// The configuration, with everything that can be validated without the network.
+fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
+    let loaded = config::load(&arguments.config, Overrides::default()).map_err(plan::all_errors)?;
+    let checked = Plan::new(&loaded.config).and_then(|plan| serve::dry_run(&plan).map(|()| plan));
+    match checked {
+        Ok(plan) => Ok((loaded, plan)),
+        Err(errors) => Err(ConfigErrors(loaded.places.locate(errors))),
     }
-    for warning in &plan.warnings {
-        super::print(format_args!("{} {warning}", "warning:".if_supports_color(Stream::Stdout, |text| text.yellow())))?;
+}
+
+/// The result of all checks.
+enum CheckResult {
+    Good,
+    /// Services have problems.
+    Problems,
+    /// There are warnings, which `--deny-warnings` rejects.
+    Denied(usize),
+}
+
+impl CheckResult {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Good => ExitCode::SUCCESS,
+            Self::Problems => ExitCode::FAILURE,
+            Self::Denied(_) => ExitCode::from(WARNINGS),
+        }
     }
-    for note in &plan.notes {
-        super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
+}
+
+/// What `--json` prints.
+#[derive(Default, Serialize)]
+struct Report {
+    /// Every value. Empty if there are errors.
+    values: Vec<config::Effective>,
+    errors: Vec<Located>,
+    warnings: Vec<Located>,
+    notes: Vec<String>,
+    /// The steps of `--online`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    online: Option<OnlineReport>,
+}
+
+impl Report {
+    fn result(&self, denies_warnings: bool) -> CheckResult {
+        let online = self.online.as_ref();
+        let warnings = self.warnings.len() + online.map_or(0, |online| online.count(Verdict::Warning));
+        if online.is_some_and(|online| online.first_problem().is_some()) {
+            CheckResult::Problems
+        } else if denies_warnings && warnings > 0 {
+            CheckResult::Denied(warnings)
+        } else {
+            CheckResult::Good
+        }
     }
-    Ok(super::print("the configuration is valid")?)
+
+    fn print(&self, result: &CheckResult) -> io::Result<()> {
+        // The steps are already printed, and are not buried among the values.
+        let values = if self.online.is_none() { self.values.as_slice() } else { &[] };
+        let width = values.iter().map(|value| value.key.len()).max().unwrap_or_default();
+        for value in values {
+            let origin = format!("# {}", value.origin);
+            let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
+            super::print(format_args!("{:width$} = {}  {origin}", value.key, value.value))?;
+        }
+        let warning = "warning:".if_supports_color(Stream::Stdout, |text| text.yellow());
+        for text in &self.warnings {
+            super::print(format_args!("{warning} {}", EscapedText(&text.to_string())))?;
+        }
+        for note in &self.notes {
+            super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
+        }
+        if let Some(online) = &self.online {
+            super::doctor::print_summary(online)?;
+        }
+        match result {
+            CheckResult::Good => super::print("the configuration is valid"),
+            CheckResult::Problems => {
+                super::print("the configuration is valid, and services that it names have problems")
+            }
+            CheckResult::Denied(count) => {
+                let noun = if *count == 1 { "warning" } else { "warnings" };
+                super::print(format_args!("there are {count} {noun}, which --deny-warnings rejects"))
+            }
+        }
+    }
 }

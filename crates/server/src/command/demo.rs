@@ -33,7 +33,8 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             ..DevIdpSettings::default()
         };
         let idp = DevIdp::bind(settings).await.context("--idp-listen")?;
-        let plan = Plan::new(&config::from_text(&configuration(address, idp.issuer()))?)?;
+        let plan = Plan::new(&config::from_text(&configuration(address, idp.issuer()))?)
+            .map_err(|errors| anyhow::anyhow!("the demo cannot run: {errors:?}"))?;
         super::print(Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent })?;
 
         let mut stop = shutdown.clone();

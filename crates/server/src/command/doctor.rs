@@ -110,7 +110,7 @@ fn examine(
     Ok(report)
 }
 
-fn print_step(step: &Step) -> io::Result<()> {
+pub(super) fn print_step(step: &Step) -> io::Result<()> {
     super::print(step.title.if_supports_color(Stream::Stdout, |text| text.bold()))?;
     if let Some(asked) = &step.request {
         let exchange = format!("  {} {} -> {}", asked.method, asked.url, answer(step.response.as_ref()));
@@ -149,7 +149,7 @@ fn mark(verdict: Verdict) -> String {
     }
 }
 
-fn print_summary(report: &Report) -> io::Result<()> {
+pub(super) fn print_summary(report: &Report) -> io::Result<()> {
     let of = |verdict| report.count(verdict);
     let (met, warnings, problems) = (of(Verdict::Met), of(Verdict::Warning), of(Verdict::Problem));
     super::print(format_args!(

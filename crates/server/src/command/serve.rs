@@ -7,8 +7,8 @@ use portcullis_metadata::SystemClock;
 use crate::{
     audit::AuditTrail,
     cli,
-    config::{self, Overrides},
-    plan::Plan,
+    config::{self, ConfigErrors, Diagnostic, Overrides},
+    plan::{self, Plan},
     serve::{self, ConfigSource, PassedListener},
     telemetry::{AccessLog, LogFormat},
 };
@@ -16,13 +16,14 @@ use crate::{
 pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<()> {
     // Before any thread exists that could read the environment.
     let passed = PassedListener::from_environment()?;
-    let mut loaded = config::load(&arguments.config, Overrides { listen: arguments.listen })?;
+    let mut loaded =
+        config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(plan::all_errors)?;
     match &passed {
         Some(passed) if loaded.sets("listen") => passed.check_address(loaded.config.listen)?,
         Some(passed) => loaded.config.listen = passed.address(),
         None => {}
     }
-    let plan = Plan::new(&loaded.config)?;
+    let plan = Plan::new(&loaded.config).map_err(|errors| ConfigErrors(loaded.places.locate(errors)))?;
     for warning in &plan.warnings {
         tracing::warn!("{warning}");
     }
@@ -35,8 +36,12 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
         overrides: Overrides { listen: arguments.listen },
         config: loaded.config,
     };
-    super::control_runtime()?.block_on(async {
+    let served = super::control_runtime()?.block_on(async {
         let shutdown = serve::shutdown_signal()?;
         serve::serve(plan, Some(source), listener, AccessLog::start(format)?, audit, shutdown).await
+    });
+    served.map_err(|error| match error.downcast::<Diagnostic>() {
+        Ok(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),
+        Err(error) => error,
     })
 }

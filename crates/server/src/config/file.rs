@@ -9,6 +9,7 @@ use portcullis_endpoint::EndpointSettings;
 use portcullis_guard::{ConcurrencyLimiter, RateLimiter};
 use portcullis_session::SessionSettings;
 use portcullis_verifier::VerifierSettings;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Span, secret::SecretSource};
@@ -22,15 +23,18 @@ pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions,
 pub(crate) use shared::Shared;
 
 /// The configuration file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Address and port to listen on.
-    #[serde(default = "default_listen")]
+    /// The address and port to listen on. A name such as `localhost` is resolved.
+    #[serde(default = "default_listen", deserialize_with = "super::listen_address::deserialize")]
+    #[schemars(with = "String")]
     pub(crate) listen: SocketAddr,
     /// The scheme, host and port under which clients reach this server: `https`, or `http` on loopback.
+    #[schemars(example = "https://mcp.example.com")]
     pub(crate) base_url: String,
     /// The number of worker threads. Default: the number of cores.
+    #[schemars(example = 4)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<usize>,
     /// How long the server still accepts and serves after the signal to shut down, while `/readyz` answers 503.
@@ -39,32 +43,42 @@ pub(crate) struct Config {
     /// How long a shutdown waits for requests in progress.
     #[serde(default = "default_shutdown_timeout")]
     pub(crate) shutdown_timeout: Span,
+    /// When the configuration is read again.
     #[serde(default)]
     pub(crate) reload: Reload,
     /// Where session keys, ended sessions and last uses are kept over restarts; `off` for nowhere. Default: a directory of
     /// this user.
+    #[schemars(example = "/var/lib/portcullis")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Allows `auth = "none"` with a listener that is not on loopback.
     #[serde(default)]
     pub(crate) dangerous_allow_unauthenticated_network: bool,
     /// The addresses and networks of the proxies whose forwarding header is trusted.
+    #[schemars(example = ["10.0.0.0/8"])]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) trusted_proxies: Vec<String>,
     /// The header in which trusted proxies report the client's address.
     #[serde(default)]
     pub(crate) trusted_proxy_header: ForwardedHeader,
+    /// TLS on the listener. Default: plain HTTP, for loopback or behind a proxy that terminates TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<Tls>,
+    /// The authorization servers whose tokens are accepted.
     #[serde(default)]
     pub(crate) issuer: Vec<Issuer>,
+    /// The protected endpoints.
     pub(crate) resource: Vec<Resource>,
+    /// The sessions of all resources.
     #[serde(default)]
     pub(crate) session: Session,
+    /// What replicas share. Default: there is one server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shared: Option<Shared>,
+    /// Limits of bodies, heads, connections, streams and rates.
     #[serde(default)]
     pub(crate) limits: Limits,
+    /// The audit trail. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
 }
@@ -82,7 +96,7 @@ impl Config {
 }
 
 /// When the configuration is read again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reload {
     /// At SIGHUP.
@@ -93,36 +107,45 @@ pub(crate) enum Reload {
 }
 
 /// The header in which a proxy reports its client's address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum ForwardedHeader {
+    /// `X-Forwarded-For`.
     #[default]
     #[serde(rename = "X-Forwarded-For")]
     XForwardedFor,
+    /// `Forwarded` (RFC 7239).
     Forwarded,
 }
 
 /// `[tls]`: the listener's certificate and key files.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tls {
     /// A PEM file with the certificate chain, the server's certificate first.
+    #[schemars(example = "/etc/portcullis/tls/fullchain.pem")]
     pub(crate) certificates: PathBuf,
     /// A PEM file with the certificate's private key.
+    #[schemars(example = "/etc/portcullis/tls/key.pem")]
     pub(crate) key: PathBuf,
 }
 
 /// `[session]`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Session {
+    /// The time after which an unused session ends.
     pub(crate) idle_timeout: Span,
+    /// The time after which any session ends.
     pub(crate) lifetime: Span,
+    /// The maximum number of sessions.
     pub(crate) max_total: usize,
+    /// The maximum number of sessions of one owner.
     pub(crate) max_per_owner: usize,
     /// The status of a request for an ended session by its owner: 400 or 404.
     pub(crate) ended_status: u16,
     /// The keys that seal session identifiers, the key of new identifiers first. Default: those of the state directory.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = [SecretSource::File("/run/secrets/session-keys".into())])]
     pub(crate) keys: Option<Vec<SecretSource>>,
 }
 
@@ -140,7 +163,7 @@ impl Default for Session {
 }
 
 /// `[limits]`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
     /// The maximum size of a request body in bytes.
@@ -155,6 +178,7 @@ pub(crate) struct Limits {
     pub(crate) max_connections: usize,
     /// The maximum number of open connections to each upstream. Default: `max_connections`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = 1000)]
     pub(crate) upstream_connections: Option<usize>,
     /// The maximum number of header fields of a request.
     pub(crate) max_headers: usize,
@@ -172,9 +196,11 @@ pub(crate) struct Limits {
     pub(crate) cached_tokens: usize,
     /// The rate limit per client address, checked before the token.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = RateLimit { requests: 600, per: Span::secs(60) })]
     pub(crate) per_address: Option<RateLimit>,
     /// The rate limit per principal.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = RateLimit { requests: 300, per: Span::secs(60) })]
     pub(crate) per_principal: Option<RateLimit>,
     /// The number of counters of each rate limit.
     pub(crate) rate_entries: usize,
@@ -183,10 +209,14 @@ pub(crate) struct Limits {
 }
 
 /// A number of requests per period.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RateLimit {
+    /// The number of requests in each period.
+    #[schemars(example = 60)]
     pub(crate) requests: u32,
+    /// The period.
+    #[schemars(example = "1m")]
     pub(crate) per: Span,
 }
 
@@ -215,9 +245,11 @@ impl Default for Limits {
 }
 
 /// `[audit]`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Audit {
+    /// Where the records are written: `"stdout"` or `{ file = "/path" }`.
+    #[schemars(example = &"stdout")]
     pub(crate) target: AuditTarget,
     /// The maximum size of queued records in bytes.
     #[serde(default = "default_audit_queue")]
@@ -233,20 +265,25 @@ pub(crate) struct Audit {
     pub(crate) key: Option<SecretSource>,
     /// The size in bytes at which the file is rotated. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = 104_857_600)]
     pub(crate) rotate_size: Option<u64>,
     /// The age at which the file is rotated. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "24h")]
     pub(crate) rotate_age: Option<Span>,
     /// The number of rotated files that are kept. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = 30)]
     pub(crate) keep: Option<usize>,
 }
 
 /// Where the audit trail is written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditTarget {
+    /// Standard output.
     Stdout,
+    /// A file.
     File(PathBuf),
 }
 

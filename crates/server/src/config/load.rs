@@ -1,17 +1,21 @@
-//! Loading of the configuration from file, environment and flags, with one-line errors.
+//! Loading of the configuration from file, environment and flags.
 
-use std::{net::SocketAddr, path::Path};
+use std::{fs, io, net::SocketAddr, path::Path};
 
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use figment::{
     Figment,
-    error::{Actual, Kind},
     providers::{Env, Format, Serialized, Toml},
+    value::Value,
 };
 
-use super::Config;
+use super::{
+    Config, ConfigErrors, Diagnostic, KeyPath, Places, TomlLines, syntax,
+    type_errors::{self, TypeErrors},
+};
 
-const PREFIX: &str = "PORTCULLIS_";
+/// The start of the names of environment variables.
+pub(super) const PREFIX: &str = "PORTCULLIS_";
 
 /// Variables with the prefix that are not configuration: a client's token, the log filter, and the path of test
 /// vectors.
@@ -27,6 +31,34 @@ pub(crate) struct Overrides {
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(super) sources: Figment,
+    pub(crate) places: Places,
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// The file cannot be read, or is not TOML.
+    File(ConfigErrors),
+    /// Values do not have the types of their keys, or keys are unknown or missing.
+    Values {
+        places: Box<Places>,
+        errors: Vec<Diagnostic>,
+        /// The configuration with other values in place of the invalid ones.
+        repaired: Option<Box<Config>>,
+        /// The keys of those values.
+        replaced: Vec<KeyPath>,
+    },
+}
+
+impl Unusable {
+    /// The errors with their places.
+    #[cfg(test)]
+    pub(crate) fn located(self) -> ConfigErrors {
+        match self {
+            Self::File(errors) => errors,
+            Self::Values { places, errors, .. } => ConfigErrors(places.locate(errors)),
+        }
+    }
 }
 
 impl Loaded {
@@ -39,38 +71,58 @@ impl Loaded {
 /// Reads the configuration.
 ///
 /// # Errors
-/// Fails when the file is missing or not TOML, or a key or value is invalid. The message names the key, its source and,
-/// for an unknown key, the most similar known key.
-pub(crate) fn load(file: &Path, overrides: Overrides) -> anyhow::Result<Loaded> {
-    let sources = sources(file, overrides)?;
-    let config = sources.extract().map_err(|error| first_line(error, &sources))?;
-    Ok(Loaded { config, sources })
+/// Fails when the file is missing or not TOML, or a key or value is invalid. There is an error for each.
+pub(crate) fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
+    let text = read(file).map_err(|text| {
+        Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }))
+    })?;
+    let lines = TomlLines::parse(&text).map_err(|error| {
+        let (line, diagnostic) = syntax::diagnostic(&text, &error);
+        Unusable::File(ConfigErrors::of_file(file, Some(line), diagnostic))
+    })?;
+    let sources = sources(file, overrides);
+    // The file may have changed since it was read.
+    let unread = |error: figment::Error| {
+        let text = format!("it cannot be read: {}", error.kind.to_string().lines().next().unwrap_or_default());
+        Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }))
+    };
+    let written: Value = sources.extract().map_err(unread)?;
+    let config = written.deserialize();
+    let places = Places::new(file, lines, written.clone(), sources.clone());
+    match config {
+        Ok(config) => Ok(Loaded { config, sources, places }),
+        Err(_) => {
+            let TypeErrors { errors, repaired, replaced } = type_errors::find(written, places.lines());
+            Err(Unusable::Values { places: Box::new(places), errors, repaired: repaired.map(Box::new), replaced })
+        }
+    }
 }
 
-/// Reads the configuration as [`load`] does.
-///
-/// # Errors
-/// When it cannot be read. There is a reason for each top-level key, issuer and resource that is not as expected.
-pub(crate) fn load_all_reasons(file: &Path, overrides: Overrides) -> Result<Loaded, Vec<anyhow::Error>> {
-    load(file, overrides).map_err(|first| match sources(file, overrides) {
-        Ok(sources) => super::reasons::all(&sources, first),
-        Err(_) => vec![first],
+/// The content of the file, or the reason why there is none, with the fix.
+fn read(file: &Path) -> Result<String, String> {
+    if file.is_dir() {
+        return Err("it is a directory; name the configuration file in it with --config".to_owned());
+    }
+    let bytes = fs::read(file).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            "the configuration file does not exist; name one with --config, or try `portcullis demo`".to_owned()
+        }
+        _ => format!("the configuration file cannot be read ({error}); correct its permissions"),
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let is_utf16 = error.as_bytes().starts_with(&[0xff, 0xfe]) || error.as_bytes().starts_with(&[0xfe, 0xff]);
+        let encoding = if is_utf16 { "UTF-16" } else { "not UTF-8" };
+        format!("the configuration file is {encoding}; save it as UTF-8")
     })
 }
 
-fn sources(file: &Path, overrides: Overrides) -> anyhow::Result<Figment> {
-    if !file.is_file() {
-        bail!(
-            "the configuration file {} does not exist; name one with --config, or try `portcullis demo`",
-            file.display()
-        );
-    }
+fn sources(file: &Path, overrides: Overrides) -> Figment {
     let mut sources =
         Figment::from(Toml::file_exact(file)).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
     if let Some(listen) = overrides.listen {
         sources = sources.merge(Serialized::default("listen", listen));
     }
-    Ok(sources)
+    sources
 }
 
 /// Reads a configuration that this program generated.
@@ -78,61 +130,14 @@ fn sources(file: &Path, overrides: Overrides) -> anyhow::Result<Figment> {
 /// # Errors
 /// As [`load`].
 pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
+    let lines = TomlLines::parse(text).map_err(|error| anyhow!(syntax::diagnostic(text, &error).1))?;
     let sources = Figment::from(Toml::string(text));
-    sources.extract().map_err(|error| first_line(error, &sources))
-}
-
-/// The first error, on one line.
-pub(super) fn first_line(error: figment::Error, sources: &Figment) -> anyhow::Error {
-    let Some(error) = error.into_iter().next() else { return anyhow!("the configuration cannot be read") };
-    let source = error.metadata.as_ref().or_else(|| sources.metadata().next()).map(super::origin::describe);
-    let source = source.unwrap_or_else(|| "the configuration".to_owned());
-    let mut path = error.path.clone();
-    match &error.kind {
-        Kind::UnknownField(name, known) => {
-            if path.last() != Some(name) {
-                path.push(name.clone());
-            }
-            anyhow!("unknown key `{}` in {source}{}", path.join("."), nearest(name, known))
-        }
-        Kind::UnknownVariant(name, known) => {
-            anyhow!("`{}` in {source} has the unknown value {name:?}{}", path.join("."), nearest(name, known))
-        }
-        Kind::MissingField(name) => {
-            path.push(name.to_string());
-            anyhow!("`{}` is missing in {source}", path.join("."))
-        }
-        Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
-            let place = if path.is_empty() { source } else { format!("`{}` in {source}", path.join(".")) };
-            anyhow!("{place} is {}; expected {}", type_of(found), expected_type(expected))
-        }
-        kind if path.is_empty() => anyhow!("{source}: {}", without_excerpt(&kind.to_string())),
-        kind => anyhow!("`{}` in {source}: {}", path.join("."), without_excerpt(&kind.to_string())),
-    }
-}
-
-/// The type of a value. The value itself may be a misplaced secret.
-fn type_of(found: &Actual) -> &'static str {
-    match found {
-        Actual::Bool(_) => "a boolean",
-        Actual::Unsigned(_) | Actual::Signed(_) => "an integer",
-        Actual::Float(_) => "a floating-point number",
-        Actual::Char(_) | Actual::Str(_) => "a string",
-        Actual::Seq => "an array",
-        Actual::Map | Actual::Enum => "a table",
-        _ => "something else",
-    }
-}
-
-/// The expected type in the words of TOML.
-fn expected_type(expected: &str) -> &str {
-    match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
-        "a boolean" => "true or false",
-        "a sequence" => "an array",
-        expected if expected.starts_with("struct ") || expected == "a map" => "a table",
-        expected => expected,
+    let written: Value = sources.extract().map_err(|_| anyhow!("the configuration cannot be read"))?;
+    let TypeErrors { mut errors, repaired, .. } = type_errors::find(written, &lines);
+    match repaired {
+        Some(config) if errors.is_empty() => Ok(config),
+        _ if errors.is_empty() => Err(anyhow!("the configuration cannot be read")),
+        _ => Err(anyhow!(errors.swap_remove(0))),
     }
 }
 
@@ -140,12 +145,6 @@ fn expected_type(expected: &str) -> &str {
 pub(crate) fn nearest(written: &str, known: &[&str]) -> String {
     let likeness = |name: &&&str| (strsim::jaro_winkler(written, name) * 1000.0) as u32;
     known.iter().max_by_key(likeness).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
-}
-
-/// A parser's message on one line, without its excerpt of the file, which may contain a secret.
-fn without_excerpt(message: &str) -> String {
-    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.filter(|line| !line.contains('|')).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
@@ -163,7 +162,7 @@ mod tests {
         upstream = { http = "http://127.0.0.1:8000/mcp" }
     "#;
 
-    fn with_config(file: &str, test: impl FnOnce(&mut Jail, &dyn Fn() -> anyhow::Result<Loaded>)) {
+    fn with_config(file: &str, test: impl FnOnce(&mut Jail, &dyn Fn() -> Result<Loaded, Unusable>)) {
         Jail::expect_with(|jail| {
             jail.create_file("portcullis.toml", file)?;
             test(jail, &|| load(Path::new("portcullis.toml"), Overrides::default()));
@@ -173,7 +172,9 @@ mod tests {
 
     fn error_of(file: &str) -> String {
         let mut message = String::new();
-        with_config(file, |_, load| message = load().err().map(|error| error.to_string()).unwrap_or_default());
+        with_config(file, |_, load| {
+            message = load().err().map(|error| error.located().to_string()).unwrap_or_default()
+        });
         assert!(!message.contains('\n'), "one line: {message}");
         message
     }
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_rejected_with_a_suggestion() {
         let error = error_of(&format!("{MINIMAL}\nrequired_scope = [\"a\"]"));
-        assert!(error.contains("resource.0.required_scope"), "{error}");
+        assert!(error.contains("resource[0].required_scope"), "{error}");
         assert!(error.contains("did you mean `required_scopes`?"), "{error}");
         assert!(error.contains("portcullis.toml"), "{error}");
         let error = error_of(&format!("lisen = \"127.0.0.1:1\"\n{MINIMAL}"));
@@ -227,9 +228,9 @@ mod tests {
     #[test]
     fn a_missing_key_and_a_wrong_type_are_named() {
         let error = error_of("base_url = \"http://127.0.0.1:3000\"");
-        assert!(error.contains("`resource` is missing"), "{error}");
+        assert!(error.contains("resource is missing"), "{error}");
         let error = error_of(&format!("workers = \"many\"\n{MINIMAL}"));
-        assert!(error.contains("`workers`"), "{error}");
+        assert!(error.contains("workers is a string"), "{error}");
     }
 
     /// J6: a literal secret in the file is rejected and not printed.
@@ -244,14 +245,14 @@ mod tests {
     #[test]
     fn a_value_of_the_wrong_type_is_not_printed() {
         for (more, words) in [
-            ("[session]\nkeys = \"hunter2\"", ["`session.keys`", "a string", "an array"]),
-            ("[session]\nkeys = { file = \"hunter2\" }", ["`session.keys`", "a table", "an array"]),
+            ("[session]\nkeys = \"hunter2\"", ["session.keys", "a string", "an array"]),
+            ("[session]\nkeys = { file = \"hunter2\" }", ["session.keys", "a table", "an array"]),
             (
                 "[limits]\nmax_body = \"hunter2\"",
-                ["`limits.max_body`", "is a string", "; expected a non-negative integer"],
+                ["limits.max_body", "is a string", "; expected a non-negative integer"],
             ),
-            ("[limits]\nmax_body = -1", ["`limits.max_body`", "an integer", "non-negative"]),
-            ("[limits]\nper_address = 5", ["`limits.per_address`", "an integer", "a table"]),
+            ("[limits]\nmax_body = -1", ["limits.max_body", "an integer", "non-negative"]),
+            ("[limits]\nper_address = 5", ["limits.per_address", "an integer", "a table"]),
         ] {
             let error = error_of(&format!("{MINIMAL}\n{more}"));
             assert!(words.iter().all(|word| error.contains(word)), "{more}: {error}");
@@ -261,10 +262,11 @@ mod tests {
 
     #[test]
     fn errors_of_the_file_have_one_line() {
-        let error = load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().to_string();
+        let error =
+            load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().located().to_string();
         assert!(error.contains("/nowhere/portcullis.toml"), "{error}");
         assert!(error_of("base_url = ").contains("portcullis.toml"));
         let error = error_of("client_secret = \"hunter2");
-        assert!(error.contains("line 1") && !error.contains("hunter2"), "{error}");
+        assert!(error.starts_with("portcullis.toml:1: client_secret: ") && !error.contains("hunter2"), "{error}");
     }
 }

@@ -50,12 +50,16 @@ fn walk(value: &serde_json::Value, written: Option<&Value>, sources: &Figment, k
     }
 }
 
+/// The sources that are not a file.
+pub(super) const ENVIRONMENT: &str = "the environment";
+pub(super) const COMMAND_LINE: &str = "the command line";
+
 /// Returns the name of a source for people.
 pub(super) fn describe(metadata: &Metadata) -> String {
     match &metadata.source {
         Some(Source::File(path)) => path.display().to_string(),
-        _ if metadata.name.contains("environment") => "the environment".to_owned(),
-        _ => "the command line".to_owned(),
+        _ if metadata.name.contains("environment") => ENVIRONMENT.to_owned(),
+        _ => COMMAND_LINE.to_owned(),
     }
 }
 

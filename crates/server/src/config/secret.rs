@@ -1,12 +1,14 @@
 //! Sources of secrets: environment variables and files.
 
 use std::{
+    borrow::Cow,
     env, fmt, fs,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use portcullis_metadata::Secret;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{self, MapAccess, Visitor},
@@ -44,16 +46,25 @@ impl SecretSource {
         let text = match self {
             // The error of a variable that is not UTF-8 contains its value.
             Self::Env(name) => env::var(name).map(Zeroizing::new).map_err(|error| match error {
-                env::VarError::NotPresent => anyhow::anyhow!("the environment variable {name} is not set"),
-                env::VarError::NotUnicode(_) => anyhow::anyhow!("the environment variable {name} is not UTF-8"),
+                env::VarError::NotPresent => {
+                    anyhow::anyhow!("the environment variable {name} is not set; set it for this process")
+                }
+                env::VarError::NotUnicode(_) => {
+                    anyhow::anyhow!("the environment variable {name} is not UTF-8; set it to text")
+                }
             })?,
             Self::File(path) => {
-                let text = fs::read_to_string(path);
-                Zeroizing::new(text.with_context(|| format!("the file {} cannot be read", path.display()))?)
+                let text = fs::read_to_string(path).map_err(|error| {
+                    anyhow::anyhow!(
+                        "the file {} cannot be read: {error}; name a file that this user can read",
+                        path.display()
+                    )
+                })?;
+                Zeroizing::new(text)
             }
         };
         let secret = text.strip_suffix('\n').map_or(&**text, |text| text.strip_suffix('\r').unwrap_or(text));
-        ensure!(!secret.is_empty(), "{self} is empty");
+        ensure!(!secret.is_empty(), "{self} is empty; write the secret there");
         Ok(Secret::new(secret))
     }
 }
@@ -70,6 +81,33 @@ impl fmt::Display for SecretSource {
 impl<'de> Deserialize<'de> for SecretSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(SourceVisitor)
+    }
+}
+
+impl JsonSchema for SecretSource {
+    fn schema_name() -> Cow<'static, str> {
+        "SecretSource".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The source of a secret: an environment variable or a file.",
+            "oneOf": [
+                {
+                    "type": "object",
+                    "properties": { "env": { "type": "string", "description": "The environment variable." } },
+                    "required": ["env"],
+                    "additionalProperties": false,
+                },
+                {
+                    "type": "object",
+                    "properties": { "file": { "type": "string", "description": "The file." } },
+                    "required": ["file"],
+                    "additionalProperties": false,
+                },
+            ],
+            "examples": [{ "env": "CLIENT_SECRET" }, { "file": "/run/secrets/client-secret" }],
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Durations in configuration values: `30m`, `24h`, `5s`.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A length of time in the configuration, written as `250ms`, `5s`, `30m` or `24h`.
@@ -28,10 +29,37 @@ impl Serialize for Span {
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        humantime::parse_duration(&text).map(Self).map_err(|_| {
-            de::Error::custom(format!("{text:?} is not a duration; write a number and a unit, such as \"30m\""))
-        })
+        deserializer.deserialize_str(SpanVisitor)
+    }
+}
+
+struct SpanVisitor;
+
+impl de::Visitor<'_> for SpanVisitor {
+    type Value = Span;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration with a unit")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
+        humantime::parse_duration(text)
+            .map(Span)
+            .map_err(|_| E::custom(format!("{text:?} is not a duration; write a number and a unit, such as \"30m\"")))
+    }
+}
+
+impl JsonSchema for Span {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^\\s*(\\d+\\s*[a-zA-Z]+\\s*)+$" })
     }
 }
 

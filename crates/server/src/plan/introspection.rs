@@ -1,34 +1,38 @@
 //! Token validation per issuer: signatures, introspection, or both.
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use portcullis_metadata::is_https_or_loopback_http;
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
 use url::Url;
 
-use crate::config::{self, IntrospectionAuth, Issuer};
+use crate::config::{self, Diagnostics, IntrospectionAuth, Issuer};
 
-pub(super) fn validation(issuer: &Issuer) -> anyhow::Result<Validation> {
-    Ok(match issuer.validate {
+pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Validation> {
+    match issuer.validate {
         config::Validation::Jwt => {
-            reject_introspection_settings(issuer)?;
-            Validation::Jwt
+            reject_introspection_settings(issuer, errors);
+            Some(Validation::Jwt)
         }
         config::Validation::Introspection => {
             for (name, is_set) in [("jwks_uri", issuer.jwks_uri.is_some()), ("jwks_file", issuer.jwks_file.is_some())] {
-                ensure!(
-                    !is_set,
-                    "{name} is for signatures, which validate = \"introspection\" does not use; remove it, or set \
-                     validate = \"jwt+introspection\""
-                );
+                if is_set {
+                    errors.add(
+                        name,
+                        format!(
+                            "{name} is for signatures, which validate = \"introspection\" does not use; remove it, or set \
+                             validate = \"jwt+introspection\""
+                        ),
+                    );
+                }
             }
-            Validation::Introspection(settings(issuer)?)
+            settings(issuer, errors).map(Validation::Introspection)
         }
-        config::Validation::JwtAndIntrospection => Validation::JwtAndIntrospection(settings(issuer)?),
-    })
+        config::Validation::JwtAndIntrospection => settings(issuer, errors).map(Validation::JwtAndIntrospection),
+    }
 }
 
 /// Rejects settings that have no effect without introspection.
-fn reject_introspection_settings(issuer: &Issuer) -> anyhow::Result<()> {
+fn reject_introspection_settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) {
     for (name, is_set) in [
         ("client_id", issuer.client_id.is_some()),
         ("client_secret", issuer.client_secret.is_some()),
@@ -37,22 +41,32 @@ fn reject_introspection_settings(issuer: &Issuer) -> anyhow::Result<()> {
         ("introspection_in_flight", issuer.introspection_in_flight.is_some()),
         ("introspection_cache", issuer.introspection_cache.is_some()),
     ] {
-        ensure!(
-            !is_set,
-            "{name} is for introspection; set validate = \"introspection\" or \"jwt+introspection\", or remove it"
-        );
+        if is_set {
+            errors.add(
+                name,
+                format!(
+                    "{name} is for introspection; set validate = \"introspection\" or \"jwt+introspection\", or remove it"
+                ),
+            );
+        }
     }
-    Ok(())
 }
 
-fn settings(issuer: &Issuer) -> anyhow::Result<IntrospectionSettings> {
-    let Some(client_id) = &issuer.client_id else {
-        bail!("introspection needs client_id, the identifier of this server's client at the issuer");
-    };
-    let mut settings = IntrospectionSettings::new(client_id.as_str());
-    settings.client_secret =
-        issuer.client_secret.as_ref().map(|source| source.read().context("client_secret")).transpose()?;
-    settings.endpoint = issuer.introspection_endpoint.as_deref().map(endpoint).transpose()?;
+fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IntrospectionSettings> {
+    let client_id = issuer.client_id.as_deref().filter(|id| !id.is_empty());
+    if client_id.is_none() {
+        errors.add(
+            "client_id",
+            "introspection needs client_id; set it to the identifier of this server's client at the issuer",
+        );
+    }
+    let secret = issuer.client_secret.as_ref().map(|source| source.read());
+    let secret = errors.take("client_secret", secret.transpose());
+    let endpoint =
+        errors.take("introspection_endpoint", issuer.introspection_endpoint.as_deref().map(endpoint).transpose());
+    let mut settings = IntrospectionSettings::new(client_id?);
+    settings.client_secret = secret?;
+    settings.endpoint = endpoint?;
     settings.authentication = issuer.introspection_auth.map(|authentication| match authentication {
         IntrospectionAuth::Post => IntrospectionAuthentication::Post,
         IntrospectionAuth::Basic => IntrospectionAuthentication::Basic,
@@ -63,14 +77,15 @@ fn settings(issuer: &Issuer) -> anyhow::Result<IntrospectionSettings> {
     if let Some(span) = issuer.introspection_cache {
         settings.cache_lifetime = span.0;
     }
-    Ok(settings)
+    Some(settings)
 }
 
 fn endpoint(text: &str) -> anyhow::Result<Url> {
-    let url = Url::parse(text).with_context(|| format!("introspection_endpoint = {text:?} is not a URL"))?;
+    let url = Url::parse(text)
+        .with_context(|| format!("introspection_endpoint = {text:?} is not a URL; write one with https"))?;
     ensure!(
         is_https_or_loopback_http(&url),
-        "introspection_endpoint = \"{url}\" is neither https nor http on loopback"
+        "introspection_endpoint = \"{url}\" is neither https nor http on loopback; use https"
     );
     Ok(url)
 }

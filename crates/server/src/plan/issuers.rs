@@ -1,16 +1,16 @@
 //! Issuers: validation of `[[issuer]]`.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
-use portcullis_discovery::FetchSettings;
+use anyhow::{Context as _, anyhow, ensure};
+use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
-use portcullis_verifier::{ApplicationAudience, IssuerSettings, KeySource};
+use portcullis_verifier::{ApplicationAudience, IssuerSettings, KeySource, VerifierSettingsError};
 use url::Url;
 
-use super::{Fingerprint, entra, fingerprint, introspection};
-use crate::config::Issuer;
+use super::{Fingerprint, SUBSTITUTE_URL, entra, files, fingerprint, introspection};
+use crate::config::{Diagnostics, Issuer};
 
 /// One issuer, and how it is reached.
 pub(crate) struct IssuerPlan {
@@ -19,44 +19,118 @@ pub(crate) struct IssuerPlan {
     pub(crate) fingerprint: Fingerprint,
 }
 
-pub(super) fn plan(configured: &[Issuer]) -> anyhow::Result<Vec<IssuerPlan>> {
-    let mut plans: Vec<IssuerPlan> = Vec::new();
-    for issuer in configured {
-        let plan = issuer_plan(issuer).with_context(|| format!("issuer {:?}", issuer.issuer))?;
-        ensure!(
-            plans.iter().all(|earlier| earlier.settings.issuer != plan.settings.issuer),
-            "issuer {:?} is configured twice; remove one",
-            issuer.issuer
-        );
-        plans.push(plan);
+/// The plans of the issuers; `None` for an invalid one.
+pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<Option<IssuerPlan>> {
+    let mut plans = Vec::new();
+    for (position, issuer) in configured.iter().enumerate() {
+        let mut errors = errors.table(&format!("issuer[{position}]"));
+        if let Some(first) = configured[..position].iter().position(|earlier| earlier.issuer == issuer.issuer) {
+            errors.add(
+                "issuer",
+                format!("{:?} is configured twice; remove it here or in issuer[{first}]", issuer.issuer),
+            );
+        }
+        plans.push(issuer_plan(issuer, &mut errors));
     }
-    Ok(plans)
+    plans
 }
 
 /// The plan of one issuer.
-pub(super) fn issuer_plan(issuer: &Issuer) -> anyhow::Result<IssuerPlan> {
+fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPlan> {
     let fingerprint = fingerprint::issuer(issuer);
-    entra::check_template(&issuer.issuer)?;
-    let mut settings = IssuerSettings::new(portcullis_metadata::Issuer::parse(&issuer.issuer)?);
-    settings.validation = introspection::validation(issuer)?;
-    settings.algorithms = algorithms(&issuer.algorithms)?;
-    settings.keys = keys(issuer)?;
+    let name = errors.take("issuer", name(&issuer.issuer));
+    let validation = introspection::validation(issuer, errors);
+    let algorithms = errors.take("algorithms", algorithms(&issuer.algorithms));
+    let keys = keys(issuer, errors);
+    let (mut audiences, mut application_audiences) = (Vec::new(), Vec::new());
+    for text in &issuer.audiences {
+        match audience(text) {
+            Ok(Audience::Resource(uri)) => audiences.push(uri),
+            Ok(Audience::Application(name)) => application_audiences.push(name),
+            Err(error) => errors.add("audiences", format!("{error:#}")),
+        }
+    }
+    let mut fetch = FetchSettings::default();
+    fetch.ca_file.clone_from(&issuer.ca_file);
+    fetch.proxy = match issuer.proxy.as_deref().map(Url::parse).transpose() {
+        Ok(proxy) => proxy,
+        Err(error) => {
+            errors.add("proxy", format!("it is not a URL ({error}); write it as \"http://proxy.example.com:3128\""));
+            None
+        }
+    };
+    // Created only to validate the settings.
+    errors.take("", HttpFetch::new(fetch.clone()).map_err(fetch_error));
+
+    // Settings that are invalid for themselves are replaced by valid ones, so that the others are checked.
+    let mut settings =
+        IssuerSettings::new(name.clone().or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?);
+    if let Some(validation) = &validation {
+        settings.validation = validation.clone();
+    }
+    if let Some(algorithms) = algorithms {
+        settings.algorithms = algorithms;
+    }
+    settings.keys = keys.clone().unwrap_or_default();
     settings.cooldown = issuer.jwks.cooldown.0;
     settings.max_stale = issuer.jwks.max_stale.0;
     settings.leeway = issuer.leeway.0;
     settings.max_lifetime = issuer.max_lifetime.map(|span| span.0);
     settings.require_at_jwt = issuer.require_at_jwt;
     settings.subjectless_client = issuer.subjectless.is_some();
-    for audience in &issuer.audiences {
-        add_audience(audience, &mut settings)?;
-    }
+    settings.audiences = audiences;
+    settings.application_audiences = application_audiences;
     settings.scope_claims.clone_from(&issuer.scope_claims);
-    settings.check()?;
+    if let Err(error) = settings.check() {
+        let text = error.to_string();
+        let text = text.strip_prefix(&format!("issuer {}: ", settings.issuer)).unwrap_or(&text);
+        errors.add(key_of(&error), text);
+    }
+    (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(IssuerPlan {
+        settings,
+        fetch,
+        fingerprint,
+    })
+}
 
-    let mut fetch = FetchSettings::default();
-    fetch.ca_file.clone_from(&issuer.ca_file);
-    fetch.proxy = issuer.proxy.as_deref().map(Url::parse).transpose().context("proxy is not a URL")?;
-    Ok(IssuerPlan { settings, fetch, fingerprint })
+fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
+    entra::check_template(text)?;
+    portcullis_metadata::Issuer::parse(text).with_context(|| {
+        format!("{text:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"")
+    })
+}
+
+/// The key that an error of the settings is about.
+fn key_of(error: &VerifierSettingsError) -> &'static str {
+    match error {
+        VerifierSettingsError::IntrospectionClient { .. } => "client_id",
+        VerifierSettingsError::IntrospectionSecret { .. } => "client_secret",
+        VerifierSettingsError::IntrospectionEndpoint { .. } => "introspection_endpoint",
+        VerifierSettingsError::IntrospectionInFlight { .. } => "introspection_in_flight",
+        VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. } => "introspection_cache",
+        VerifierSettingsError::NoAlgorithm { .. } => "algorithms",
+        VerifierSettingsError::LeewayTooLong { .. } => "leeway",
+        VerifierSettingsError::CooldownTooShort { .. } => "jwks.cooldown",
+        VerifierSettingsError::JwksUri { .. } => "jwks_uri",
+        VerifierSettingsError::ScopeClaim { .. } => "scope_claims",
+        VerifierSettingsError::NoUsableKey { .. } => "jwks_file",
+        _ => "",
+    }
+}
+
+/// The error of the connection's settings, with its key.
+fn fetch_error(error: FetchError) -> anyhow::Error {
+    let FetchError::Settings(error) = error else { return error.into() };
+    match error {
+        FetchSettingsError::CaFileUnreadable { kind, .. } => {
+            anyhow!("ca_file cannot be read ({kind}); name a PEM file")
+        }
+        FetchSettingsError::CaFileInvalid { .. } => {
+            anyhow!("ca_file has no usable certificate; name a PEM file that has BEGIN CERTIFICATE")
+        }
+        FetchSettingsError::Proxy => anyhow!("proxy is not an http or https URL with a host; correct it"),
+        other => other.into(),
+    }
 }
 
 fn algorithms(names: &[String]) -> anyhow::Result<AlgorithmSet> {
@@ -70,37 +144,51 @@ fn algorithms(names: &[String]) -> anyhow::Result<AlgorithmSet> {
         .collect()
 }
 
-fn keys(issuer: &Issuer) -> anyhow::Result<KeySource> {
+fn keys(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<KeySource> {
     match (&issuer.jwks_uri, &issuer.jwks_file) {
-        (Some(_), Some(_)) => bail!("jwks_uri and jwks_file are both set; remove one"),
-        (Some(uri), None) => {
-            let uri = Url::parse(uri).with_context(|| format!("jwks_uri = {uri:?} is not a URL"))?;
-            ensure!(is_https_or_loopback_http(&uri), "jwks_uri = \"{uri}\" is neither https nor http on loopback");
-            Ok(KeySource::Uri(uri))
+        (Some(_), Some(_)) => {
+            errors.add("jwks_file", "jwks_uri and jwks_file are both set; remove one");
+            None
         }
-        (None, Some(file)) => Ok(KeySource::Fixed(key_file(file)?)),
-        (None, None) => Ok(KeySource::Discovered),
+        (Some(uri), None) => errors.take("jwks_uri", key_uri(uri)),
+        (None, Some(file)) => errors.take("jwks_file", key_file(file)).map(KeySource::Fixed),
+        (None, None) => Some(KeySource::Discovered),
     }
+}
+
+fn key_uri(text: &str) -> anyhow::Result<KeySource> {
+    let uri = Url::parse(text).with_context(|| format!("jwks_uri = {text:?} is not a URL; write one with https"))?;
+    ensure!(is_https_or_loopback_http(&uri), "jwks_uri = \"{uri}\" is neither https nor http on loopback; use https");
+    Ok(KeySource::Uri(uri))
 }
 
 fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
-    let text = fs::read(file).with_context(|| format!("jwks_file = {} cannot be read", file.display()))?;
-    let set = JwkSet::parse(&text).with_context(|| format!("jwks_file = {} is not a JWK set", file.display()))?;
-    ensure!(!set.keys.is_empty(), "jwks_file = {} has no public key that can be used", file.display());
+    let text = files::read("jwks_file", file)?;
+    let set = JwkSet::parse(&text).with_context(|| {
+        format!("jwks_file = {:?} is not a JWK set; save the document at the issuer's jwks_uri there", file.display())
+    })?;
+    ensure!(
+        !set.keys.is_empty(),
+        "jwks_file = {:?} has no public key that can be used; save the document at the issuer's jwks_uri there",
+        file.display()
+    );
     Ok(set)
 }
 
-fn add_audience(audience: &str, settings: &mut IssuerSettings) -> anyhow::Result<()> {
-    if let Ok(name) = ApplicationAudience::parse(audience) {
-        settings.application_audiences.push(name);
-        return Ok(());
+enum Audience {
+    Resource(ResourceUri),
+    Application(ApplicationAudience),
+}
+
+fn audience(text: &str) -> anyhow::Result<Audience> {
+    if let Ok(name) = ApplicationAudience::parse(text) {
+        return Ok(Audience::Application(name));
     }
-    let address = ResourceUri::parse(audience).with_context(|| {
+    let address = ResourceUri::parse(text).with_context(|| {
         format!(
-            "audiences has {audience:?}; each entry is an absolute URL of the same resource, or the issuer's own name for \
-             it: a UUID or an api:// URI"
+            "audiences has {text:?}; each entry is an absolute URL of the same resource, or the issuer's own name for it: \
+             a UUID or an api:// URI"
         )
     })?;
-    settings.audiences.push(address);
-    Ok(())
+    Ok(Audience::Resource(address))
 }

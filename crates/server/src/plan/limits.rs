@@ -1,17 +1,9 @@
 //! Limits: validation of `[limits]`, apart from rates.
 
-use anyhow::anyhow;
+use crate::config::{Diagnostics, Limits, Span};
 
-use crate::config::{Limits, Span};
-
-/// # Errors
-/// When a limit is out of its range: the first one.
-pub(super) fn check(limits: &Limits) -> anyhow::Result<()> {
-    errors(limits).into_iter().next().map_or(Ok(()), Err)
-}
-
-/// One error for each limit that is out of its range.
-pub(super) fn errors(limits: &Limits) -> Vec<anyhow::Error> {
+/// Adds an error for each limit that is out of its range. Returns whether there is none.
+pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
     let counts = [
         ("max_body", limits.max_body, 1 << 10, 1 << 30),
         ("body_budget", limits.body_budget, limits.max_body, 1 << 36),
@@ -31,8 +23,10 @@ pub(super) fn errors(limits: &Limits) -> Vec<anyhow::Error> {
         ("body_timeout", limits.body_timeout, Span::secs(60 * 60)),
     ];
     let outside = counts.into_iter().filter(|(_, value, low, high)| !(low..=high).contains(&value));
-    let outside = outside.map(|(name, value, low, high)| anyhow!("limits.{name} = {value} is outside {low} to {high}"));
+    let outside = outside.map(|(name, value, low, high)| format!("limits.{name} = {value} is outside {low} to {high}"));
     let too_long = times.into_iter().filter(|(_, value, high)| !(&Span::secs(1)..=high).contains(&value));
-    let too_long = too_long.map(|(name, value, high)| anyhow!("limits.{name} = \"{value}\" is outside 1s to {high}"));
-    outside.chain(too_long).collect()
+    let too_long = too_long.map(|(name, value, high)| format!("limits.{name} = \"{value}\" is outside 1s to {high}"));
+    let found: Vec<String> = outside.chain(too_long).collect();
+    found.iter().for_each(|text| errors.add("limits", text));
+    found.is_empty()
 }

@@ -1,9 +1,8 @@
 //! Rate limits and trusted proxies.
 
-use anyhow::{Context as _, ensure};
 use portcullis_guard::{ProxyHeader, Rate, TrustedProxies};
 
-use crate::config::{self, Config, ForwardedHeader};
+use crate::config::{self, Config, Diagnostics, ForwardedHeader};
 
 /// The limits that all resources share.
 pub(crate) struct RatesPlan {
@@ -14,23 +13,24 @@ pub(crate) struct RatesPlan {
     pub(crate) proxies: TrustedProxies,
 }
 
-pub(super) fn plan(config: &Config) -> anyhow::Result<RatesPlan> {
+pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<RatesPlan> {
     let limits = &config.limits;
     let header = match config.trusted_proxy_header {
         ForwardedHeader::XForwardedFor => ProxyHeader::XForwardedFor,
         ForwardedHeader::Forwarded => ProxyHeader::Forwarded,
     };
     let proxies = config.trusted_proxies.iter().map(String::as_str);
-    ensure!(
-        (1_000..=10_000_000).contains(&limits.rate_entries),
-        "limits.rate_entries = {} is outside 1000 to 10000000",
-        limits.rate_entries
-    );
-    Ok(RatesPlan {
-        per_address: rate(limits.per_address.as_ref()).context("limits.per_address")?,
-        per_principal: rate(limits.per_principal.as_ref()).context("limits.per_principal")?,
+    if !(1_000..=10_000_000).contains(&limits.rate_entries) {
+        errors.add("limits", format!("limits.rate_entries = {} is outside 1000 to 10000000", limits.rate_entries));
+    }
+    let per_address = errors.take("limits.per_address", rate(limits.per_address.as_ref()));
+    let per_principal = errors.take("limits.per_principal", rate(limits.per_principal.as_ref()));
+    let proxies = errors.take("trusted_proxies", TrustedProxies::new(proxies, header));
+    Some(RatesPlan {
+        per_address: per_address?,
+        per_principal: per_principal?,
         entries: limits.rate_entries,
-        proxies: TrustedProxies::new(proxies, header).context("trusted_proxies")?,
+        proxies: proxies?,
     })
 }
 

@@ -1,17 +1,21 @@
 //! Resources: validation of `[[resource]]`.
 
-use std::collections::BTreeMap;
+mod issuers;
+mod requirements;
+mod together;
 
-use anyhow::{Context as _, bail, ensure};
-use http::{HeaderName, Method};
-use portcullis_endpoint::{MessageRule, NameGlob, SessionMode};
-use portcullis_guard::{ClaimRule, ClaimTest, OriginPolicy, PathGlob, Rate, RouteRule, ScopeImplications};
+use anyhow::{Context as _, ensure};
+use http::HeaderName;
+use portcullis_endpoint::{MessageRule, SessionMode};
+use portcullis_guard::{ClaimRule, OriginPolicy, Rate, RouteRule, ScopeImplications};
 use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
 
 use super::{Fingerprint, IssuerPlan, RESERVED_PATHS, UpstreamPlan, fingerprint, rates, upstream};
-use crate::config::{self, Authorization, Config, Limits, Resource};
+use crate::config::{self, Authorization, Config, Diagnostics, Limits, Resource};
+use issuers::{check_application_audiences, issuers_of};
+use requirements::{all, check_supported_scopes, claim, implications, required, route, rule};
 
 /// One protected endpoint.
 pub(crate) struct ResourcePlan {
@@ -43,110 +47,81 @@ pub(crate) struct ResourcePlan {
     pub(crate) rule_fingerprints: Vec<Fingerprint>,
 }
 
-pub(super) fn plan(config: &Config, base_url: &Url, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<ResourcePlan>> {
-    ensure!(!config.resource.is_empty(), "no [[resource]] is configured; add one with `endpoint` and `upstream`");
-    check_all(config)?;
-    let alone = config.resource.len() == 1;
-    config
-        .resource
-        .iter()
-        .map(|resource| {
-            resource_plan(resource, base_url, issuers, &config.limits, alone)
-                .with_context(|| format!("resource {:?}", resource.endpoint))
-        })
-        .collect()
-}
-
-/// Checks the settings that concern several resources.
-pub(super) fn check_all(config: &Config) -> anyhow::Result<()> {
-    for (position, resource) in config.resource.iter().enumerate() {
-        let twin = config.resource[..position].iter().find(|earlier| {
-            let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
-            bare(&earlier.endpoint) == bare(&resource.endpoint)
-        });
-        if let Some(twin) = twin {
-            bail!(
-                "the endpoints {:?} and {:?} differ at most by letter case and a trailing slash; rename one",
-                twin.endpoint,
-                resource.endpoint
-            );
-        }
-        if resource.auth == Authorization::None
-            && !config.listen.ip().is_loopback()
-            && !config.dangerous_allow_unauthenticated_network
-        {
-            bail!(
-                "resource {:?} has auth = \"none\" and listen = \"{}\" is open to the network; listen on 127.0.0.1, or set \
-                 dangerous_allow_unauthenticated_network = true",
-                resource.endpoint,
-                config.listen
-            );
-        }
-    }
-    if let Some(issuer) = config.issuer.iter().find(|issuer| !issuer.audiences.is_empty())
-        && config.resource.len() > 1
-    {
-        bail!(
-            "issuer {:?} has audiences, and there are {} resources: each audience would count for all of them; remove \
-             audiences, or serve one resource",
-            issuer.issuer,
-            config.resource.len()
-        );
-    }
-    let defaults = config.resource.iter().filter(|resource| resource.default).count();
-    ensure!(
-        defaults <= 1,
-        "{defaults} resources have default = true; only one may have it, because it is served at the root metadata path"
-    );
-    Ok(())
-}
-
-/// The plan of one resource. `alone`: it is the only one.
-pub(super) fn resource_plan(
-    resource: &Resource,
+/// The plans of the resources; `None` if one is invalid. `issuers` are the plans of the issuers, `None` for an invalid one.
+pub(super) fn plan(
+    config: &Config,
     base_url: &Url,
-    issuers: &[IssuerPlan],
+    issuers: &[Option<IssuerPlan>],
     limits: &Limits,
-    alone: bool,
-) -> anyhow::Result<ResourcePlan> {
-    check_endpoint(&resource.endpoint)?;
+    errors: &mut Diagnostics<'_>,
+) -> Option<Vec<ResourcePlan>> {
+    if config.resource.is_empty() {
+        errors.add("resource", "no [[resource]] is configured; add one with `endpoint` and `upstream`");
+    }
+    together::check(config, errors);
+    let context = Context { config, base_url, issuers, limits };
+    let plans = config.resource.iter().enumerate().map(|(position, resource)| {
+        resource_plan(resource, &context, &mut errors.table(&format!("resource[{position}]")))
+    });
+    plans.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// What the resources have in common.
+struct Context<'a> {
+    config: &'a Config,
+    base_url: &'a Url,
+    issuers: &'a [Option<IssuerPlan>],
+    limits: &'a Limits,
+}
+
+/// The plan of one resource.
+fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagnostics<'_>) -> Option<ResourcePlan> {
+    let Context { config, base_url, limits, .. } = context;
+    let alone = config.resource.len() == 1;
     let fingerprint = fingerprint::resource(resource, base_url.as_str(), alone);
     let upstream_fingerprint = fingerprint::upstream(resource, base_url.as_str(), limits);
-    let issuers_used = issuers_of(resource, issuers)?;
-    check_application_audiences(resource, issuers_used.iter().map(|position| &issuers[*position]))?;
-    let metadata = metadata(resource, base_url, issuers_used.iter().map(|position| &issuers[*position]))?;
-    Ok(ResourcePlan {
+    let endpoint = errors.take("endpoint", check_endpoint(&resource.endpoint));
+    let issuers = issuers_of(resource, context, errors);
+    let metadata = endpoint.and_then(|()| errors.take("endpoint", metadata(resource, base_url)));
+    let required_scopes = errors.take("required_scopes", required(&resource.required_scopes));
+    check_supported_scopes(&resource.scopes_supported, errors);
+    let implications = errors.take("scope_implies", implications(&resource.scope_implies));
+    let claims = all(&resource.claim, "claim", errors, claim);
+    let routes = all(&resource.route, "route", errors, route);
+    let rules = all(&resource.rule, "rule", errors, rule);
+    let rates =
+        all(&resource.rule, "rule", errors, |rule, errors| errors.take("limit", rates::rate(rule.limit.as_ref())));
+    let revisions = errors.take("revisions", revisions(resource.revisions.as_deref()));
+    let session_header = errors.take("proto", session_header(&resource.proto));
+    let hosts = hosts(resource, base_url, errors);
+    let origins = origins(&[resource], base_url);
+    let realm = errors.take("realm", check_realm(&resource.realm));
+    let upstream = upstream::plan(resource, base_url, limits, errors);
+    let (issuers, mut metadata) = (issuers?, metadata?);
+    metadata.authorization_servers = issuers.iter().map(|(_, plan)| plan.settings.issuer.clone()).collect();
+    check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors)?;
+    hosts.and(realm)?;
+    Some(ResourcePlan {
         endpoint: resource.endpoint.clone(),
         authorization: resource.auth,
-        issuers: issuers_used,
+        issuers: issuers.iter().map(|(position, _)| *position).collect(),
         realm: resource.realm.clone(),
         metadata,
         root_metadata: alone || resource.default,
-        required_scopes: scopes(&resource.required_scopes).context("required_scopes")?,
-        scope_implications: implications(&resource.scope_implies).context("scope_implies")?,
-        claims: claims(&resource.claim)?,
-        routes: resource.route.iter().map(route).collect::<Result<_, _>>()?,
-        rules: resource
-            .rule
-            .iter()
-            .enumerate()
-            .map(|(position, configured)| rule(configured).with_context(|| format!("rule[{position}]")))
-            .collect::<Result<_, _>>()?,
-        rates: resource
-            .rule
-            .iter()
-            .map(|rule| {
-                rates::rate(rule.limit.as_ref()).with_context(|| format!("the limit of the rule for {:?}", rule.method))
-            })
-            .collect::<Result<_, _>>()?,
-        origins: origins(&[resource], base_url)?,
-        revisions: revisions(resource.revisions.as_deref())?,
-        session_header: session_header(&resource.proto)?,
+        required_scopes: required_scopes?,
+        scope_implications: implications?,
+        claims: claims?,
+        routes: routes?,
+        rules: rules?,
+        rates: rates?,
+        origins: origins.ok()?,
+        revisions: revisions?,
+        session_header: session_header?,
         session_mode: match resource.sessions {
             config::Sessions::On => SessionMode::On,
             config::Sessions::Off => SessionMode::Off,
         },
-        upstream: upstream::plan(resource, base_url, limits)?,
+        upstream: upstream?,
         fingerprint,
         upstream_fingerprint,
         rule_fingerprints: resource.rule.iter().map(|rule| fingerprint::rule(rule, limits)).collect(),
@@ -170,128 +145,53 @@ pub(super) fn origins(resources: &[&Resource], base_url: &Url) -> anyhow::Result
     Ok(policy)
 }
 
+/// Checks each accepted host and origin.
+fn hosts(resource: &Resource, base_url: &Url, errors: &mut Diagnostics<'_>) -> Option<()> {
+    let policy = errors.take("allowed_hosts", OriginPolicy::for_base_url(base_url))?;
+    let hosts = resource.allowed_hosts.iter().map(|host| ("allowed_hosts", policy.clone().allow_host(host)));
+    let listed = resource.allowed_origins.iter().flatten();
+    let origins = listed.map(|origin| ("allowed_origins", policy.clone().only_listed_origins().allow_origin(origin)));
+    let checked: Vec<_> = hosts.chain(origins).map(|(key, checked)| errors.take(key, checked).map(drop)).collect();
+    checked.into_iter().collect()
+}
+
+/// As the guard checks it, so that the error has a key.
+fn check_realm(realm: &str) -> anyhow::Result<()> {
+    let is_printable = realm.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    ensure!(
+        (1..=256).contains(&realm.len()) && is_printable,
+        "realm must be 1 to 256 printable ASCII characters; shorten or rename it"
+    );
+    Ok(())
+}
+
 fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
-    ensure!(endpoint.starts_with('/'), "endpoint must start with a slash, such as \"/mcp\"");
+    ensure!(endpoint.starts_with('/'), "endpoint = {endpoint:?} must start with a slash; write it as \"/mcp\"");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
-    ensure!(endpoint.bytes().all(plain), "endpoint must be a plain path without query, fragment or space");
+    ensure!(
+        endpoint.bytes().all(plain),
+        "endpoint = {endpoint:?} must be a plain path; remove query, fragment, spaces and other special characters"
+    );
     ensure!(
         !endpoint.contains("//") && !endpoint.split('/').any(|segment| matches!(segment, "." | "..")),
-        "endpoint has an empty or a dot segment, which clients rewrite"
+        "endpoint = {endpoint:?} has an empty or a dot segment, which clients rewrite; remove it"
     );
     ensure!(
         !endpoint.starts_with("/.well-known/") && !RESERVED_PATHS.contains(&endpoint),
-        "endpoint is a path that this server reserves; choose another one"
+        "endpoint = {endpoint:?} is a path that this server reserves; choose another one"
     );
     Ok(())
 }
 
-fn issuers_of(resource: &Resource, issuers: &[IssuerPlan]) -> anyhow::Result<Vec<usize>> {
-    let used = match &resource.issuers {
-        None => (0..issuers.len()).collect(),
-        Some(names) => names
-            .iter()
-            .map(|name| {
-                issuers.iter().position(|plan| plan.settings.issuer.as_str() == name).with_context(|| {
-                    format!("issuers has {name:?}, and no [[issuer]] has exactly this identifier; add or correct it")
-                })
-            })
-            .collect::<Result<Vec<_>, _>>()?,
-    };
-    ensure!(
-        !used.is_empty() || resource.auth == Authorization::None,
-        "it has no issuer; add an [[issuer]], or disable authorization with auth = \"none\""
-    );
-    Ok(used)
-}
-
-/// An ID token can have the same audience as an access token if `aud` is the issuer's own name for the resource. Required
-/// scopes exclude it, because an ID token has none.
-fn check_application_audiences<'a>(
-    resource: &Resource,
-    mut issuers: impl Iterator<Item = &'a IssuerPlan>,
-) -> anyhow::Result<()> {
-    let named = issuers.find_map(|plan| Some((plan, plan.settings.application_audiences.first()?)));
-    let Some((plan, name)) = named else { return Ok(()) };
-    ensure!(
-        !resource.required_scopes.is_empty(),
-        "issuer \"{}\" has \"{name}\" in audiences, which ID tokens can have as well, and required_scopes is empty; set \
-         required_scopes to a scope of the access tokens",
-        plan.settings.issuer
-    );
-    Ok(())
-}
-
-fn metadata<'a>(
-    resource: &Resource,
-    base_url: &Url,
-    issuers: impl Iterator<Item = &'a IssuerPlan>,
-) -> anyhow::Result<ProtectedResourceMetadata> {
+/// The metadata without the issuers.
+fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedResourceMetadata> {
     let origin = base_url.as_str().trim_end_matches('/');
     let uri = ResourceUri::parse(&format!("{origin}{}", resource.endpoint))?;
-    let issuers = issuers.map(|plan| plan.settings.issuer.clone()).collect();
-    let mut metadata = ProtectedResourceMetadata::new(uri, issuers);
+    let mut metadata = ProtectedResourceMetadata::new(uri, Vec::new());
     metadata.scopes_supported.clone_from(&resource.scopes_supported);
     metadata.resource_name.clone_from(&resource.resource_name);
     metadata.resource_documentation.clone_from(&resource.resource_documentation);
     Ok(metadata)
-}
-
-fn scopes(names: &[String]) -> anyhow::Result<Scopes> {
-    Ok(Scopes::from_names(names.iter().map(String::as_str))?)
-}
-
-fn route(route: &config::Route) -> anyhow::Result<RouteRule> {
-    let methods = route.methods.iter().map(|method| method.parse::<Method>()).collect::<Result<Vec<_>, _>>()?;
-    let path = PathGlob::parse(&route.path).with_context(|| format!("route.path = {:?}", route.path))?;
-    Ok(RouteRule::new(path, scopes(&route.scopes).context("route.scopes")?).methods(methods))
-}
-
-fn rule(rule: &config::Rule) -> anyhow::Result<MessageRule> {
-    check_method_pattern(&rule.method)?;
-    let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("rule has the pattern {text:?}"));
-    ensure!(
-        !rule.scopes.is_empty() || !rule.claims.is_empty() || rule.limit.is_some(),
-        "the rule for {:?} requires nothing; add scopes, claims or a limit",
-        rule.method
-    );
-    let mut message_rule = MessageRule::for_method(glob(&rule.method)?);
-    message_rule.name = rule.name.as_deref().map(glob).transpose()?;
-    message_rule.scopes = scopes(&rule.scopes).context("rule.scopes")?;
-    message_rule.claims = claims(&rule.claims).with_context(|| format!("the rule for {:?}", rule.method))?;
-    Ok(message_rule)
-}
-
-/// Rejects a pattern with characters that are special in other pattern languages and that no method has.
-fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
-    let is_strange =
-        |character: char| "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control();
-    if let Some(character) = pattern.chars().find(|character| is_strange(*character)) {
-        bail!(
-            "method = {pattern:?} has {character:?}, which occurs in no method and has no meaning in a pattern; write \
-             one method or a pattern with `*`, and another rule for each further method"
-        );
-    }
-    Ok(())
-}
-
-fn implications(implies: &BTreeMap<String, Vec<String>>) -> anyhow::Result<ScopeImplications> {
-    let pairs = implies.iter().map(|(broad, narrow)| Ok((broad.as_str(), scopes(narrow)?)));
-    Ok(ScopeImplications::new(pairs.collect::<anyhow::Result<Vec<_>>>()?)?)
-}
-
-fn claims(claims: &[config::Claim]) -> anyhow::Result<Vec<ClaimRule>> {
-    claims.iter().map(|rule| claim(rule).with_context(|| format!("claim = {:?}", rule.claim))).collect()
-}
-
-fn claim(rule: &config::Claim) -> anyhow::Result<ClaimRule> {
-    let test = match (&rule.one_of, &rule.domain) {
-        (None, None) => ClaimTest::Present,
-        (Some(values), None) => ClaimTest::OneOf(values.clone()),
-        (None, Some(domains)) => ClaimTest::Domain(domains.clone()),
-        (Some(_), Some(_)) => bail!("a claim rule cannot have both one_of and domain; write two rules"),
-    };
-    let wanted = ClaimRule::new(&rule.claim, test)?;
-    Ok(if rule.report_only { wanted.report_only() } else { wanted })
 }
 
 fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {

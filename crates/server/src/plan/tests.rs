@@ -25,10 +25,12 @@ upstream = { http = "http://127.0.0.1:8000/mcp" }
 
 /// Validates a configuration as the command `check` does.
 fn check(text: &str) -> anyhow::Result<Plan> {
-    let plan = Plan::new(&config::from_text(text)?)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { serve::dry_run(&plan) })?;
-    Ok(plan)
+    let plan = Plan::new(&config::from_text(text)?);
+    let checked = plan.and_then(|plan| serve::dry_run(&plan).map(|()| plan));
+    checked.map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!(lines.join("\n"))
+    })
 }
 
 /// Returns the error after `from` is replaced by `to`. It must have one line.

@@ -15,6 +15,7 @@ use rustls::{
 };
 use url::Url;
 
+use super::files;
 use crate::config;
 
 /// The certificate file and the key file.
@@ -42,7 +43,7 @@ impl TlsFiles {
     pub(crate) fn new(configured: &config::Tls, base_url: &Url) -> anyhow::Result<Self> {
         ensure!(
             base_url.scheme() == "https",
-            "[tls] is set, and base_url = \"{base_url}\" is plain http; change it to https, which clients then use"
+            "tls is set, and base_url = \"{base_url}\" is plain http; change it to https, which clients then use"
         );
         let config::Tls { certificates, key } = configured;
         Ok(Self { certificates: certificates.clone(), key: key.clone(), first: load(certificates, key)? })
@@ -72,10 +73,19 @@ fn load(certificates: &Path, key: &Path) -> anyhow::Result<Loaded> {
     let chain = read(certificates, "tls.certificates", |text| {
         CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()
     })?;
-    ensure!(!chain.is_empty(), "tls.certificates = {} has no certificate", certificates.display());
+    ensure!(
+        !chain.is_empty(),
+        "tls.certificates = {} has no certificate; name a PEM file that has BEGIN CERTIFICATE",
+        certificates.display()
+    );
     let private = read(key, "tls.key", PrivateKeyDer::from_pem_slice)?;
-    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider())
-        .with_context(|| format!("tls.key = {} is not the key of {}", key.display(), certificates.display()))?;
+    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
+        format!(
+            "tls.key = {} is not the key of {}; name the files of one certificate, the server's own first",
+            key.display(),
+            certificates.display()
+        )
+    })?;
     Ok(Loaded { certificate: Arc::new(certificate), written })
 }
 
@@ -87,6 +97,12 @@ fn read<T, E>(file: &Path, name: &str, parse: impl FnOnce(&[u8]) -> Result<T, E>
 where
     E: std::error::Error + Send + Sync + 'static,
 {
-    let text = fs::read(file).with_context(|| format!("{name} = {} cannot be read", file.display()))?;
-    parse(&text).with_context(|| format!("{name} = {} is not a PEM file of the expected type", file.display()))
+    let text = files::read(name, file)?;
+    parse(&text).with_context(|| {
+        let expected = if name == "tls.key" { "PRIVATE KEY" } else { "CERTIFICATE" };
+        format!(
+            "{name} = {} is not a PEM file of the expected type; name one that has BEGIN {expected}",
+            file.display()
+        )
+    })
 }

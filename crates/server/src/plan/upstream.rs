@@ -1,16 +1,18 @@
 //! Upstreams: validation of `resource.upstream`.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use http::HeaderName;
 use portcullis_gateway::{
-    ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress, UpstreamTrust,
+    ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress,
+    UpstreamSettingsError, UpstreamTrust,
 };
 use portcullis_metadata::SystemClock;
 use url::Url;
 
-use crate::config::{self, Limits, Resource, Span};
+use super::files;
+use crate::config::{self, Diagnostics, Limits, Resource, Span};
 
 /// The maximum time limit for the head of a response.
 const MAX_HEAD_TIMEOUT: Span = Span::secs(24 * 60 * 60);
@@ -36,67 +38,121 @@ impl UpstreamPlan {
     }
 }
 
-pub(super) fn plan(resource: &Resource, base_url: &Url, limits: &Limits) -> anyhow::Result<UpstreamPlan> {
+pub(super) fn plan(
+    resource: &Resource,
+    base_url: &Url,
+    limits: &Limits,
+    errors: &mut Diagnostics<'_>,
+) -> Option<UpstreamPlan> {
     let head_timeout = resource.upstream_head_timeout;
-    ensure!(
-        (Span::secs(1)..=MAX_HEAD_TIMEOUT).contains(&head_timeout),
-        "upstream_head_timeout = \"{head_timeout}\" is outside 1s to 24h"
-    );
-    let address = match &resource.upstream {
-        config::Upstream::Demo => return Ok(UpstreamPlan::Demo),
+    if !(Span::secs(1)..=MAX_HEAD_TIMEOUT).contains(&head_timeout) {
+        errors.add("", format!("upstream_head_timeout = \"{head_timeout}\" is outside 1s to 24h"));
+    }
+    let names = resource.forward_headers.iter().map(|name| forwarded(name)).collect::<Result<Vec<_>, _>>();
+    let forward_headers = errors.take("forward_headers", names);
+    let address = errors.take("upstream", address(resource))?;
+    let Some(address) = address else { return Some(UpstreamPlan::Demo) };
+    let mut settings = HttpUpstreamSettings::new(address);
+    settings.trust = trust(resource, &settings.address, errors)?;
+    settings.public_url = Some(base_url.clone());
+    settings.forward_cookies = resource.forward_cookies;
+    settings.forward_headers = forward_headers?;
+    settings.head_timeout = head_timeout.0;
+    settings.connection_limit = ConnectionLimit::new(limits.upstream_connections.unwrap_or(limits.max_connections));
+    if let Some(headers) = &resource.identity_headers {
+        let headers = headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>();
+        settings.identity_headers = errors.take("identity_headers", headers)?;
+    }
+    // Created only to validate the settings. Each worker creates its own.
+    if let Err(error) = HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())) {
+        errors.add(key_of(&error), error.to_string());
+        return None;
+    }
+    Some(UpstreamPlan::Http(Box::new(settings)))
+}
+
+/// The address; `None` for the built-in server.
+fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
+    match &resource.upstream {
+        config::Upstream::Demo => Ok(None),
         config::Upstream::Http(url) => {
-            UpstreamAddress::Tcp(Url::parse(url).with_context(|| format!("upstream.http = {url:?} is not a URL"))?)
+            let has_scheme = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+            let parsed = Url::parse(url);
+            let fix = "write it as \"http://127.0.0.1:8000/mcp\"";
+            ensure!(
+                has_scheme(&url.to_ascii_lowercase()),
+                "upstream.http = {url:?} is not an http or https URL; {fix}"
+            );
+            Ok(Some(UpstreamAddress::Tcp(
+                parsed.with_context(|| format!("upstream.http = {url:?} is not a URL; {fix}"))?,
+            )))
         }
         config::Upstream::Unix(socket) => {
             let (path, target) = match socket.split_once(":/") {
                 Some((path, target)) => (path, format!("/{target}")),
                 None => (socket.as_str(), resource.endpoint.clone()),
             };
-            ensure!(path.starts_with('/'), "upstream.unix = {socket:?} is not the absolute path of a socket");
+            ensure!(
+                path.starts_with('/'),
+                "upstream.unix = {socket:?} is not the absolute path of a socket; write it as \"/run/mcp.sock\""
+            );
             let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
-            UpstreamAddress::Unix {
+            Ok(Some(UpstreamAddress::Unix {
                 path: path.into(),
                 uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))?,
-            }
+            }))
         }
-    };
-    let is_tls = matches!(&address, UpstreamAddress::Tcp(url) if url.scheme() == "https");
-    let mut settings = HttpUpstreamSettings::new(address);
-    settings.trust = match (&resource.upstream_ca_file, is_tls) {
-        (Some(file), true) => Some(own_trust(file)?),
-        (Some(file), false) => {
-            bail!("upstream_ca_file = {} is set, and the upstream is not https", file.display());
-        }
-        (None, true) => Some(UpstreamTrust::platform().context("upstream")?),
-        (None, false) => None,
-    };
-    settings.public_url = Some(base_url.clone());
-    settings.forward_cookies = resource.forward_cookies;
-    settings.forward_headers = resource.forward_headers.iter().map(|name| forwarded(name)).collect::<Result<_, _>>()?;
-    settings.head_timeout = head_timeout.0;
-    settings.connection_limit = ConnectionLimit::new(limits.upstream_connections.unwrap_or(limits.max_connections));
-    if let Some(headers) = &resource.identity_headers {
-        settings.identity_headers =
-            headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>()?;
     }
-    // Created only to validate the settings. Each worker creates its own.
-    HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())).context("upstream")?;
-    Ok(UpstreamPlan::Http(Box::new(settings)))
+}
+
+fn trust(
+    resource: &Resource,
+    address: &UpstreamAddress,
+    errors: &mut Diagnostics<'_>,
+) -> Option<Option<UpstreamTrust>> {
+    let is_tls = matches!(address, UpstreamAddress::Tcp(url) if url.scheme() == "https");
+    match (&resource.upstream_ca_file, is_tls) {
+        (Some(file), true) => errors.take("upstream_ca_file", own_trust(file)).map(Some),
+        (Some(file), false) => {
+            let file = file.display();
+            errors.add(
+                "",
+                format!("upstream_ca_file = \"{file}\" is set, and the upstream is not https; remove it, or use https"),
+            );
+            None
+        }
+        (None, true) => errors.take("upstream", UpstreamTrust::platform()).map(Some),
+        (None, false) => Some(None),
+    }
+}
+
+/// The key that an error of the settings is about.
+fn key_of(error: &UpstreamSettingsError) -> &'static str {
+    match error {
+        UpstreamSettingsError::IdentityHeader(_) | UpstreamSettingsError::IdentityHeaderDuplicate(_) => {
+            "identity_headers"
+        }
+        UpstreamSettingsError::ForwardHeader(..) => "forward_headers",
+        _ => "upstream",
+    }
 }
 
 fn own_trust(file: &Path) -> anyhow::Result<UpstreamTrust> {
-    let pem = fs::read(file).with_context(|| format!("upstream_ca_file = {} cannot be read", file.display()))?;
-    UpstreamTrust::from_pem(&pem).with_context(|| format!("upstream_ca_file = {} cannot be used", file.display()))
+    let pem = files::read("upstream_ca_file", file)?;
+    UpstreamTrust::from_pem(&pem).with_context(|| {
+        format!("upstream_ca_file = \"{}\" cannot be used; name a PEM file that has BEGIN CERTIFICATE", file.display())
+    })
 }
 
 fn forwarded(name: &str) -> anyhow::Result<HeaderName> {
     HeaderName::from_bytes(name.as_bytes())
-        .with_context(|| format!("forward_headers has {name:?}, which is not a header name"))
+        .with_context(|| format!("forward_headers has {name:?}, which is not a header name; correct it"))
 }
 
 fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
     let header = HeaderName::from_bytes(name.as_bytes());
-    let header = header.with_context(|| format!("identity_headers has {name:?}, which is not a header name"))?;
+    let header =
+        header.with_context(|| format!("identity_headers has {name:?}, which is not a header name; correct it"))?;
     let source = match claim {
         "iss" => IdentitySource::Issuer,
         "sub" => IdentitySource::Subject,

@@ -1,5 +1,10 @@
 //! Warnings of `serve` and `check` about configurations that run but should change.
 
+mod network;
+
+pub(crate) use network::is_public_address;
+
+use http::Method;
 use portcullis_endpoint::NameGlob;
 use portcullis_mcp::{Revision, Revisions, client_methods};
 use portcullis_metadata::{Scopes, is_loopback};
@@ -7,32 +12,37 @@ use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use super::ResourcePlan;
-use crate::config::{Authorization, Config, nearest};
+use crate::config::{Authorization, Config, Diagnostic, KeyPath, nearest};
 
 /// Scope names that do not describe what a token with them allows.
 const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
 
 /// All warnings of a configuration. `resources` are the plans of its resources, in the same order.
-pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePlan]) -> Vec<String> {
+pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePlan]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for (position, resource) in resources.iter().enumerate() {
         warn_of_resource(resource, &format!("resource[{position}]"), &mut warnings);
     }
     warn_of_application_audiences(config, &mut warnings);
     warn_of_loopback(config, base_url, &mut warnings);
-    warnings
+    network::warn(config, base_url, &mut warnings);
+    warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
 }
 
 fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
     let endpoint = &resource.endpoint;
     if resource.authorization == Authorization::None {
-        warnings.push(format!("resource {endpoint:?} has auth = \"none\": anyone who can reach it can use it"));
+        warnings.push(format!(
+            "{key}.auth = \"none\" for {endpoint:?}: anyone who can reach it can use it; remove it to require tokens"
+        ));
     }
     let needed = needed_scopes(resource, key);
-    let all = needed.iter().fold(Scopes::empty(), |all, (_, scopes)| all.union(scopes));
-    for name in all.iter().filter(|name| CATCH_ALL.contains(name)) {
-        warnings.push(format!("resource {endpoint:?} requires the catch-all scope {name:?}; name what it allows"));
+    for (key, scopes) in &needed {
+        for name in scopes.iter().filter(|name| CATCH_ALL.contains(name)) {
+            warnings.push(format!("{key} has the catch-all scope {name:?}; use a name that says what it allows"));
+        }
     }
+    warn_of_routes(resource, key, warnings);
     let supported = &resource.metadata.scopes_supported;
     for (key, scopes) in needed.iter().filter(|_| !supported.is_empty()) {
         for scope in scopes.iter().filter(|scope| !supported.iter().any(|name| name == scope)) {
@@ -42,6 +52,30 @@ fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<Strin
     for (position, rule) in resource.rules.iter().enumerate() {
         let warning = rule.method.as_ref().and_then(|method| unknown_method(method, resource.revisions));
         warnings.extend(warning.map(|warning| format!("{key}.rule[{position}].method = {warning}")));
+    }
+}
+
+/// Warns of routes that no request to the endpoint matches.
+fn warn_of_routes(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
+    const SERVED: [Method; 4] = [Method::POST, Method::GET, Method::DELETE, Method::HEAD];
+    let endpoint = &resource.endpoint;
+    for (position, route) in resource.routes.iter().enumerate() {
+        let key = format!("{key}.route[{position}]");
+        if !route.path.matches_path(endpoint) {
+            warnings.push(format!(
+                "{key}.path = {:?} does not match the endpoint {endpoint:?}, so that the route never applies; write \
+                 {endpoint:?}, or remove the route",
+                route.path.as_str()
+            ));
+        }
+        let is_served =
+            |method: &Method| SERVED.iter().any(|served| method.as_str().eq_ignore_ascii_case(served.as_str()));
+        for method in route.methods.iter().filter(|method| !is_served(method)) {
+            warnings.push(format!(
+                "{key}.methods has \"{method}\", which is not a method of MCP endpoints, so that it never applies; write \
+                 \"POST\", \"GET\" or \"DELETE\""
+            ));
+        }
     }
 }
 

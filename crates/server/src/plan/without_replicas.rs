@@ -34,6 +34,6 @@ mod tests {
         let text = "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n\
                     [shared]\nredis = \"redis://127.0.0.1\"";
         let error = Plan::new(&from_text(text).unwrap()).err().unwrap();
-        assert!(error.to_string().contains("--features redis"), "{error}");
+        assert!(error[0].text.contains("--features redis"), "{error:?}");
     }
 }

@@ -4,7 +4,6 @@ mod candidate;
 
 use std::{path::PathBuf, sync::Arc};
 
-use anyhow::anyhow;
 use arc_swap::ArcSwap;
 use tokio::{
     signal::unix::Signal,
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::{
     audit::AuditReopener,
-    config::{Change, Config, Overrides, Reload},
+    config::{Change, Config, ConfigErrors, Overrides, Reload},
     plan::Contents,
 };
 use candidate::Candidate;
@@ -106,11 +105,11 @@ impl Reloader {
                 }
                 result
             }
-            Err(_) => Err(vec![anyhow!("reading it was interrupted")]),
+            Err(_) => return tracing::error!(config.reload = self.number, "reading the configuration was interrupted"),
         };
         let result = match result {
-            Ok(candidate) => self.apply(candidate).await.map_err(|error| vec![error]),
-            Err(reasons) => Err(reasons),
+            Ok(candidate) => self.apply(candidate).await.map_err(|error| vec![format!("{error:#}")]),
+            Err(ConfigErrors(errors)) => Err(errors.iter().map(ToString::to_string).collect()),
         };
         if let Err(reasons) = result {
             self.log_rejected(&reasons);
@@ -160,13 +159,9 @@ impl Reloader {
         Ok(())
     }
 
-    fn log_rejected(&self, reasons: &[anyhow::Error]) {
+    fn log_rejected(&self, reasons: &[String]) {
         for reason in reasons.iter().take(MAX_LOGGED) {
-            tracing::error!(
-                config.reload = self.number,
-                config.reason = format!("{reason:#}"),
-                "the configuration is invalid"
-            );
+            tracing::error!(config.reload = self.number, config.reason = reason, "the configuration is invalid");
         }
         tracing::error!(
             config.reload = self.number,

@@ -13,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
 use portcullis_guard::{Guard, GuardBody, OriginPolicy, ProtectedResource};
 use portcullis_metadata::{Clock, ResourceUri};
@@ -30,6 +29,7 @@ use super::{
     health::Readiness,
 };
 use crate::{
+    config::{Diagnostic, KeyPath},
     plan::{Fingerprint, Plan},
     telemetry::AccessLog,
 };
@@ -59,6 +59,11 @@ pub(super) struct ServerState {
     cached_tokens: usize,
     /// Resources of former configurations that requests in progress still use.
     former: Vec<Weak<ProtectedResource>>,
+}
+
+/// An error about a key of the configuration.
+fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
+    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
 }
 
 /// An issuer and the fingerprint of its settings.
@@ -97,9 +102,9 @@ impl ServerState {
         let builder = StateBuilder { plan, process, former, limits: &limits };
         let issuers = builder.issuers()?;
         let mut resources = Vec::new();
-        for resource in &plan.resources {
-            let name = || format!("resource {:?}", resource.endpoint);
-            resources.push(builder.resource(resource, &issuers).with_context(name)?);
+        for (position, resource) in plan.resources.iter().enumerate() {
+            let built = builder.resource(resource, &issuers);
+            resources.push(built.map_err(|error| diagnostic(&format!("resource[{position}]"), &error))?);
         }
         let replaced = former.into_iter().flat_map(|former| {
             let own = former.resources.iter().map(|resource| Arc::downgrade(&resource.resource));

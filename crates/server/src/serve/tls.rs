@@ -189,7 +189,7 @@ mod tests {
     fn mismatched_files_are_named() {
         let folder = Folder::new("misfits");
         let error = |folder: &Folder| format!("{:#}", folder.files().expect_err("refused"));
-        assert!(error(&folder).contains("cert.pem cannot be read"));
+        assert!(error(&folder).contains("cert.pem\" cannot be read"));
         folder.renew();
         let key = fs::read(folder.configured().key).unwrap();
         folder.renew();

@@ -83,3 +83,11 @@ fn visible_text_is_unchanged() {
         assert!(line_of(format, false, "Zoë, 日本語, العربية").contains("message: Zoë, 日本語, العربية"));
     }
 }
+
+/// Lines have colours on a terminal only, and not with `NO_COLOR`.
+#[test]
+fn colours_can_be_switched_off() {
+    assert!(is_coloured(true, None) && is_coloured(true, Some("".as_ref())));
+    assert!(!is_coloured(true, Some("1".as_ref())) && !is_coloured(true, Some("0".as_ref())));
+    assert!(!is_coloured(false, None));
+}

@@ -110,7 +110,7 @@ fn loopback_issuers_of_public_resources_cause_a_warning() {
     let local = GOOD.replace(issuer, "http://127.0.0.1:8080/realms/prod");
     let warnings = check(&local).unwrap().warnings;
     assert!(
-        warnings.len() == 1 && warnings[0].starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"),
+        warnings.len() == 1 && warnings[0].text.starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"),
         "{warnings:?}"
     );
     assert!(check(&local.replace("https://mcp.example.com", "http://127.0.0.1:3000")).unwrap().warnings.is_empty());
@@ -141,7 +141,7 @@ fn own_names_need_required_scopes() {
         let plan = check(&named).unwrap();
         assert_eq!(plan.issuers[0].settings.application_audiences[0].as_str(), name);
         assert!(
-            plan.warnings.iter().any(|warning| warning.starts_with("issuer[0].audiences has")),
+            plan.warnings.iter().any(|warning| warning.text.starts_with("issuer[0].audiences has")),
             "{:?}",
             plan.warnings
         );

@@ -47,7 +47,11 @@ fn offline_access_is_rejected() {
 fn no_authorization_stays_on_loopback() {
     let off = GOOD.replace("required_scopes", "auth = \"none\"\nrequired_scopes");
     let plan = check(&off).unwrap();
-    assert!(plan.warnings.iter().any(|warning| warning.contains("anyone who can reach it")), "{:?}", plan.warnings);
+    assert!(
+        plan.warnings.iter().any(|warning| warning.text.contains("anyone who can reach it")),
+        "{:?}",
+        plan.warnings
+    );
     let open = off.replace("127.0.0.1:0", "0.0.0.0:0");
     let message = format!("{:#}", check(&open).err().expect("an error"));
     assert!(message.contains("dangerous_allow_unauthenticated_network = true"), "{message}");

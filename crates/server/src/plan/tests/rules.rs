@@ -79,7 +79,7 @@ per_principal = { requests = 300, per = "1m" }
         ("[limits]\nper_address = { requests = 0, per = \"1m\" }", "limits.per_address"),
         ("[limits]\nper_principal = { requests = 1, per = \"1ms\" }", "limits.per_principal"),
         ("[limits]\nrate_entries = 1", "limits.rate_entries"),
-        ("[[resource.rule]]\nmethod = \"a\"\nlimit = { requests = 0, per = \"1m\" }", "the rule for \"a\""),
+        ("[[resource.rule]]\nmethod = \"a\"\nlimit = { requests = 0, per = \"1m\" }", "resource[0].rule[0].limit"),
     ] {
         let message = format!("{:#}", check(&with_lines(bad)).err().unwrap());
         assert!(message.contains(named), "{bad}: {message}");
@@ -94,7 +94,7 @@ fn catch_all_scopes_cause_a_warning() {
     let rule = with_lines("[[resource.rule]]\nmethod = \"tools/*\"\nname = \"admin_*\"\nscopes = [\"admin\"]");
     let plan = check(&rule).unwrap();
     assert_eq!(plan.warnings.len(), 1);
-    assert!(plan.warnings[0].contains("catch-all scope \"admin\""), "{:?}", plan.warnings);
+    assert!(plan.warnings[0].text.contains("catch-all scope \"admin\""), "{:?}", plan.warnings);
 }
 
 /// B9: characters without a meaning in patterns are an error in a method pattern and literal in a name pattern.
@@ -139,10 +139,10 @@ scopes = ["mcp:route"]
         "resource[0].route[0].scopes",
     ];
     assert!(
-        warnings.len() == 4 && warnings.iter().zip(keys).all(|(warning, key)| warning.starts_with(key)),
+        warnings.len() == 4 && warnings.iter().zip(keys).all(|(warning, key)| warning.text.starts_with(key)),
         "{warnings:?}"
     );
-    assert!(warnings[1].contains("did you mean `mcp:admin`?"), "{warnings:?}");
+    assert!(warnings[1].text.contains("did you mean `mcp:admin`?"), "{warnings:?}");
     assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
 }
 
@@ -155,7 +155,7 @@ fn unknown_methods_cause_a_warning() {
     let modern = with_lines(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
     let warnings = check(&modern).unwrap().warnings;
     assert!(
-        warnings.len() == 1 && warnings[0].starts_with("resource[0].rule[1].method = \"initialize\""),
+        warnings.len() == 1 && warnings[0].text.starts_with("resource[0].rule[1].method = \"initialize\""),
         "{warnings:?}"
     );
 }

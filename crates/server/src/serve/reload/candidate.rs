@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::super::changed_files::Versions;
 use crate::{
-    config::{Change, Config, Overrides, changes, keep_until_restart, load_all_reasons},
-    plan::Plan,
+    config::{Change, Config, ConfigErrors, Diagnostic, Overrides, changes, keep_until_restart, load},
+    plan::{Plan, all_errors},
 };
 
 /// A configuration that can replace the running one.
@@ -23,38 +23,39 @@ impl Candidate {
     /// configuration can be read.
     ///
     /// # Errors
-    /// Fails when the configuration cannot run, as it is written or with the running values of keys that need a
-    /// restart. There is a reason for each part that cannot.
+    /// Fails when the configuration cannot run, as it is written or with the running values of keys that need a restart. There is
+    /// an error for each value that cannot be used.
     pub(super) fn read(
         file: &Path,
         overrides: Overrides,
         running: &Config,
-    ) -> (Option<Versions>, Result<Self, Vec<anyhow::Error>>) {
-        let mut loaded = match load_all_reasons(file, overrides) {
+    ) -> (Option<Versions>, Result<Self, ConfigErrors>) {
+        let mut loaded = match load(file, overrides) {
             Ok(loaded) => loaded,
-            Err(reasons) => return (None, Err(reasons)),
+            Err(unusable) => return (None, Err(all_errors(unusable))),
         };
         // A passed socket has an address that is not configured.
         if !loaded.sets("listen") {
             loaded.config.listen = running.listen;
         }
         let versions = Versions::of(file, &loaded.config);
-        (Some(versions), Self::new(loaded.config, running))
+        let candidate = Self::new(loaded.config, running);
+        (Some(versions), candidate.map_err(|errors| ConfigErrors(loaded.places.locate(errors))))
     }
 
-    fn new(mut config: Config, running: &Config) -> Result<Self, Vec<anyhow::Error>> {
-        let mut plan = Plan::validated(&config)?;
+    fn new(mut config: Config, running: &Config) -> Result<Self, Vec<Diagnostic>> {
+        let mut plan = Plan::new(&config)?;
         let kept = keep_until_restart(running, &mut config);
         if !kept.is_empty() {
             let keys: Vec<&str> = kept.iter().map(|change| change.key.as_str()).collect();
-            let needs_restart = |reason: anyhow::Error| {
-                reason.context(format!(
-                    "it needs a restart, because these keys cannot change while the server runs: {}",
+            let needs_restart = |Diagnostic { key, text }: Diagnostic| {
+                let text = format!(
+                    "{text}; it needs a restart, because these keys cannot change while the server runs: {}",
                     keys.join(", ")
-                ))
+                );
+                Diagnostic { key, text }
             };
-            plan = Plan::validated(&config)
-                .map_err(|reasons| reasons.into_iter().map(needs_restart).collect::<Vec<_>>())?;
+            plan = Plan::new(&config).map_err(|errors| errors.into_iter().map(needs_restart).collect::<Vec<_>>())?;
         }
         let applied = changes(running, &config);
         Ok(Self { config, plan, applied, kept })
@@ -78,7 +79,7 @@ mod tests {
     fn candidate(running: &str, from: &str, to: &str) -> Result<Candidate, Vec<String>> {
         assert!(running.contains(from), "{from}");
         let candidate = Candidate::new(from_text(&running.replace(from, to)).unwrap(), &from_text(running).unwrap());
-        candidate.map_err(|reasons| reasons.iter().map(|reason| format!("{reason:#}")).collect())
+        candidate.map_err(|reasons| reasons.iter().map(ToString::to_string).collect())
     }
 
     /// J10: what needs a restart is kept back, and the rest is applied.
@@ -101,7 +102,7 @@ mod tests {
         let open = format!("{open}\n[[issuer]]\nissuer = \"https://a.example\"");
         let closed = open.replace("0.0.0.0:3000", "127.0.0.1:3000").replace("endpoint", "auth = \"none\"\nendpoint");
         let reasons = Candidate::new(from_text(&closed).unwrap(), &from_text(&open).unwrap()).err().unwrap();
-        let reason = format!("{:#}", reasons[0]);
+        let reason = reasons[0].to_string();
         assert!(reason.contains("needs a restart") && reason.contains("listen") && reason.contains("auth"), "{reason}");
     }
 
@@ -117,7 +118,7 @@ mod tests {
         }
         let many = "upstream = \"demo\"\nrevisions = []\n[[resource]]\nendpoint = \"bad\"\nauth = \"none\"\nupstream = \"demo\"";
         let reasons = candidate(RUNNING, "upstream = \"demo\"", many).err().unwrap();
-        for wanted in ["resource \"/mcp\": revisions", "resource \"bad\": endpoint"] {
+        for wanted in ["resource[0].revisions", "resource[1].endpoint"] {
             assert!(reasons.iter().any(|reason| reason.contains(wanted)), "{wanted}: {reasons:#?}");
         }
     }

@@ -9,9 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderName, Response, StatusCode};
-use http_body_util::{BodyExt as _, Either, Empty};
+use http::{
+    HeaderName, HeaderValue, Response, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
+use http_body_util::{BodyExt as _, Either, Full};
 use portcullis_endpoint::BackendSessionGuard;
+use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
@@ -87,7 +91,10 @@ impl Future for InitializeFuture {
 
 /// Returns the response for a call whose task was dropped with its runtime.
 fn lost() -> Response<BackendBody> {
-    let mut response = Response::new(Either::Left(Empty::<Bytes>::new().boxed()));
+    let body = error_body(ErrorCode::InternalError, "The request was interrupted; try again", None, None);
+    let mut response = Response::new(Either::Left(Full::new(Bytes::from(body)).boxed()));
     *response.status_mut() = StatusCode::BAD_GATEWAY;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
     response
 }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{EndpointLayer, EndpointSettings};
 use portcullis_guard::{Authentication, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer};
+use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
-use super::{ConfiguredIssuer, Process, Resource, ServerState, limits::SharedLimits, upstream::ResourceUpstream};
+use super::{
+    ConfiguredIssuer, Process, Resource, ServerState, diagnostic, limits::SharedLimits, upstream::ResourceUpstream,
+};
 use crate::{
     config::Authorization,
     plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
@@ -33,16 +35,18 @@ impl StateBuilder<'_> {
         self.plan
             .issuers
             .iter()
-            .map(|plan| {
+            .enumerate()
+            .map(|(position, plan)| {
                 let fingerprint = plan.fingerprint;
                 if let Some(former) = former(fingerprint) {
                     return Ok(former.clone());
                 }
-                let name = || format!("issuer {:?}", plan.settings.issuer.as_str());
-                let fetch = HttpFetch::new(plan.fetch.clone()).with_context(name)?;
+                let key = format!("issuer[{position}]");
+                let fetch = HttpFetch::new(plan.fetch.clone()).map_err(|error| diagnostic(&key, &error.into()))?;
                 let (clock, control) = (Arc::clone(&self.process.clock), tokio::runtime::Handle::current());
                 let issuer = TrustedIssuer::new(plan.settings.clone(), Arc::new(fetch), clock, control);
-                Ok(ConfiguredIssuer { fingerprint, issuer: issuer.with_context(name)? })
+                let issuer = issuer.map_err(|error| diagnostic(&key, &error.into()))?;
+                Ok(ConfiguredIssuer { fingerprint, issuer })
             })
             .collect()
     }
@@ -124,6 +128,9 @@ impl StateBuilder<'_> {
         settings.origins = plan.origins.clone();
         settings.cors = EndpointSettings::cors(&plan.session_header);
         settings.limits = self.limits.guard.clone();
+        // The guard rejects the request before its message is read.
+        let exceeded = error_body(ErrorCode::InternalError, "Too many requests; try again later", None, None);
+        settings.limits.exceeded_body = Some(exceeded.into());
         settings.trusted_proxies = self.plan.rates.proxies.clone();
         settings.clock = Arc::clone(&self.process.clock);
         settings.sink = Arc::clone(&self.process.observers) as _;

@@ -1,0 +1,88 @@
+//! `portcullis check --online`: queries the services that a configuration names.
+
+mod authorization_server;
+mod clock;
+mod failure;
+mod introspection;
+mod keys;
+mod listener;
+mod mcp;
+mod providers;
+mod upstream;
+mod upstream_connection;
+
+use std::{sync::Arc, time::Duration};
+
+use portcullis_discovery::HttpFetch;
+use portcullis_doctor::{Finding, Report, Rule, Step};
+use portcullis_metadata::{EscapedText, SystemClock};
+
+use crate::plan::{IssuerPlan, Plan, UpstreamPlan};
+
+/// The time limit of each request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+
+const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
+
+/// Queries the services of a plan, one after the other. Each step is passed to `on_step` when it is complete; `on_start` gets the
+/// name of what is queried next.
+pub(super) async fn examine(
+    plan: &Plan,
+    base_url: &str,
+    on_start: &mut dyn FnMut(&str),
+    on_step: &mut dyn FnMut(&Step),
+) -> Report {
+    let mut steps = Steps { done: Vec::new(), on_step };
+    on_start(&format!("the listener on {}", plan.listen));
+    steps.add(listener::check(plan, base_url).await);
+    for (position, issuer) in plan.issuers.iter().enumerate() {
+        on_start(&format!("issuer {}", EscapedText(issuer.settings.issuer.as_str())));
+        examine_issuer(plan, position, issuer, &mut steps).await;
+    }
+    for (position, resource) in plan.resources.iter().enumerate() {
+        let UpstreamPlan::Http(settings) = &resource.upstream else { continue };
+        on_start(&format!("the upstream of {}", resource.endpoint));
+        upstream::examine(&format!("resource[{position}]"), resource, settings, &mut steps).await;
+    }
+    Report::new(base_url, steps.done)
+}
+
+async fn examine_issuer(plan: &Plan, position: usize, issuer: &IssuerPlan, steps: &mut Steps<'_>) {
+    let key = format!("issuer[{position}]");
+    let fetch = match HttpFetch::new(issuer.fetch.clone()) {
+        Ok(fetch) => Arc::new(fetch),
+        Err(error) => {
+            let mut step = Step::new(format!("the settings of {key}"));
+            step.findings.push(Finding::problem(SETTINGS, error.to_string(), "correct ca_file or proxy"));
+            return steps.add(step);
+        }
+    };
+    let context = IssuerContext { key, plan, position, issuer, fetch: &*fetch, clock: SystemClock::new() };
+    let metadata = authorization_server::examine(&context, steps).await;
+    keys::examine(&context, metadata.as_ref(), steps).await;
+    introspection::examine(&context, metadata.as_ref(), steps).await;
+}
+
+/// An issuer and what is needed to query it.
+struct IssuerContext<'a> {
+    /// The key of its table, such as `issuer[0]`.
+    key: String,
+    plan: &'a Plan,
+    position: usize,
+    issuer: &'a IssuerPlan,
+    fetch: &'a HttpFetch,
+    clock: SystemClock,
+}
+
+/// The steps so far.
+struct Steps<'a> {
+    done: Vec<Step>,
+    on_step: &'a mut dyn FnMut(&Step),
+}
+
+impl Steps<'_> {
+    fn add(&mut self, step: Step) {
+        (self.on_step)(&step);
+        self.done.push(step);
+    }
+}

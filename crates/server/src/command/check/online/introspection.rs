@@ -1,0 +1,157 @@
+//! The introspection endpoint of an issuer, and whether it accepts this server's client.
+
+use http::{StatusCode, header::AUTHORIZATION};
+use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
+use portcullis_doctor::{Finding, Rule, Step, describe_response};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError, client_secret_basic,
+};
+use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings};
+use url::Url;
+
+use super::{IssuerContext, Steps, authorization_server::chosen, failure};
+
+const FOUND: Rule = Rule::new("introspection.found", "RFC 8414 section 2");
+const CLIENT: Rule = Rule::new("introspection.client", "RFC 7662 section 2.1");
+const RESPONSE: Rule = Rule::new("introspection.response", "RFC 7662 section 2.2");
+
+/// A token that no issuer has issued, recognizable for its operators.
+const TOKEN: &str = "portcullis-check-this-is-not-a-token";
+/// The most characters of a peer's text that are shown.
+const MAX_SHOWN: usize = 100;
+
+/// Sends a made-up token to the endpoint.
+pub(super) async fn examine(
+    context: &IssuerContext<'_>,
+    metadata: Option<&AuthorizationServerMetadata>,
+    steps: &mut Steps<'_>,
+) {
+    let Some(settings) = context.issuer.settings.validation.introspection() else { return };
+    if settings.endpoint.is_none() && metadata.is_none() {
+        return;
+    }
+    let key = &context.key;
+    let mut step = Step::new(format!("the introspection endpoint of {key}"));
+    let discovered = metadata.and_then(|metadata| metadata.introspection_endpoint.as_ref());
+    let Some(endpoint) = chosen(settings.endpoint.as_ref(), discovered) else {
+        let fix = format!("set introspection_endpoint of {key}, or validate = \"jwt\" if the issuer has none");
+        step.findings.push(Finding::problem(FOUND, "the metadata has no introspection_endpoint", fix));
+        return steps.add(step);
+    };
+    let method = method(settings, metadata);
+    let request = request(&endpoint, settings, method);
+    if let Some(response) = failure::send(context.fetch, request, key, &mut step).await {
+        let finding = match is_rejected(&response) {
+            true => rejected(context, settings, &endpoint, method, &response).await,
+            false => check(key, &response),
+        };
+        step.findings.push(finding);
+    }
+    steps.add(step);
+}
+
+/// The method that the server uses: the configured one, else one that the metadata lists.
+fn method(
+    settings: &IntrospectionSettings,
+    metadata: Option<&AuthorizationServerMetadata>,
+) -> IntrospectionAuthentication {
+    if let Some(configured) = settings.authentication {
+        return configured;
+    }
+    let listed = metadata.filter(|_| settings.endpoint.is_none()).and_then(|metadata| {
+        let own = metadata.introspection_endpoint_auth_methods_supported.as_ref();
+        own.or(metadata.token_endpoint_auth_methods_supported.as_ref())
+    });
+    let lists = |name: &str| listed.is_some_and(|listed| listed.iter().any(|method| method == name));
+    if lists("client_secret_basic") && !lists("client_secret_post") {
+        IntrospectionAuthentication::Basic
+    } else {
+        IntrospectionAuthentication::Post
+    }
+}
+
+fn request(endpoint: &Url, settings: &IntrospectionSettings, method: IntrospectionAuthentication) -> FetchRequest {
+    let mut fields = vec![("token", TOKEN), ("client_id", settings.client_id.as_str())];
+    let mut authorization = None;
+    match (&settings.client_secret, method) {
+        (Some(secret), IntrospectionAuthentication::Basic) => {
+            authorization = client_secret_basic(&settings.client_id, secret)
+        }
+        (Some(secret), _) => fields.push(("client_secret", secret.secret())),
+        (None, _) => {}
+    }
+    let request = FetchRequest::post_form(endpoint.clone(), fields, UrlPolicy::Operator);
+    match authorization {
+        Some(value) => request.header(AUTHORIZATION, value),
+        None => request,
+    }
+}
+
+/// Whether the response rejects the client (RFC 6749 section 5.2). Some servers answer 403.
+fn is_rejected(response: &FetchResponse) -> bool {
+    matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        || (response.status == StatusCode::BAD_REQUEST
+            && OAuthError::parse(&response.body)
+                .is_ok_and(|error| matches!(error.error.as_str(), "invalid_client" | "unauthorized_client")))
+}
+
+async fn rejected(
+    context: &IssuerContext<'_>,
+    settings: &IntrospectionSettings,
+    endpoint: &Url,
+    method: IntrospectionAuthentication,
+    response: &FetchResponse,
+) -> Finding {
+    let key = &context.key;
+    let reason = OAuthError::parse(&response.body).map(|error| EscapedText::first(&error.error, MAX_SHOWN).to_string());
+    let reason = reason.map(|reason| format!(", {reason}")).unwrap_or_default();
+    let client = EscapedText::first(&settings.client_id, MAX_SHOWN);
+    let text = format!("the endpoint rejects the client {client} ({}{reason})", response.status);
+    if settings.client_secret.is_none() {
+        return Finding::problem(
+            CLIENT,
+            text,
+            format!("set client_secret of {key}: the endpoint needs a confidential client"),
+        );
+    }
+    let (other, name) = match method {
+        IntrospectionAuthentication::Basic => (IntrospectionAuthentication::Post, "post"),
+        _ => (IntrospectionAuthentication::Basic, "basic"),
+    };
+    let mut attempt = Step::new("");
+    let retried = failure::send(context.fetch, request(endpoint, settings, other), key, &mut attempt).await;
+    let fix = match retried {
+        Some(response) if response.status == StatusCode::OK => {
+            format!("write introspection_auth = \"{name}\" in {key}")
+        }
+        _ => format!(
+            "correct client_id and client_secret of {key}, and let the issuer allow this client to introspect tokens (a confidential \
+             client)"
+        ),
+    };
+    Finding::problem(CLIENT, text, fix)
+}
+
+fn check(key: &str, response: &FetchResponse) -> Finding {
+    if response.status != StatusCode::OK {
+        let text = format!("the endpoint answers {}", describe_response(response));
+        return Finding::problem(
+            RESPONSE,
+            text,
+            format!("correct introspection_endpoint of {key}, or see the issuer's log"),
+        );
+    }
+    match IntrospectionResponse::parse(&response.body) {
+        Ok(parsed) if parsed.active => Finding::problem(
+            RESPONSE,
+            "the endpoint says that a made-up token is active: it may accept every token",
+            format!("correct introspection_endpoint of {key}: this one does not check tokens"),
+        ),
+        Ok(_) => Finding::met(CLIENT, "the endpoint accepts this server's client"),
+        Err(error) => Finding::problem(
+            RESPONSE,
+            format!("{}, which is not an introspection response: {error}", describe_response(response)),
+            format!("correct introspection_endpoint of {key}"),
+        ),
+    }
+}

@@ -1,0 +1,104 @@
+//! The keys of an issuer, and whether the configured algorithms fit them.
+
+use http::StatusCode;
+use portcullis_discovery::{FetchRequest, UrlPolicy};
+use portcullis_doctor::{Finding, Rule, Step, describe_response};
+use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
+use portcullis_metadata::{AuthorizationServerMetadata, JwkSet};
+use portcullis_verifier::KeySource;
+
+use super::{IssuerContext, Steps, authorization_server::chosen, failure};
+
+const FOUND: Rule = Rule::new("keys.found", "RFC 8414 section 2");
+const DOCUMENT: Rule = Rule::new("keys.document", "RFC 7517 section 5");
+const USABLE: Rule = Rule::new("keys.usable", "RFC 7517 section 4, RFC 8725 section 3.1");
+
+/// Fetches the keys and compares them with the algorithms.
+pub(super) async fn examine(
+    context: &IssuerContext<'_>,
+    metadata: Option<&AuthorizationServerMetadata>,
+    steps: &mut Steps<'_>,
+) {
+    let settings = &context.issuer.settings;
+    if !settings.validation.verifies_signature() {
+        return;
+    }
+    let configured = match &settings.keys {
+        KeySource::Fixed(keys) => {
+            let mut step = Step::new(format!("the keys of {} (jwks_file)", context.key));
+            step.findings.push(check(context, keys));
+            return steps.add(step);
+        }
+        KeySource::Uri(uri) => Some(uri),
+        _ => None,
+    };
+    // Without metadata, the cause is known already.
+    if configured.is_none() && metadata.is_none() {
+        return;
+    }
+    let mut step = Step::new(format!("the keys of {}", context.key));
+    let Some(url) = chosen(configured, metadata.and_then(|metadata| metadata.jwks_uri.as_ref())) else {
+        let fix =
+            format!("publish jwks_uri, set jwks_uri of {0}, or set validate = \"introspection\" in {0}", context.key);
+        step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
+        return steps.add(step);
+    };
+    let request = FetchRequest::get(url, UrlPolicy::Operator);
+    if let Some(response) = failure::send(context.fetch, request, &context.key, &mut step).await {
+        step.findings.push(if response.status != StatusCode::OK {
+            let (place, fix) = match configured {
+                Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {}", context.key)),
+                None => {
+                    ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {}", context.key))
+                }
+            };
+            Finding::problem(FOUND, format!("{place} answers {}", describe_response(&response)), fix)
+        } else {
+            match JwkSet::parse(&response.body) {
+                Ok(keys) => check(context, &keys),
+                Err(error) => {
+                    let fix = format!(
+                        "let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {}",
+                        context.key
+                    );
+                    Finding::problem(DOCUMENT, format!("{} ({error})", describe_response(&response)), fix)
+                }
+            }
+        });
+    }
+    steps.add(step);
+}
+
+fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
+    let allowed = context.issuer.settings.algorithms;
+    let usable = |algorithms: AlgorithmSet| KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty());
+    let names =
+        |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
+    if usable(allowed) {
+        let fitting: Vec<Algorithm> =
+            allowed.iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
+        return Finding::met(USABLE, format!("there are keys for {}", names(&fitting)));
+    }
+    let key = &context.key;
+    let others: Vec<Algorithm> =
+        Algorithm::ALL.into_iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
+    if others.is_empty() {
+        let text = if keys.keys.is_empty() && keys.rejected.is_empty() {
+            "the issuer publishes no keys: it may sign with a shared secret (HS256), or issue opaque tokens"
+        } else {
+            "no published key can verify a signature"
+        };
+        let fix = format!("let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}");
+        return Finding::problem(USABLE, text, fix);
+    }
+    // Of the algorithms for one type of key, providers use the first.
+    let listed: Vec<&str> = keys.keys.iter().filter_map(|key| key.alg.as_deref()).collect();
+    let likely = others.iter().find(|algorithm| listed.contains(&algorithm.as_str())).or(others.first());
+    let suggestion = likely.map_or_else(String::new, |algorithm| format!("\"{}\"", algorithm.as_str()));
+    let configured: Vec<Algorithm> = allowed.iter().collect();
+    Finding::problem(
+        USABLE,
+        format!("no key is for {}: the keys are for {}", names(&configured), names(&others)),
+        format!("write algorithms = [{suggestion}] in {key}"),
+    )
+}

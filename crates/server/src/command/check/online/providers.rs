@@ -1,0 +1,51 @@
+//! What is known about providers beyond their metadata.
+
+use portcullis_doctor::{Finding, Rule};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri};
+
+const AUDIENCE: Rule = Rule::new("issuer.audience", "RFC 8707 section 2");
+const TOKENS: Rule = Rule::new("issuer.tokens", "RFC 9068");
+
+/// How a provider gets the URL of the resource into `aud`; `None` if nothing special is known.
+pub(super) fn audience_note(
+    issuer: &Issuer,
+    metadata: &AuthorizationServerMetadata,
+    resource: &ResourceUri,
+) -> Option<Finding> {
+    let host = issuer.url().host_str().unwrap_or_default();
+    let text = if is_keycloak(issuer, metadata) {
+        format!("Keycloak ignores `resource`: add an audience mapper with {resource} to a default client scope")
+    } else if host.ends_with(".auth0.com") {
+        format!(
+            "Auth0: create an API with the identifier {resource}, and enable the Resource Parameter Compatibility Profile or \
+             make it the default audience"
+        )
+    } else if host.contains("cognito-idp.") {
+        format!(
+            "Amazon Cognito sets `aud` only for a resource server that is bound to {resource}; tokens without `aud` are rejected"
+        )
+    } else if host.ends_with(".okta.com") || host.ends_with(".oktapreview.com") {
+        format!("Okta: set the audience of this authorization server to {resource}")
+    } else {
+        return None;
+    };
+    Some(Finding::note(AUDIENCE, text))
+}
+
+/// Providers whose access tokens are not JWTs.
+pub(super) fn opaque_tokens(issuer: &Issuer, key: &str) -> Option<Finding> {
+    let is_google = issuer.as_str().trim_end_matches('/') == "https://accounts.google.com";
+    is_google.then(|| {
+        Finding::problem(
+            TOKENS,
+            "Google's access tokens are opaque, so that their signature cannot be verified",
+            format!("use an authorization server that issues JWTs and signs people in with Google, in place of {key}"),
+        )
+    })
+}
+
+/// Whether the metadata is that of a Keycloak realm.
+fn is_keycloak(issuer: &Issuer, metadata: &AuthorizationServerMetadata) -> bool {
+    let has_path = |part: &str| metadata.token_endpoint.as_ref().is_some_and(|endpoint| endpoint.path().contains(part));
+    issuer.url().path().contains("/realms/") && has_path("/protocol/openid-connect/token")
+}

@@ -1,0 +1,91 @@
+//! The issuers of a resource.
+
+use portcullis_verifier::Validation;
+
+use super::Context;
+use crate::{
+    config::{self, Authorization, Diagnostics, Resource},
+    plan::IssuerPlan,
+};
+
+/// The issuers of a resource with their positions; `None` if one is invalid.
+pub(super) fn issuers_of<'a>(
+    resource: &Resource,
+    context: &Context<'a>,
+    errors: &mut Diagnostics<'_>,
+) -> Option<Vec<(usize, &'a IssuerPlan)>> {
+    let configured = &context.config.issuer;
+    let mut positions: Vec<usize> = Vec::new();
+    let mut is_valid = true;
+    match &resource.issuers {
+        None => positions.extend(0..configured.len()),
+        Some(names) => {
+            for name in names {
+                match configured.iter().position(|issuer| issuer.issuer == *name) {
+                    Some(position) => positions.push(position),
+                    None => {
+                        is_valid = false;
+                        errors.add("issuers", unknown_issuer(name, configured));
+                    }
+                }
+            }
+        }
+    }
+    if is_valid && positions.is_empty() && resource.auth != Authorization::None {
+        let key = if resource.issuers.is_some() { "issuers" } else { "" };
+        errors.add(
+            key,
+            format!(
+                "no issuer can issue tokens for {:?}; add an [[issuer]], or switch authorization off with auth = \"none\"",
+                resource.endpoint
+            ),
+        );
+        return None;
+    }
+    let plans = positions.iter().map(|position| Some((*position, context.issuers.get(*position)?.as_ref()?)));
+    let plans: Option<Vec<_>> = plans.collect();
+    let mut introspecting =
+        plans.iter().flatten().filter(|(_, plan)| matches!(plan.settings.validation, Validation::Introspection(_)));
+    if let (Some((first, _)), Some((second, _))) = (introspecting.next(), introspecting.next()) {
+        errors.add(
+            "issuers",
+            format!(
+                "issuer[{first}] and issuer[{second}] both introspect all tokens, but opaque tokens can go to one issuer only; \
+                 set validate = \"jwt\" or \"jwt+introspection\" for one of them"
+            ),
+        );
+        return None;
+    }
+    plans.filter(|_| is_valid)
+}
+
+fn unknown_issuer(name: &str, configured: &[config::Issuer]) -> String {
+    let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
+    match configured.iter().find(|issuer| bare(&issuer.issuer) == bare(name)) {
+        Some(similar) => format!(
+            "issuers has {name:?}, and no [[issuer]] has exactly this identifier; write it as there, {:?}",
+            similar.issuer
+        ),
+        None => format!("issuers has {name:?}, and no [[issuer]] has exactly this identifier; add or correct it"),
+    }
+}
+
+/// An ID token can have the same audience as an access token if `aud` is the issuer's own name for the resource. Required
+/// scopes exclude it, because an ID token has none.
+pub(super) fn check_application_audiences<'a>(
+    resource: &Resource,
+    mut issuers: impl Iterator<Item = &'a IssuerPlan>,
+    errors: &mut Diagnostics<'_>,
+) -> Option<()> {
+    let named = issuers.find_map(|plan| Some((plan, plan.settings.application_audiences.first()?)));
+    let Some((plan, name)) = named.filter(|_| resource.required_scopes.is_empty()) else { return Some(()) };
+    errors.add(
+        "required_scopes",
+        format!(
+            "required_scopes is empty, and issuer \"{}\" has \"{name}\" in audiences, which ID tokens can have as well; set \
+             required_scopes to a scope of the access tokens",
+            plan.settings.issuer
+        ),
+    );
+    None
+}

@@ -1,0 +1,184 @@
+//! Warnings about addresses: of the listener, of `base_url` and of upstreams.
+
+use std::net::IpAddr;
+
+use portcullis_metadata::is_loopback;
+use url::{Host, Url};
+
+use crate::config::{Config, Upstream};
+
+pub(super) fn warn(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
+    warnings.extend(open_listener(config, base_url));
+    warnings.extend(other_address(config, base_url));
+    for (position, resource) in config.resource.iter().enumerate() {
+        let Upstream::Http(text) = &resource.upstream else { continue };
+        let Ok(upstream) = Url::parse(text) else { continue };
+        let key = format!("resource[{position}].upstream.http = {text:?}");
+        if is_this_server(config, base_url, &upstream) {
+            warnings.push(format!(
+                "{key} is this server itself, so that requests would go round in circles; write the address of the MCP server"
+            ));
+        } else if is_public(&upstream) {
+            warnings.push(format!(
+                "{key} is a public address, so that clients can reach the MCP server without a token; let it listen on \
+                 127.0.0.1 or in a private network, or admit only this server there"
+            ));
+        }
+    }
+}
+
+/// Plain HTTP on all addresses. With a `base_url` on loopback, there is another warning.
+fn open_listener(config: &Config, base_url: &Url) -> Option<String> {
+    let is_open = config.listen.ip().is_unspecified() && !is_loopback(base_url);
+    (is_open && config.tls.is_none() && config.trusted_proxies.is_empty()).then(|| {
+        format!(
+            "listen = \"{}\" serves plain http on all addresses, so that others on the network can read tokens; set [tls], or \
+             listen on the address to which the TLS proxy connects, or name the proxy in trusted_proxies",
+            config.listen
+        )
+    })
+}
+
+/// A `base_url` whose port or address clients reach, and where nothing listens, or plain HTTP.
+fn other_address(config: &Config, base_url: &Url) -> Option<String> {
+    let listen = config.listen;
+    let port = base_url.port_or_known_default()?;
+    if listen.port() == 0 {
+        return None;
+    }
+    let differs = |what: &str, fix: &str| {
+        Some(format!("base_url = {:?} does not fit listen = \"{listen}\": {what}; {fix}", config.base_url))
+    };
+    if base_url.scheme() == "http" && listen.ip().is_loopback() {
+        if port != listen.port() {
+            return differs("clients connect to another port", "use the same port in both");
+        }
+        let is_other = match base_url.host() {
+            Some(Host::Ipv4(address)) => IpAddr::V4(address) != listen.ip(),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address) != listen.ip(),
+            _ => false,
+        };
+        if is_other {
+            return differs("clients connect to another address", "use the same address in both");
+        }
+    }
+    let is_plain = base_url.scheme() == "https" && config.tls.is_none() && config.trusted_proxies.is_empty();
+    if is_plain && port == listen.port() && (is_loopback(base_url) || !listen.ip().is_loopback()) {
+        return differs(
+            "clients use TLS on a port where this server speaks plain http",
+            "set [tls], or use another port in listen behind a proxy that terminates TLS",
+        );
+    }
+    if config.tls.is_some() && listen.ip().is_loopback() && !is_loopback(base_url) {
+        return differs(
+            "only programs on this machine can connect",
+            &format!("write listen = \"0.0.0.0:{port}\", or remove [tls] if a local proxy terminates TLS"),
+        );
+    }
+    None
+}
+
+/// Whether requests to the upstream arrive at this server.
+fn is_this_server(config: &Config, base_url: &Url, upstream: &Url) -> bool {
+    let listen = config.listen;
+    let is_own = |address: IpAddr| {
+        address == listen.ip() || address.is_unspecified() || (address.is_loopback() && listen.ip().is_unspecified())
+    };
+    let arrives = match upstream.host() {
+        Some(Host::Ipv4(address)) => is_own(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => is_own(IpAddr::V6(address)),
+        _ => is_loopback(upstream) && (listen.ip().is_loopback() || listen.ip().is_unspecified()),
+    };
+    let is_endpoint = config.resource.iter().any(|resource| resource.endpoint == upstream.path());
+    (arrives && upstream.port_or_known_default() == Some(listen.port()))
+        || (upstream.origin() == base_url.origin() && is_endpoint)
+}
+
+/// Whether the host is a literal public address.
+fn is_public(upstream: &Url) -> bool {
+    match upstream.host() {
+        Some(Host::Ipv4(address)) => is_public_address(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => is_public_address(IpAddr::V6(address)),
+        _ => false,
+    }
+}
+
+/// Whether an address is neither of this machine nor of a private network.
+pub(crate) fn is_public_address(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
+            let is_shared = v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64;
+            let is_local = v4.is_loopback() || v4.is_private() || v4.is_link_local() || v4.is_unspecified();
+            !is_local && !is_shared && !v4.is_multicast() && !v4.is_broadcast()
+        }
+        IpAddr::V6(v6) => {
+            let is_local = v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local();
+            !is_local && !v6.is_unique_local() && !v6.is_multicast()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::from_text;
+
+    fn warned(listen: &str, base_url: &str, upstream: &str, more: &str) -> Vec<String> {
+        let config = from_text(&format!(
+            "listen = \"{listen}\"\nbase_url = \"{base_url}\"\n{more}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = {{ http \
+             = \"{upstream}\" }}"
+        ));
+        let mut warnings = Vec::new();
+        warn(&config.unwrap(), &Url::parse(base_url).unwrap(), &mut warnings);
+        warnings
+    }
+
+    const UPSTREAM: &str = "http://127.0.0.1:8000/mcp";
+    const TLS: &str = "tls = { certificates = \"c\", key = \"k\" }";
+    const PROXY: &str = "trusted_proxies = [\"10.0.0.0/8\"]";
+
+    /// J9: addresses that fit cause no warning.
+    #[test]
+    fn sound_addresses_cause_no_warning() {
+        for (listen, base_url, upstream, more) in [
+            ("127.0.0.1:3000", "https://mcp.example.com", UPSTREAM, ""),
+            ("127.0.0.1:3000", "http://127.0.0.1:3000", UPSTREAM, ""),
+            ("127.0.0.1:3000", "http://localhost:3000", UPSTREAM, ""),
+            ("[::1]:3000", "http://[::1]:3000", UPSTREAM, ""),
+            ("127.0.0.1:0", "http://127.0.0.1:3000", UPSTREAM, ""),
+            ("10.0.0.5:3000", "https://mcp.example.com", "http://10.0.0.6:3000/mcp", ""),
+            ("0.0.0.0:3000", "https://mcp.example.com", "http://mcp:3000/mcp", PROXY),
+            ("0.0.0.0:443", "https://mcp.example.com", "https://[fd00::1]/mcp", TLS),
+            ("0.0.0.0:8443", "https://mcp.example.com", "https://tools.internal/mcp", TLS),
+            ("0.0.0.0:3000", "http://localhost:8080", "http://172.17.0.1:8000/mcp", ""),
+            ("127.0.0.1:3000", "https://mcp.example.com", "https://mcp.example.com/backend", ""),
+        ] {
+            let none: Vec<String> = Vec::new();
+            assert_eq!(warned(listen, base_url, upstream, more), none, "{listen} {base_url} {upstream}");
+        }
+    }
+
+    /// J9: addresses that do not fit, an open listener, and upstreams that are public or this server cause a warning.
+    #[test]
+    fn unsound_addresses_cause_a_warning() {
+        const OF_UPSTREAM: &str = "resource[0].upstream.http = ";
+        for (listen, base_url, upstream, more, start, words) in [
+            ("0.0.0.0:3000", "https://mcp.example.com", UPSTREAM, "", "listen = ", "set [tls]"),
+            ("[::]:3000", "https://mcp.example.com", UPSTREAM, "", "listen = ", "trusted_proxies"),
+            ("127.0.0.1:3000", "http://127.0.0.1:4000", UPSTREAM, "", "base_url = ", "another port"),
+            ("127.0.0.1:3000", "http://[::1]:3000", UPSTREAM, "", "base_url = ", "another address"),
+            ("10.0.0.5:443", "https://mcp.example.com", UPSTREAM, "", "base_url = ", "plain http"),
+            ("127.0.0.1:3000", "https://localhost:3000", UPSTREAM, "", "base_url = ", "plain http"),
+            ("127.0.0.1:3000", "https://mcp.example.com", UPSTREAM, TLS, "base_url = ", "\"0.0.0.0:443\""),
+            ("127.0.0.1:3000", "https://a.example", "http://localhost:3000/mcp", "", OF_UPSTREAM, "itself"),
+            ("0.0.0.0:80", "https://a.example", "http://127.0.0.1/mcp", PROXY, OF_UPSTREAM, "itself"),
+            ("127.0.0.1:3000", "https://a.example", "https://a.example/mcp", "", OF_UPSTREAM, "itself"),
+            ("127.0.0.1:3000", "https://a.example", "http://203.0.113.9/mcp", "", OF_UPSTREAM, "public"),
+            ("127.0.0.1:3000", "https://a.example", "https://[2620:fe::fe]/mcp", "", OF_UPSTREAM, "public"),
+        ] {
+            let warnings = warned(listen, base_url, upstream, more);
+            assert_eq!(warnings.len(), 1, "{listen} {base_url} {upstream}: {warnings:?}");
+            assert!(warnings[0].starts_with(start) && warnings[0].contains(words), "{warnings:?}");
+        }
+    }
+}
