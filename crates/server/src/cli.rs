@@ -7,6 +7,7 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod idp;
+mod init;
 mod login;
 mod mcp_remote;
 mod provider;
@@ -23,6 +24,7 @@ pub(crate) use self::check::Check;
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
+pub(crate) use self::init::Init;
 pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
@@ -58,6 +60,12 @@ pub(crate) enum Command {
     /// (`--online`), and with 2 if there are only warnings and `--deny-warnings` is given.
     #[command(after_long_help = check::MORE)]
     Check(Check),
+    /// Write a configuration: asks for its values in a terminal, or takes them from options, and tests them.
+    ///
+    /// The tests are those of `check --online`. With problems, or if the file exists, it is written only after confirmation or
+    /// with `--force`.
+    #[command(after_long_help = init::MORE)]
+    Init(Init),
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It supports metadata,

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => command::check::run(&arguments),
+        Command::Init(arguments) => done(command::init::run(&arguments)),
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),

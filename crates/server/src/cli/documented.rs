@@ -1,9 +1,10 @@
-//! A test that the guide documents every option of the client commands and of the development server.
+//! A test that the guide documents every option of `init`, the client commands and the development server.
 
 use clap::CommandFactory as _;
 
 use super::Cli;
 
+const CONFIGURATION: &str = include_str!("../../../../docs/use/configuration.md");
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
@@ -20,7 +21,8 @@ fn the_guide_names_every_option() {
     let mut cli = Cli::command();
     cli.build();
     for (command, pages) in [
-        ("connect", &[CONNECT][..]),
+        ("init", &[CONFIGURATION][..]),
+        ("connect", &[CONNECT]),
         ("login", &[CONNECT]),
         ("logout", &[CONNECT]),
         ("token", &[CONNECT]),

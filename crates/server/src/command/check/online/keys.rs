@@ -71,17 +71,15 @@ pub(super) async fn examine(
 
 fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
     let allowed = context.issuer.settings.algorithms;
-    let usable = |algorithms: AlgorithmSet| KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty());
     let names =
         |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
-    if usable(allowed) {
+    if is_usable(keys, allowed) {
         let fitting: Vec<Algorithm> =
-            allowed.iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
+            allowed.iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect();
         return Finding::met(USABLE, format!("there are keys for {}", names(&fitting)));
     }
     let key = &context.key;
-    let others: Vec<Algorithm> =
-        Algorithm::ALL.into_iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
+    let others = usable_algorithms(keys);
     if others.is_empty() {
         let text = if keys.keys.is_empty() && keys.rejected.is_empty() {
             "the issuer publishes no keys: it may sign with a shared secret (HS256), or issue opaque tokens"
@@ -91,9 +89,7 @@ fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
         let fix = format!("let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}");
         return Finding::problem(USABLE, text, fix);
     }
-    // Of the algorithms for one type of key, providers use the first.
-    let listed: Vec<&str> = keys.keys.iter().filter_map(|key| key.alg.as_deref()).collect();
-    let likely = others.iter().find(|algorithm| listed.contains(&algorithm.as_str())).or(others.first());
+    let likely = likely_algorithm(keys, &others);
     let suggestion = likely.map_or_else(String::new, |algorithm| format!("\"{}\"", algorithm.as_str()));
     let configured: Vec<Algorithm> = allowed.iter().collect();
     Finding::problem(
@@ -101,4 +97,24 @@ fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
         format!("no key is for {}: the keys are for {}", names(&configured), names(&others)),
         format!("write algorithms = [{suggestion}] in {key}"),
     )
+}
+
+/// The algorithm to configure for these keys. `None` if they fit the allowed ones, or no algorithm at all.
+pub(in crate::command) fn algorithm_to_configure(keys: &JwkSet, allowed: AlgorithmSet) -> Option<Algorithm> {
+    if is_usable(keys, allowed) { None } else { likely_algorithm(keys, &usable_algorithms(keys)) }
+}
+
+/// The one of these algorithms with which the issuer probably signs.
+fn likely_algorithm(keys: &JwkSet, usable: &[Algorithm]) -> Option<Algorithm> {
+    // Of the algorithms for one type of key, providers use the first.
+    let listed: Vec<&str> = keys.keys.iter().filter_map(|key| key.alg.as_deref()).collect();
+    usable.iter().find(|algorithm| listed.contains(&algorithm.as_str())).or(usable.first()).copied()
+}
+
+fn usable_algorithms(keys: &JwkSet) -> Vec<Algorithm> {
+    Algorithm::ALL.into_iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect()
+}
+
+fn is_usable(keys: &JwkSet, algorithms: AlgorithmSet) -> bool {
+    KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty())
 }
