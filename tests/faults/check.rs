@@ -133,7 +133,7 @@ async fn an_invalid_method_pattern() {
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
     let error = checked.stderr.trim_end();
-    assert!(error.contains(":21: resource[0].rule[1].method = \"tools/[call\"") && !error.contains('\n'), "{error}");
+    assert!(error.contains(":20: resource[0].rule[1].method = \"tools/[call\"") && !error.contains('\n'), "{error}");
 }
 
 const ENTRA: &str = r#"

@@ -266,7 +266,8 @@ async fn files() {
 async fn a_busy_port() {
     let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = holder.local_addr().unwrap().to_string();
-    let file = Scratch::file("busy.toml", &with(&format!("listen = \"{address}\""), "", ""));
+    let file =
+        Scratch::file("busy.toml", &with(&format!("listen = \"{address}\"\nbase_url = \"http://{address}\""), "", ""));
     let finished = Portcullis::run(&["serve", "--config", file.as_str()]).await;
     assert_rejected("serve", &finished, &[&address, "stop the program", "--listen"]);
     let finished = Portcullis::run(&["demo", "--listen", &address]).await;

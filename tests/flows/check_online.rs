@@ -1,13 +1,13 @@
 //! `check --online`: the first cause of broken set-ups, and no finding for sound ones.
 
 use http::{Response, header};
-use portcullis_scenarios::{Finished, Peer, PeerAnswer, PeerRequest, Portcullis, RawUpstream, Scratch, Upstream};
+use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, RawUpstream, Scratch, Upstream};
 use portcullis_testkit::TestIssuer;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 /// An authorization server with keys and an introspection endpoint. `script` replaces responses.
-async fn issuer(script: impl Fn(&PeerRequest) -> Option<PeerAnswer> + Send + Sync + 'static) -> Peer {
+async fn issuer(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> Peer {
     let keys = TestIssuer::new("https://keys.example").jwks_json();
     Peer::start(move |request| {
         script(request).or_else(|| match request.path.as_str() {
@@ -29,19 +29,19 @@ fn metadata(request: &PeerRequest) -> Value {
 }
 
 /// Accepts the client `me` with its secret in the form.
-fn introspected(request: &PeerRequest) -> PeerAnswer {
+fn introspected(request: &PeerRequest) -> PeerResponse {
     match request.form().get("client_secret").map(String::as_str) {
         Some("hunter2") => request.json(json!({ "active": false })),
         _ => status(401, json!({ "error": "invalid_client" }).to_string()),
     }
 }
 
-fn status(status: u16, body: impl Into<String>) -> PeerAnswer {
+fn status(status: u16, body: impl Into<String>) -> PeerResponse {
     Response::builder().status(status).header(header::CONTENT_TYPE, "application/json").body(body.into()).unwrap()
 }
 
 /// The metadata with another member, or without it (null).
-fn with_member(request: &PeerRequest, member: &str, value: Value) -> Option<PeerAnswer> {
+fn with_member(request: &PeerRequest, member: &str, value: Value) -> Option<PeerResponse> {
     request.is_for_server_metadata().then(|| {
         let mut metadata = metadata(request);
         match value {
@@ -140,7 +140,7 @@ async fn sound_set_ups() {
         let is_initialize = request.message_method().as_deref() == Some("initialize");
         let body =
             "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n";
-        is_initialize.then(|| Upstream::answer(200, &[("content-type", "text/event-stream")], body))
+        is_initialize.then(|| Upstream::response(200, &[("content-type", "text/event-stream")], body))
     });
     let events = Setup::new(&server.url(""), &events.await.setting()).resource("sessions = \"off\"\n");
     events.assert_sound("a stateless server with event streams").await;
@@ -157,7 +157,7 @@ async fn a_stateless_upstream_is_recognized() {
     let stateless = Upstream::scripted(|request| {
         let is_initialize = request.message_method().as_deref() == Some("initialize");
         let body = json!({ "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-11-25" } }).to_string();
-        is_initialize.then(|| Upstream::answer(200, &[("content-type", "application/json")], body))
+        is_initialize.then(|| Upstream::response(200, &[("content-type", "application/json")], body))
     });
     let setup = Setup::new(&server.url(""), &stateless.await.setting());
     setup.assert_sound("stateless").await;
@@ -358,20 +358,23 @@ async fn broken_upstreams() {
             &["2024-11-05", "update the SDK"],
         ),
     ] {
-        let upstream = Upstream::scripted(move |_| Some(Upstream::answer(status, headers, body))).await;
+        let upstream = Upstream::scripted(move |_| Some(Upstream::response(status, headers, body))).await;
         to(&format!("{}/mcp", upstream.origin())).assert_cause(case, rule, words).await;
     }
 
     let at_mcp =
-        Upstream::scripted(|request| (request.target != "/mcp").then(|| Upstream::answer(404, &[], "Not Found"))).await;
+        Upstream::scripted(|request| (request.target != "/mcp").then(|| Upstream::response(404, &[], "Not Found")))
+            .await;
     let fix = format!("http = \"{}/mcp\"", at_mcp.origin());
     to(&at_mcp.origin()).assert_cause("no path", "upstream.mcp", &["404", &fix]).await;
     let sse = Upstream::scripted(|request| {
         Some(match request.target.as_str() {
-            "/sse" => {
-                Upstream::answer(200, &[("content-type", "text/event-stream")], "event: endpoint\ndata: /messages\n\n")
-            }
-            _ => Upstream::answer(405, &[], ""),
+            "/sse" => Upstream::response(
+                200,
+                &[("content-type", "text/event-stream")],
+                "event: endpoint\ndata: /messages\n\n",
+            ),
+            _ => Upstream::response(405, &[], ""),
         })
     });
     to(&format!("{}/mcp", sse.await.origin()))
@@ -380,7 +383,7 @@ async fn broken_upstreams() {
     let strict = Upstream::scripted(|request| {
         let has_session = request.header("mcp-session-id").is_some();
         let is_first = request.message_method().as_deref() == Some("initialize");
-        (!has_session && !is_first).then(|| Upstream::answer(400, &[], "no session"))
+        (!has_session && !is_first).then(|| Upstream::response(400, &[], "no session"))
     });
     let setup = Setup::new(&server.url(""), &strict.await.setting()).resource("sessions = \"off\"\n");
     setup.assert_cause("sessions that are switched off", "upstream.sessions", &["remove sessions"]).await;

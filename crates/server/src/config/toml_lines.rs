@@ -51,11 +51,6 @@ impl TomlLines {
         }
     }
 
-    /// Whether the file has the key.
-    pub(crate) fn has(&self, key: &KeyPath) -> bool {
-        self.lines.contains_key(key)
-    }
-
     /// Whether the table has a header in single brackets.
     pub(crate) fn is_table(&self, key: &KeyPath) -> bool {
         self.tables.contains(key)
@@ -168,7 +163,6 @@ mod tests {
             assert!(lines.is_table(&KeyPath::parse("session")) && !lines.is_table(&KeyPath::parse("issuer")));
             assert!(lines.is_array_of_tables(&KeyPath::parse("issuer[1].rule")));
             assert_eq!(lines.first_table(), Some((8, "[session]")));
-            assert!(lines.has(&KeyPath::parse("listen")) && !lines.has(&KeyPath::parse("absent")));
         }
     }
 }

@@ -1,0 +1,177 @@
+//! The text of an error about a type, an unknown key or a missing key: what is wrong, and what to write.
+
+use figment::{
+    Error,
+    error::{Actual, Kind},
+    value::Value,
+};
+
+use super::is_table_in_array;
+use crate::config::{KeyPath, Segment, TomlLines, schema};
+
+/// The similarity from which a key is suggested in place of another one, from 0 to 1.
+const SIMILAR_KEY: f64 = 0.8;
+/// The similarity from which one of a few values is suggested.
+const SIMILAR_VALUE: f64 = 0.7;
+
+pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlLines) -> String {
+    if is_table_in_array(key, lines) {
+        return format!("{key} is a single table; write [{key}] instead of [[{key}]]");
+    }
+    match &error.kind {
+        Kind::UnknownField(name, known) => unknown_key(key, name, known, lines),
+        Kind::UnknownVariant(name, known) => unknown_value(key, name, known),
+        Kind::MissingField(_) => missing(key),
+        Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
+            wrong_type(key, found, expected, root, lines)
+        }
+        kind => {
+            let text = kind.to_string();
+            let message = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+            if key.is_root() { message } else { format!("{key}: {message}") }
+        }
+    }
+}
+
+fn unknown_key(key: &KeyPath, name: &str, known: &[&str], lines: &TomlLines) -> String {
+    let table = key.parent().unwrap_or_default();
+    if !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name) {
+        let first = lines.first_table().map(|(line, header)| format!(", {header} in line {line}")).unwrap_or_default();
+        return format!("{key} is a top-level key; move it above the first table{first}");
+    }
+    let (elsewhere, similar) = (schema::tables_with(name), similar(name, known, SIMILAR_KEY));
+    if !elsewhere.is_empty() && (similar.is_none() || !table.is_root()) {
+        return format!("{key} is not a known key; move it to {}", elsewhere.join(" or "));
+    }
+    match similar {
+        Some(similar) => format!("{key} is not a known key; did you mean `{similar}`?"),
+        None => format!("{key} is not a known key; remove it, or use one of {}", known.join(", ")),
+    }
+}
+
+fn unknown_value(key: &KeyPath, name: &str, known: &[&str]) -> String {
+    let last = last_name(key);
+    let listed = known.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    // These values are written as tables.
+    for (form, is_meant) in [
+        ("http", name.contains("://")),
+        ("unix", name.starts_with('/')),
+        ("file", name.contains('/') || name.contains('.')),
+    ] {
+        if known.contains(&form) && is_meant {
+            return format!("{key} is a string; write {last} = {{ {form} = {name:?} }}");
+        }
+    }
+    match similar(name, known, SIMILAR_VALUE) {
+        Some(suggestion) => {
+            format!("{key} has the unknown value {name:?}; did you mean `{suggestion}`? known are {listed}")
+        }
+        None => format!("{key} has the unknown value {name:?}; write one of {listed}"),
+    }
+}
+
+fn missing(key: &KeyPath) -> String {
+    match key.to_string().as_str() {
+        "resource" => "resource is missing; add a [[resource]] with `endpoint` and `upstream`".to_owned(),
+        name => match example(key) {
+            Some(example) => format!("{name} is missing; add {example}"),
+            None => format!("{name} is missing; add it"),
+        },
+    }
+}
+
+fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines: &TomlLines) -> String {
+    // The names of the table, without positions.
+    let names: Vec<&str> = key
+        .segments()
+        .iter()
+        .filter_map(|segment| match segment {
+            Segment::Name(name) => Some(name.as_str()),
+            Segment::Index(_) => None,
+        })
+        .collect();
+    let table = names.join(".");
+    if matches!(found, Actual::Map) && schema::type_name(key) == Some("array") && lines.is_table(key) {
+        return format!("{key} is a single table; write [[{table}]] instead of [{table}]");
+    }
+    let type_of_key = schema::type_name(key);
+    let is_quoted = |value: Option<&Value>| match (value.and_then(Value::as_str), type_of_key) {
+        (Some(text), Some("integer")) => text.trim().parse::<i64>().is_ok(),
+        (Some(text), Some("boolean")) => matches!(text, "true" | "false"),
+        _ => false,
+    };
+    let fix = if is_quoted(get(root, key)) {
+        "; write it without quotes".to_owned()
+    } else {
+        example(key).map(|example| format!(", such as {example}")).unwrap_or_default()
+    };
+    format!("{key} is {}; expected {}{fix}", type_of(found), expected_type(expected))
+}
+
+fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
+    key.segments().iter().try_fold(root, |at, segment| match (at, segment) {
+        (Value::Dict(_, dict), Segment::Name(name)) => dict.get(name),
+        (Value::Array(_, items), Segment::Index(position)) => items.get(*position),
+        _ => None,
+    })
+}
+
+pub(super) fn last_name(key: &KeyPath) -> &str {
+    let name = |segment| match segment {
+        &Segment::Name(ref name) => Some(name.as_str()),
+        Segment::Index(_) => None,
+    };
+    key.segments().iter().rev().find_map(name).unwrap_or_default()
+}
+
+/// A line for the key, as in TOML.
+fn example(key: &KeyPath) -> Option<String> {
+    let is_item = matches!(key.segments().last(), Some(Segment::Index(_)));
+    let key = if is_item { &key.parent()? } else { key };
+    Some(format!("{} = {}", last_name(key), toml(schema::example(key)?)))
+}
+
+fn toml(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Object(members) => {
+            let members: Vec<_> = members.iter().map(|(name, value)| format!("{name} = {}", toml(value))).collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+        serde_json::Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        value => value.to_string(),
+    }
+}
+
+/// The type of a value. The value itself may be a misplaced secret.
+fn type_of(found: &Actual) -> &'static str {
+    match found {
+        Actual::Bool(_) => "a boolean",
+        Actual::Unsigned(_) | Actual::Signed(_) => "an integer",
+        Actual::Float(_) => "a floating-point number",
+        Actual::Char(_) | Actual::Str(_) => "a string",
+        Actual::Seq => "an array",
+        Actual::Map | Actual::Enum => "a table",
+        _ => "something else",
+    }
+}
+
+/// The expected type in the words of TOML.
+fn expected_type(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
+        "a boolean" => "true or false",
+        "a sequence" => "an array",
+        "path string" => "a string",
+        expected if expected.starts_with("struct ") || expected == "a map" => "a table",
+        expected if expected == "enum" || expected.starts_with("enum ") => "one of its names, or a table",
+        expected => expected,
+    }
+}
+
+/// The known name that is most similar to the written one, if it is similar enough.
+fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
+    let likeness = |name: &&'a str| strsim::jaro_winkler(written, name);
+    let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&best) >= least).then_some(best)
+}
