@@ -31,7 +31,8 @@ pub(super) enum Found {
         /// The algorithm of its keys if that is not the default.
         algorithm: Option<Algorithm>,
     },
-    /// The metadata is of an issuer with another host, or with another path. A person decides whether it is meant.
+    /// The metadata is of an issuer with another host or path, or without metadata of its own. A person decides whether it is
+    /// meant.
     Other { issuer: Issuer, reason: String },
 }
 
@@ -72,7 +73,14 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
             return Ok(Found::Other { issuer, reason });
         }
         let discovery = Discovery::new(Arc::clone(fetch) as _, UrlPolicy::Operator);
-        let metadata = discovery.authorization_server(&issuer).await.map_err(|error| with_cause(&error))?;
+        let metadata = match discovery.authorization_server(&issuer).await {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                let reason =
+                    format!("the metadata at {url} is of {issuer}, which cannot be used: {}", with_cause(&error));
+                return Ok(Found::Other { issuer, reason });
+            }
+        };
         let algorithm = match &metadata.jwks_uri {
             Some(uri) => algorithm(uri, fetch).await,
             None => None,

@@ -171,16 +171,18 @@ impl<'a> Setup<'a> {
         if self.arguments.offline {
             return Ok(self.answers.set_issuer(issuer::as_written(text)?, None)?);
         }
-        crate::command::tell(format_args!("looking for the metadata of {}", EscapedText(text)));
+        crate::command::tell("looking for the metadata of the issuer");
         match self.runtime.block_on(issuer::find(text)) {
             Ok(Found::Issuer { issuer, algorithm }) => {
                 crate::command::tell(format_args!("the issuer is {}", EscapedText(issuer.as_str())));
                 Ok(self.answers.set_issuer(issuer, algorithm)?)
             }
-            Ok(Found::Other { issuer, reason }) => Err(Invalid {
-                reason: format!("{reason}; give that issuer if tokens have this `iss`"),
-                proposal: Some(issuer.as_str().to_owned()),
-            }),
+            Ok(Found::Other { issuer, reason }) => {
+                // Templates of providers that are not issuers have a better reason.
+                self.answers.set_issuer(issuer.clone(), None)?;
+                let reason = format!("{reason}; give that issuer if tokens have this `iss`");
+                Err(Invalid { reason, proposal: Some(issuer.as_str().to_owned()) })
+            }
             // The tests report what is wrong there.
             Err(reason) => match issuer::as_written(text) {
                 Ok(issuer) => Ok(self.answers.set_issuer(issuer, None)?),
