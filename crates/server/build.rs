@@ -11,7 +11,9 @@ const GLIBC: (u32, u32) = (2, 36);
 /// list takes 15 KB in place of 1 MB, which every process keeps resident.
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let is_of_this_machine = env::var_os("TARGET") == env::var_os("HOST");
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
+    // A linker other than the system's is for programs that run elsewhere, with an older glibc.
+    let is_of_this_machine = env::var_os("TARGET") == env::var_os("HOST") && env::var_os("RUSTC_LINKER").is_none();
     if is_of_this_machine && glibc().is_some_and(|version| version >= GLIBC) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }

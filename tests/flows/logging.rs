@@ -1,6 +1,7 @@
 //! The log lines of requests and sessions.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, free_address};
+use serde_json::{Value, json};
 
 /// J1, J2: every request has one access line with the status and the caller, without the query.
 #[tokio::test]
@@ -48,4 +49,82 @@ async fn session_lines_have_the_request_id() {
         let line = deployment.portcullis.logged(message, |line| line["message"] == message).await;
         assert_eq!(line["span"]["request.id"].as_str(), response.header("x-request-id"), "{line}");
     }
+}
+
+/// J1: access lines have the resource, the MCP method and tool, the client address, and the times of the upstream and in total.
+#[tokio::test]
+async fn access_lines_have_details() {
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
+    let called = deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await;
+    let line = deployment.portcullis.access_line(&called).await;
+    assert_eq!((&line["resource"], &line["client.address"]), (&Deployment::RESOURCE.into(), &"127.0.0.1".into()));
+    assert_eq!((&line["mcp.method"], &line["mcp.tool"]), (&"tools/call".into(), &"add".into()));
+    let [upstream, total] = ["upstream.us", "latency.us"].map(|name| line[name].as_u64().expect(name));
+    assert!(0 < upstream && upstream <= total, "{line}");
+    let denied = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
+    let line = deployment.portcullis.access_line(&denied).await;
+    assert_eq!((&line["resource"], line.get("upstream.us")), (&Deployment::RESOURCE.into(), None), "{line}");
+}
+
+/// J1, J2, J8: at level debug, a rejected token is logged beside what was expected: escaped, and never the token.
+#[tokio::test]
+async fn rejections_are_explained() {
+    let deployment = Deployment::start().await;
+    let token = || deployment.token();
+    for (rejected, code, member, actual, expected) in [
+        (
+            token().audience("https://other.example/mcp\u{202e}").sign(),
+            "token.audience_mismatch",
+            "token.audience",
+            "https://other.example/mcp\\u{202e}",
+            ("audience.expected", Deployment::RESOURCE),
+        ),
+        (
+            token().issuer("https://issuer.example/").sign(),
+            "token.issuer_unknown",
+            "token.issuer",
+            "https://issuer.example/",
+            ("issuer.expected", "https://issuer.example"),
+        ),
+        (
+            deployment.test_issuer.token().scope("mcp:other").sign(),
+            "scope.insufficient",
+            "scope.granted",
+            "mcp:other",
+            ("scope.required", "mcp:tools"),
+        ),
+    ] {
+        let response = deployment.try_token(&rejected).await;
+        let id = response.header("x-request-id").unwrap();
+        let is_explained = |line: &Value| {
+            let has_id = line["request.id"] == id || line["span"]["request.id"] == id;
+            has_id && line["deny.code"] == code && line["level"] == "DEBUG"
+        };
+        let line = deployment.portcullis.logged(code, is_explained).await;
+        assert_eq!((line[member].as_str(), line[expected.0].as_str()), (Some(actual), Some(expected.1)), "{line}");
+        assert!(!deployment.portcullis.log().contains(&rejected), "the token is in the log");
+    }
+}
+
+/// J1, L1: the failure of an upstream is logged with the resource and the address.
+#[tokio::test]
+async fn failures_name_the_upstream() {
+    let address = free_address().unwrap();
+    let deployment = Deployment::builder()
+        .upstream_setting(format!("{{ http = \"http://{address}/mcp?key=canary\" }}"))
+        .start()
+        .await;
+    let failed = deployment.try_token(&deployment.good_token()).await;
+    assert_eq!(failed.status, 502, "{failed:?}");
+    let is_warning =
+        |line: &Value| line["level"] == "WARN" && line["request.id"].as_str() == failed.header("x-request-id");
+    let line = deployment.portcullis.logged("upstream.unreachable", is_warning).await;
+    assert_eq!(
+        (&line["resource"], &line["upstream.address"]),
+        (&Deployment::RESOURCE.into(), &address.to_string().into())
+    );
+    assert!(!deployment.portcullis.log().contains("canary"), "the query is in the log");
 }

@@ -1,12 +1,7 @@
 //! Reloads of the configuration: which changes take effect, and which sessions and streams end.
 
-use std::sync::Mutex;
-
 use http::Method;
-use portcullis_scenarios::{
-    AuthorizationServer, ChannelBody, Connection, RecordedRequest, ReloadableServer, Request, Scratch, Upstream,
-    audit_records,
-};
+use portcullis_scenarios::{AuthorizationServer, EventSenders, ReloadableServer, Scratch, Upstream, audit_records};
 
 const SCOPES: (&str, &str) = ("required_scopes = [\"mcp:tools\"]", "required_scopes = [\"mcp:admin\"]");
 
@@ -166,38 +161,24 @@ async fn a_removed_issuer() {
 /// J10, L3: streams end when their request does not satisfy changed rules, and others continue.
 #[tokio::test]
 async fn streams_that_do_not_satisfy_new_rules() {
-    let senders = std::sync::Arc::new(Mutex::new(Vec::new()));
-    let opened = std::sync::Arc::clone(&senders);
-    let upstream = Upstream::scripted(move |request: &RecordedRequest| {
-        (request.method == Method::GET).then(|| {
-            let (sender, body) = ChannelBody::new();
-            opened.lock().unwrap().push(sender);
-            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
-        })
-    })
-    .await;
+    let (upstream, senders) = EventSenders::upstream().await;
     let reloading = ReloadableServer::start(upstream, "").await;
     let mut streams = Vec::new();
     for (endpoint, resource) in [("/mcp", ReloadableServer::MCP), ("/other", ReloadableServer::OTHER)] {
         let token = reloading.token(resource);
         let session = reloading.open_session(endpoint, &token).await;
-        let get = Request::new("GET", endpoint).header("Accept", "text/event-stream").bearer(&token).session(&session);
-        let mut connection = Connection::open(reloading.portcullis.address()).await;
-        connection.write(&get.to_bytes()).await;
-        assert_eq!(connection.head().await.unwrap().status, 200);
-        streams.push(connection);
+        streams.push(reloading.open_stream(endpoint, &token, &session).await);
     }
-    let send = |stream: usize| senders.lock().unwrap()[stream].send("data: open\n\n".into());
     reloading.reload(&[("\"/other\"", "\"/other\"\nrealm = \"r\"")]).await;
     for (number, stream) in streams.iter_mut().enumerate() {
-        send(number).unwrap();
-        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(&b"data: open\n\n"[..]));
+        senders.send(number);
+        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT));
     }
     let line = reloading.reload(&[SCOPES]).await;
     assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
     assert_eq!(ReloadableServer::next_event(&mut streams[0]).await, None);
-    send(1).unwrap();
-    assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(&b"data: open\n\n"[..]));
+    senders.send(1);
+    assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventSenders::EVENT));
     reloading.portcullis.logged("stream.configuration_changed", |_| true).await;
 }
 

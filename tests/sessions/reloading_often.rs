@@ -1,43 +1,47 @@
 //! Many reloads of the configuration while clients use the server.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use http::Method;
-use portcullis_scenarios::{ChannelBody, Connection, RecordedRequest, ReloadableServer, Request, Upstream, call};
+use portcullis_scenarios::{Connection, EventSenders, ReloadableServer, Request, call, full_amount};
 use serde_json::json;
 use tokio::task::JoinSet;
 
 const RELOADS: usize = 50;
 const CLIENTS: usize = 8;
-const STREAMS: usize = 20;
+
+/// How much the clients do while the configuration changes.
+struct Amount {
+    requests: usize,
+    streams: usize,
+}
+
+impl Amount {
+    const SMALL: Self = Self { requests: 2_000, streams: 20 };
+    const FULL: Self = Self { requests: 20_000, streams: 200 };
+
+    fn chosen() -> Self {
+        if full_amount() { Self::FULL } else { Self::SMALL }
+    }
+}
 
 /// J10: during 50 alternately valid and invalid reloads, no request fails and no stream ends.
 #[tokio::test]
 async fn fifty_reloads() {
-    let senders = Arc::new(Mutex::new(Vec::new()));
-    let opened = Arc::clone(&senders);
-    let upstream = Upstream::scripted(move |request: &RecordedRequest| {
-        (request.method == Method::GET).then(|| {
-            let (sender, body) = ChannelBody::new();
-            opened.lock().unwrap().push(sender);
-            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
-        })
-    })
-    .await;
+    let amount = Amount::chosen();
+    let (upstream, senders) = EventSenders::upstream().await;
     let reloading = Arc::new(ReloadableServer::start(upstream, "").await);
     let address = reloading.portcullis.address();
     let mut streams = Vec::new();
-    for _ in 0..STREAMS {
-        let token = reloading.token(ReloadableServer::MCP);
+    for number in 0..amount.streams {
+        let issuer = reloading.issuer.test_issuer();
+        let token =
+            issuer.token().audience(ReloadableServer::MCP).subject(&format!("listener-{number}")).scope("mcp:tools");
+        let token = token.sign();
         let session = reloading.open_session("/mcp", &token).await;
-        let get = Request::new("GET", "/mcp").header("Accept", "text/event-stream").bearer(&token).session(&session);
-        let mut connection = Connection::open(address).await;
-        connection.write(&get.to_bytes()).await;
-        assert_eq!(connection.head().await.unwrap().status, 200);
-        streams.push(connection);
+        streams.push(reloading.open_stream("/mcp", &token, &session).await);
     }
     let (finished, response_count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut clients = JoinSet::new();
@@ -49,7 +53,7 @@ async fn fifty_reloads() {
         let (finished, response_count) = (Arc::clone(&finished), Arc::clone(&response_count));
         clients.spawn(async move {
             let mut connection = Connection::open(address).await;
-            while !finished.load(Ordering::Relaxed) || response_count.load(Ordering::Relaxed) < 2_000 {
+            while !finished.load(Ordering::Relaxed) || response_count.load(Ordering::Relaxed) < amount.requests {
                 let body = call(2, "echo", &json!({}));
                 let response = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
                 assert_eq!(response.status, 200, "{response:?}");
@@ -77,14 +81,10 @@ async fn fifty_reloads() {
     while let Some(client) = clients.join_next().await {
         client.unwrap();
     }
-    assert!(response_count.load(Ordering::Relaxed) >= 2_000);
+    assert!(response_count.load(Ordering::Relaxed) >= amount.requests);
     for (number, stream) in streams.iter_mut().enumerate() {
-        senders.lock().unwrap()[number].send("data: open\n\n".into()).unwrap();
-        assert_eq!(
-            ReloadableServer::next_event(stream).await.as_deref(),
-            Some(&b"data: open\n\n"[..]),
-            "stream {number}"
-        );
+        senders.send(number);
+        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT), "stream {number}");
     }
     assert_eq!(reloading.issuer.key_requests(), 1);
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr, reason = "progress of an installation")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "test tools fail the test")]
 
+mod amount;
 mod audit;
 mod authorization_server;
 mod connect_proxy;
@@ -22,6 +23,7 @@ mod private_authority;
 mod process;
 mod program;
 mod raw_upstream;
+mod reason_codes;
 mod reloadable_server;
 mod request;
 mod runtime;
@@ -29,6 +31,7 @@ mod scratch;
 mod terminal;
 mod upstream;
 
+pub use amount::full_amount;
 pub use audit::audit_records;
 pub use authorization_server::AuthorizationServer;
 pub use connect_proxy::ConnectProxy;
@@ -45,7 +48,7 @@ pub use private_authority::PrivateAuthority;
 pub use process::{Process, Signal, free_address};
 pub use program::{command, listen_address, program};
 pub use raw_upstream::{RawRequest, RawUpstream};
-pub use reloadable_server::ReloadableServer;
+pub use reloadable_server::{EventSenders, ReloadableServer};
 pub use request::{Request, exchange};
 pub use runtime::block_on;
 pub use scratch::Scratch;

@@ -18,6 +18,7 @@ use crate::{
     log::Log,
     process::{Process, Signal},
     program::{command, listen_address, program},
+    reason_codes::assert_explained,
     scratch::Scratch,
 };
 
@@ -80,8 +81,17 @@ impl Portcullis {
         Self::start_logging(arguments, "json", None).await
     }
 
-    async fn start_logging(arguments: &[&str], format: &str, files: Option<&str>) -> Self {
-        let mut command = limited(arguments, files);
+    /// As [`start`](Self::start), with a limit of resources, which is an argument of `ulimit`. Signals of exceeded limits are
+    /// ignored: a write beyond the limit fails.
+    ///
+    /// # Panics
+    /// Panics if it does not listen in time.
+    pub async fn start_limited(arguments: &[&str], limit: &str) -> Self {
+        Self::start_logging(arguments, "json", Some(limit)).await
+    }
+
+    async fn start_logging(arguments: &[&str], format: &str, limit: Option<&str>) -> Self {
+        let mut command = limited(arguments, limit);
         // A server without `state_dir` keeps its state here, as under systemd.
         let state = Scratch::path_for("state");
         command.env("STATE_DIRECTORY", state.as_str());
@@ -158,6 +168,7 @@ impl Portcullis {
         let line = self.access_line(response).await;
         assert_eq!(line["deny.code"], code, "{response:?}\n{line}");
         assert_eq!(line["http.status"], response.status, "{line}");
+        assert_explained(code, response.status);
         assert!(!format!("{response:?}").contains(code), "the response contains the reason: {response:?}");
     }
 
@@ -234,13 +245,13 @@ impl Drop for Portcullis {
     }
 }
 
-/// Returns the command with these arguments, under a limit of open files if there is one.
-fn limited(arguments: &[&str], files: Option<&str>) -> Command {
-    let mut command = match files {
+/// Returns the command with these arguments, under a limit of resources if there is one.
+fn limited(arguments: &[&str], limit: Option<&str>) -> Command {
+    let mut command = match limit {
         None => command(program()),
         Some(limit) => {
             let mut shell = command("sh".as_ref());
-            shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program());
+            shell.args(["-c", &format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program());
             shell
         }
     };

@@ -1,10 +1,19 @@
 //! [`ReloadableServer`]: the program with a configuration file that a test changes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
 
+use bytes::Bytes;
+use http::Method;
 use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{AuthorizationServer, Connection, HttpResponse, Portcullis, Request, Scratch, Signal, Upstream};
+use crate::{
+    AuthorizationServer, ChannelBody, Connection, HttpResponse, Portcullis, RecordedRequest, Request, Scratch, Signal,
+    Upstream,
+};
 
 /// The program with an issuer, an upstream, and a configuration file that a test changes.
 pub struct ReloadableServer {
@@ -18,6 +27,38 @@ pub struct ReloadableServer {
     pub configuration: String,
     file: Scratch,
     reloads: AtomicU64,
+    _state: Scratch,
+}
+
+/// The event streams of an upstream, in the order in which they were opened.
+#[derive(Clone, Default)]
+pub struct EventSenders(Arc<Mutex<Vec<UnboundedSender<Bytes>>>>);
+
+impl EventSenders {
+    /// Starts an upstream that answers GET with an event stream, and returns it with the senders of its streams.
+    pub async fn upstream() -> (Upstream, Self) {
+        let senders = Self::default();
+        let opened = senders.clone();
+        let script = move |request: &RecordedRequest| {
+            (request.method == Method::GET).then(|| {
+                let (sender, body) = ChannelBody::new();
+                opened.0.lock().unwrap().push(sender);
+                Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
+            })
+        };
+        (Upstream::scripted(script).await, senders)
+    }
+
+    /// The event that [`send`](Self::send) sends.
+    pub const EVENT: &'static [u8] = b"data: open\n\n";
+
+    /// Sends an event on a stream.
+    ///
+    /// # Panics
+    /// Panics if the stream has ended.
+    pub fn send(&self, stream: usize) {
+        self.0.lock().unwrap()[stream].send(Self::EVENT.into()).expect("the stream is open");
+    }
 }
 
 impl ReloadableServer {
@@ -28,18 +69,37 @@ impl ReloadableServer {
 
     /// Starts the program with the resources `/mcp` and `/other` behind the same upstream, and more tables.
     pub async fn start(upstream: Upstream, tables: &str) -> Self {
+        Self::start_limited(upstream, tables, None).await
+    }
+
+    /// As [`start`](Self::start), with a limit of resources; see [`Portcullis::start_limited`].
+    pub async fn start_limited(upstream: Upstream, tables: &str, limit: Option<&str>) -> Self {
         let issuer = AuthorizationServer::start(Self::MCP);
-        let setting = upstream.setting();
+        let (setting, state) = (upstream.setting(), Scratch::path_for("state"));
         let configuration = format!(
-            "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\nworkers = 2\nreload = \"signal\"\n\
+            "state_dir = \"{}\"\nlisten = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\nworkers = 2\nreload = \"signal\"\n\
              [[issuer]]\nissuer = \"{}\"\n\
              [[resource]]\nendpoint = \"/mcp\"\nrequired_scopes = [\"mcp:tools\"]\nupstream = {setting}\n\
              [[resource]]\nendpoint = \"/other\"\nupstream = {setting}\n{tables}\n",
+            state.as_str(),
             issuer.test_issuer().issuer().as_str()
         );
         let file = Scratch::file("portcullis.toml", &configuration);
-        let portcullis = Portcullis::start(&["serve", "--config", file.as_str()]).await;
-        Self { portcullis, issuer, upstream, configuration, file, reloads: AtomicU64::new(0) }
+        let arguments = ["serve", "--config", file.as_str()];
+        let portcullis = match limit {
+            Some(limit) => Portcullis::start_limited(&arguments, limit).await,
+            None => Portcullis::start(&arguments).await,
+        };
+        Self { portcullis, issuer, upstream, configuration, file, reloads: AtomicU64::new(0), _state: state }
+    }
+
+    /// Kills the program and starts it again with the configuration that was last written.
+    pub async fn restart(mut self) -> Self {
+        self.portcullis.signal(Signal::KILL);
+        self.portcullis.wait().await;
+        self.portcullis = Portcullis::start(&["serve", "--config", self.file.as_str()]).await;
+        self.reloads = AtomicU64::new(0);
+        self
     }
 
     /// Writes the configuration of the start with replacements.
@@ -93,6 +153,18 @@ impl ReloadableServer {
                 return chunk;
             }
         }
+    }
+
+    /// Opens the event stream of a session.
+    ///
+    /// # Panics
+    /// Panics if it is rejected.
+    pub async fn open_stream(&self, endpoint: &str, token: &str, session: &str) -> Connection {
+        let get = Request::new("GET", endpoint).header("Accept", "text/event-stream").bearer(token).session(session);
+        let mut connection = Connection::open(self.portcullis.address()).await;
+        connection.write(&get.to_bytes()).await;
+        assert_eq!(connection.head().await.expect("an answer").status, 200);
+        connection
     }
 
     /// Opens a session and returns its identifier.

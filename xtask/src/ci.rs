@@ -44,6 +44,20 @@ const CHECKS: &[Check] = &[
     Check::function("api", || api::run(true)),
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
     Check::function("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
+    Check::function("deploy", || Tool::DIST.run(&tool::Arguments::of(&["--check"]))),
+    Check::cargo(
+        "without-dev",
+        &[
+            "clippy",
+            "--package=portcullis",
+            "--no-default-features",
+            "--features=manual,redis,vendored",
+            "--locked",
+            "--",
+            "--deny",
+            "warnings",
+        ],
+    ),
     Check::function("e2e", || Tool::E2E.run(&tool::Arguments::default())),
     Check::function("readers", || Tool::E2E.run(&tool::Arguments::of(&["--readers"]))),
 ];

@@ -20,6 +20,7 @@ const ROWS: &[&[&str]] = &[
 /// Tools and tests. They can use every crate, and no crate in the rows can use them.
 const FREE: &[&str] = &[
     "portcullis-bench",
+    "portcullis-dist",
     "portcullis-e2e",
     "portcullis-everything-server",
     "portcullis-examples",

@@ -57,6 +57,8 @@ enum Command {
     Conformance(tool::Arguments),
     /// Replay the committed fuzz corpora, and mutations of them, through every fuzz target.
     FuzzSmoke,
+    /// Build the packages of a release into target/packages, or check the files of deploy/.
+    Dist(tool::Arguments),
     /// Measure CPU time and throughput of a protected request, beside nginx as a bare reverse proxy.
     Bench(tool::Arguments),
 }
@@ -72,6 +74,7 @@ fn main() -> anyhow::Result<()> {
         Command::E2e(arguments) => Tool::E2E.run(&arguments),
         Command::Conformance(arguments) => Tool::CONFORMANCE.run(&arguments),
         Command::FuzzSmoke => Tool::FUZZ_SMOKE.run(&tool::Arguments::default()),
+        Command::Dist(arguments) => Tool::DIST.run(&arguments),
         Command::Bench(arguments) => Tool::BENCH.run(&arguments),
     }
 }

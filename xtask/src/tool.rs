@@ -31,6 +31,7 @@ pub(crate) struct Tool {
 impl Tool {
     pub(crate) const E2E: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("e2e") };
     pub(crate) const CONFORMANCE: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("conformance") };
+    pub(crate) const DIST: Self = Self { cargo: &["--package=portcullis-dist"], subcommand: None };
     pub(crate) const FUZZ_SMOKE: Self =
         Self { cargo: &["--package=portcullis-fuzz-bodies", "--bin=replay"], subcommand: None };
     /// Optimized, because an unoptimized load generator would measure itself. The programs that it measures have the same

@@ -71,7 +71,8 @@ mod tests {
             (FetchError::network(NetworkFailure::Connect), None),
             (FetchError::Timeout, None),
         ] {
-            let nested = DiscoveryError::Fetch { url: "https://auth.example.com/".into(), error };
+            let earlier = portcullis_discovery::Attempts::default();
+            let nested = DiscoveryError::Fetch { url: "https://auth.example.com/".into(), earlier, error };
             let given = advice(&ClientError::Discovery(nested));
             assert_eq!(given.is_some(), helps.is_some(), "{given:?}");
             assert!(given.unwrap_or_default().contains(helps.unwrap_or_default()), "{given:?}");

@@ -27,6 +27,7 @@ pub(crate) mod device_grant;
 pub(crate) mod grant;
 mod grant_context;
 mod known_client;
+pub(crate) mod new_registration;
 mod non_interactive;
 mod refresh;
 mod registration_update;
@@ -234,7 +235,7 @@ impl Authorizer {
         let named = match &self.settings.scopes {
             Some(scopes) => selection::with_offline_access(scopes.clone(), &server.scopes_supported),
             None => {
-                let challenged = challenged.map(|scopes| scope_names::for_request(scopes, &scopes_supported));
+                let challenged = challenged.map(|scopes| scopes.in_listed_form(&scopes_supported));
                 selection::scopes(challenged.as_ref(), &scopes_supported, &server.scopes_supported)
             }
         };
@@ -246,11 +247,12 @@ impl Authorizer {
         let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
         let scopes = match self.scope_limit() {
             Some(limit) => limit.clone(),
-            None => named.union(&scope_names::for_request(challenge.additional_scopes(), &scopes_supported)),
+            None => named.union(&challenge.additional_scopes().in_listed_form(&scopes_supported)),
         };
         let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
         let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
-        Ok(GrantContext { resource, is_broader, metadata, policy, scopes, registered, binding, profile })
+        let is_step_up = challenge.is_step_up();
+        Ok(GrantContext { resource, is_broader, metadata, policy, scopes, registered, is_step_up, binding, profile })
     }
 
     /// Requires acceptance of a resource that is broader than the start URL, before the sign-in. MCP clients accept

@@ -5,8 +5,8 @@ use portcullis_discovery::{DiscoveryError, FetchError, ResponseExcerpt};
 use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
 
 use crate::{
-    AccessTokenSourceError, AssertionError, InteractionError, RedirectError, RefusedRedirect, StartUrl, StartUrlError,
-    StoreError, UnsupportedServer,
+    AccessTokenSourceError, AssertionError, InteractionError, NewRegistration, RedirectError, RefusedRedirect,
+    StartUrl, StartUrlError, StoreError, UnsupportedServer,
 };
 
 /// Why there is no token. No variant holds a token, a code or a secret.
@@ -73,6 +73,17 @@ pub enum ClientError {
         issuer: Issuer,
         /// The display name of the other API.
         api: &'static str,
+    },
+    /// A step-up needs a new registration, and neither the user nor the caller has accepted one
+    /// ([`Interaction::accept_new_registration`](crate::Interaction::accept_new_registration)). No authorization request
+    /// was sent.
+    #[error(
+        "insufficient_scope: {registration}. To register again, which starts a new session, run `{}`",
+        .registration.command()
+    )]
+    RegistrationLacksScopes {
+        /// The registration that would replace the present one.
+        registration: Box<NewRegistration>,
     },
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
@@ -210,6 +221,7 @@ impl ClientError {
             Self::BroaderResource { .. } => "client.broader_resource",
             Self::UnboundToken { .. } => "client.unbound_token",
             Self::OtherApi { .. } => "client.other_api",
+            Self::RegistrationLacksScopes { .. } => "client.registration_lacks_scopes",
             Self::NoAuthorizationServer => "client.no_server",
             Self::AuthorizationServerNotListed { .. } => "client.server_not_listed",
             Self::UnsupportedServer(error) => error.code(),

@@ -5,8 +5,8 @@ use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
 use crate::{
-    AuthorizationRequest, ClientInformation, DeviceAuthorization, KnownIssuer, RedirectParameters, StartUrl,
-    UnboundSignIn,
+    AuthorizationRequest, ClientInformation, DeviceAuthorization, KnownIssuer, NewRegistration, RedirectParameters,
+    StartUrl, UnboundSignIn,
 };
 
 mod auto_consent;
@@ -77,6 +77,19 @@ pub trait Interaction: Send + Sync + 'static {
     /// When the user cannot be asked.
     fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
         let _ = sign_in;
+        Box::pin(async { Ok(false) })
+    }
+
+    /// Asks whether to register the client again for a step-up. A new client starts a new session with the server. By
+    /// default the result is false.
+    ///
+    /// # Errors
+    /// When the user cannot be asked.
+    fn accept_new_registration<'a>(
+        &'a self,
+        registration: &'a NewRegistration,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        let _ = registration;
         Box::pin(async { Ok(false) })
     }
 

@@ -64,6 +64,7 @@ pub use authorization::redirect::{RedirectError, RedirectParameters};
 pub use authorization::request::AuthorizationRequest;
 pub use authorizer::device_grant::DeviceAuthorization;
 pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
+pub use authorizer::new_registration::NewRegistration;
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;

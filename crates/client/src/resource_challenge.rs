@@ -12,6 +12,7 @@ pub struct ResourceChallenge {
     additional_scopes: Scopes,
     accepts_dpop: bool,
     requires_dpop: bool,
+    is_step_up: bool,
 }
 
 impl ResourceChallenge {
@@ -27,6 +28,7 @@ impl ResourceChallenge {
             requires_dpop: dpop.is_some() && bearer.is_none(),
             parameters: bearer.or_else(|| dpop.map(dpop_parameters)),
             additional_scopes: Scopes::empty(),
+            is_step_up: false,
         }
     }
 
@@ -38,6 +40,16 @@ impl ResourceChallenge {
     /// Adds scopes to request beside those of the challenge and of the resource's metadata.
     pub(crate) fn with_scopes(&self, scopes: &Scopes) -> Self {
         Self { additional_scopes: self.additional_scopes.union(scopes), ..self.clone() }
+    }
+
+    /// Marks that these scopes are requested for an operation of a client that is signed in, which may have a session.
+    pub(crate) fn for_step_up(&self, missing: &Scopes) -> Self {
+        Self { is_step_up: true, ..self.with_scopes(missing) }
+    }
+
+    /// Whether a client that is signed in needs more scopes.
+    pub(crate) fn is_step_up(&self) -> bool {
+        self.is_step_up
     }
 
     pub(crate) fn additional_scopes(&self) -> &Scopes {

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use portcullis_discovery::{BoxFuture, FetchRequest};
@@ -15,7 +15,7 @@ pub(crate) use portcullis_testkit::{
 };
 use url::Url;
 
-use crate::{AuthorizationRequest, Interaction, InteractionError, RedirectParameters};
+use crate::{AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters};
 
 /// A user whose response a function creates from `state`.
 pub(crate) struct ScriptedUser {
@@ -23,6 +23,8 @@ pub(crate) struct ScriptedUser {
     redirect_uri: Url,
     visited: Mutex<Vec<Url>>,
     visits: AtomicUsize,
+    registrations: Mutex<Vec<NewRegistration>>,
+    refuses_registration: AtomicBool,
 }
 
 impl ScriptedUser {
@@ -39,7 +41,19 @@ impl ScriptedUser {
             redirect_uri,
             visited: Mutex::default(),
             visits: AtomicUsize::new(0),
+            registrations: Mutex::default(),
+            refuses_registration: AtomicBool::new(false),
         })
+    }
+
+    /// The new registrations that the user was asked for.
+    pub(crate) fn registrations(&self) -> Vec<NewRegistration> {
+        self.registrations.lock().unwrap().clone()
+    }
+
+    /// Refuses or accepts new registrations from now on.
+    pub(crate) fn refuse_registration(&self, refuses: bool) {
+        self.refuses_registration.store(refuses, Ordering::Relaxed);
     }
 
     pub(crate) fn visits(&self) -> usize {
@@ -69,6 +83,15 @@ impl Interaction for ScriptedUser {
             tokio::task::yield_now().await;
             Ok(parameters)
         })
+    }
+
+    fn accept_new_registration<'a>(
+        &'a self,
+        registration: &'a NewRegistration,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        self.registrations.lock().unwrap().push(registration.clone());
+        let accepts = !self.refuses_registration.load(Ordering::Relaxed);
+        Box::pin(async move { Ok(accepts) })
     }
 }
 

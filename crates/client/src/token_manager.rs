@@ -17,6 +17,7 @@ mod access_token_source;
 mod forget_client;
 mod renewal;
 mod request_authorization;
+mod scoped;
 
 pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use request_authorization::RequestAuthorization;
@@ -154,7 +155,7 @@ impl TokenManager {
         };
         let refreshed = match self.current().filter(|current| !Arc::ptr_eq(current, &token)) {
             Some(newer) => Ok(Some(newer)),
-            None => self.refresh(authorizer, &token).await,
+            None => self.refresh(authorizer, &token, None).await,
         };
         match refreshed {
             Ok(Some(newer)) => Ok(Some(newer)),
@@ -247,7 +248,7 @@ impl TokenManager {
         }
         if let Some(used) = used.filter(|used| used.refresh_token().is_some())
             && authorizer.is_listed(&self.start, challenge, used.issuer()).await?
-            && self.refresh(authorizer, used).await?.is_some()
+            && self.refresh(authorizer, used, None).await?.is_some()
         {
             return Ok(true);
         }
@@ -283,7 +284,7 @@ impl TokenManager {
         }
         let (now, before, serves) = (authorizer.clock().now(), self.current(), covers.clone());
         let serves = move |token: &ResourceToken| !token.is_expired(now) && serves(token);
-        match self.obtain(authorizer, &challenge.with_scopes(missing), before.clone(), serves).await {
+        match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
                 self.add_denied_scopes(without(missing, token.scopes()));
@@ -323,13 +324,14 @@ impl TokenManager {
         &self,
         authorizer: &Arc<Authorizer>,
         token: &Arc<ResourceToken>,
+        scopes: Option<Scopes>,
     ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         if token.refresh_token().is_none() {
             return Ok(None);
         }
         // A task of its own, because the caller can be cancelled, and a rotated refresh token must still be
         // same.
-        let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone()));
+        let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone(), scopes));
         match task.await.map_err(|_| ClientError::TaskEnded)?? {
             Refreshed::Newer(newer) => {
                 self.set_current(newer.clone());

@@ -146,12 +146,16 @@ impl Discovery {
     ) -> Result<Option<T>, DiscoveryError> {
         let response = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy.of(url))).await {
             Ok(response) => response,
-            Err(error) => return Err(DiscoveryError::Fetch { url: without_query(url), error }),
+            Err(error) => {
+                let earlier = std::mem::take(attempts);
+                return Err(DiscoveryError::Fetch { url: without_query(url), earlier, error });
+            }
         };
         let excerpt = || ResponseExcerpt::new(&response.headers, &response.body);
         if response.status.is_server_error() {
             let (url, response_excerpt) = (without_query(url), Box::new(excerpt()));
-            return Err(DiscoveryError::ServerError { url, status: response.status, response: response_excerpt });
+            let (earlier, status) = (std::mem::take(attempts), response.status);
+            return Err(DiscoveryError::ServerError { url, earlier, status, response: response_excerpt });
         }
         let outcome = if response.status == StatusCode::OK {
             match parse(&response.body) {

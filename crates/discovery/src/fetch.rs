@@ -1,5 +1,7 @@
 //! Bounded HTTP fetches.
 
+#[cfg(all(feature = "reqwest", unix, not(target_vendor = "apple")))]
+mod certificate_variable;
 mod error;
 #[cfg(feature = "reqwest")]
 mod http_fetch;
@@ -17,7 +19,9 @@ mod tls;
 #[cfg(feature = "reqwest")]
 mod trace;
 
-pub use error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure};
+pub use error::{
+    CertificateProblem, CertificateVariableError, FetchError, FetchSettingsError, NetworkError, NetworkFailure,
+};
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};
 pub use request::FetchRequest;

@@ -9,8 +9,8 @@ pub use discovery::{
     ResourceMatch, insecure_endpoints,
 };
 pub use fetch::{
-    BodyStream, BoxFuture, CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, FetchSettingsError,
-    NetworkError, NetworkFailure, OpenResponse, ResponseExcerpt,
+    BodyStream, BoxFuture, CertificateProblem, CertificateVariableError, Fetch, FetchError, FetchRequest,
+    FetchResponse, FetchSettingsError, NetworkError, NetworkFailure, OpenResponse, ResponseExcerpt,
 };
 #[cfg(feature = "reqwest")]
 pub use fetch::{FetchSettings, HttpFetch};

@@ -169,7 +169,10 @@ impl Examination<'_> {
             let lookup = Lookup { place, url: &url, needed: found.is_none(), is_last: index == last };
             let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
                 Some(response) => resource::check(&lookup, self.url, &response, &mut search, &mut step.findings),
-                None => None,
+                None => {
+                    step.findings.extend(search.earlier(resource::FOUND));
+                    None
+                }
             };
             let broken = step.has_problem();
             self.close(step);

@@ -12,7 +12,8 @@ use crate::{
     text,
 };
 
-const FOUND: Rule = Rule { id: "issuer.found", source: "RFC 8414 section 3" };
+/// A document is found.
+pub(crate) const FOUND: Rule = Rule { id: "issuer.found", source: "RFC 8414 section 3" };
 const DOCUMENT: Rule = Rule { id: "issuer.document", source: "RFC 8414 section 2" };
 const IDENTITY: Rule = Rule { id: "issuer.identity", source: "RFC 8414 section 3.3" };
 const ENDPOINTS: Rule = Rule { id: "issuer.endpoints", source: "RFC 8414 section 2" };

@@ -11,7 +11,8 @@ use crate::{
     text,
 };
 
-const FOUND: Rule = Rule { id: "resource.found", source: "RFC 9728 section 3.1" };
+/// A document is found.
+pub(crate) const FOUND: Rule = Rule { id: "resource.found", source: "RFC 9728 section 3.1" };
 const CONTENT: Rule = Rule { id: "resource.content_type", source: "RFC 9728 section 3.2" };
 const DOCUMENT: Rule = Rule { id: "resource.document", source: "RFC 9728 section 2" };
 const MATCH: Rule = Rule { id: "resource.match", source: "RFC 9728 section 3.3" };

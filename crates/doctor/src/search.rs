@@ -4,7 +4,7 @@ use http::StatusCode;
 use portcullis_discovery::FetchResponse;
 use url::Url;
 
-use crate::{page, text};
+use crate::{Finding, Rule, page, text};
 
 /// The URLs of a search that did not have the document.
 #[derive(Default)]
@@ -22,6 +22,12 @@ impl Search {
             self.web_page = Some(shown.clone());
         }
         self.failed.push(format!("{shown} ({})", outcome(response)));
+    }
+
+    /// What came before a URL at which the search ended. `None` if it was the first.
+    pub(crate) fn earlier(&self, rule: Rule) -> Option<Finding> {
+        let text = || format!("before that, no metadata document at {}", self.failed.join(", "));
+        (!self.failed.is_empty()).then(|| Finding::note(rule, text()))
     }
 
     /// Every URL with its outcome.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use portcullis_guard::{Caller, ClaimDenial, ClaimDenials, ClaimRule, LimitExceeded, RateLimiter, ScopeImplications};
 use portcullis_mcp::Envelope;
-use portcullis_metadata::Scopes;
+use portcullis_metadata::{EscapedText, Scopes};
 use portcullis_verifier::Principal;
 
 pub use self::name_glob::{NameGlob, NameGlobError};
@@ -122,6 +122,13 @@ impl Rules {
         }
         if !has_scopes {
             let needed = self.matching(subject).fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
+            tracing::debug!(
+                request.id = caller.request_id().as_str(),
+                deny.code = "scope.insufficient",
+                scope.required = %needed,
+                scope.granted = %EscapedText(granted.as_str()),
+                "the token lacks scopes"
+            );
             let needed = needed.union(&granted.intersection(&self.known_scopes));
             return Err(RuleViolation::Scopes(MissingScopes { needed, granted: granted.clone() }));
         }

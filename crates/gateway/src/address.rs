@@ -3,7 +3,7 @@
 mod query;
 mod trust;
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use http::{HeaderValue, uri::PathAndQuery};
 use rustls::pki_types::ServerName;
@@ -47,6 +47,16 @@ pub(crate) enum Endpoint {
     Tcp(Host<String>, u16),
     Tls { host: Host<String>, port: u16, name: ServerName<'static>, connector: TlsConnector },
     Unix(PathBuf),
+}
+
+/// Host and port, or the path of the socket.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) | Self::Tls { host, port, .. } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
 }
 
 impl Target {

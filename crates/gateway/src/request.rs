@@ -6,7 +6,6 @@ mod forwarded;
 mod header_names;
 mod identity;
 mod rules;
-mod trace_context;
 
 pub(crate) use identity::Identity;
 pub use identity::{IdentityHeader, IdentitySource};

@@ -3,11 +3,18 @@
 use std::{
     net::IpAddr,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
+use portcullis_metadata::ResourceUri;
 use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
-use crate::{decision::Operation, request_id::RequestId};
+use crate::{
+    decision::{Operation, Stopwatch, Timing},
+    request_id::RequestId,
+    resource::ProtectedResource,
+    trace::TraceContext,
+};
 
 /// The sender of an admitted request: a request extension that only the guard creates.
 ///
@@ -18,23 +25,65 @@ pub struct Caller(Arc<CallerInner>);
 
 #[derive(Debug)]
 struct CallerInner {
+    resource: Arc<ProtectedResource>,
     verified: Option<VerifiedToken>,
     held_token: Option<HeldToken>,
     request_id: RequestId,
     client_address: Option<IpAddr>,
+    trace: Option<TraceContext>,
     operation: OnceLock<Operation>,
     report_only_denial: OnceLock<&'static str>,
+    upstream: Stopwatch,
+}
+
+/// What is known of a request before its token is verified.
+pub(crate) struct RequestFacts {
+    pub(crate) resource: Arc<ProtectedResource>,
+    pub(crate) request_id: RequestId,
+    pub(crate) client_address: Option<IpAddr>,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Caller {
-    pub(crate) fn new(
-        verified: Option<VerifiedToken>,
-        held_token: Option<HeldToken>,
-        request_id: RequestId,
-        client_address: Option<IpAddr>,
-    ) -> Self {
-        let (operation, report_only_denial) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(CallerInner { verified, held_token, request_id, client_address, operation, report_only_denial }))
+    pub(crate) fn new(verified: Option<VerifiedToken>, held_token: Option<HeldToken>, facts: RequestFacts) -> Self {
+        let RequestFacts { resource, request_id, client_address, trace } = facts;
+        Self(Arc::new(CallerInner {
+            resource,
+            verified,
+            held_token,
+            request_id,
+            client_address,
+            trace,
+            operation: OnceLock::new(),
+            report_only_denial: OnceLock::new(),
+            upstream: Stopwatch::default(),
+        }))
+    }
+
+    /// The resource that the request is for.
+    pub fn resource(&self) -> &ResourceUri {
+        self.0.resource.resource()
+    }
+
+    /// The trace context, if [traces](crate::GuardSettings::traces) are on. A gateway sends its
+    /// [`upstream_traceparent`](TraceContext::upstream_traceparent) in place of the client's.
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.0.trace
+    }
+
+    /// Records that the request is passed to an upstream now, for [`Decision::upstream`](crate::Decision::upstream). Only the
+    /// first call has an effect.
+    pub fn record_upstream_start(&self) {
+        self.0.upstream.start(self.0.resource.clock.monotonic());
+    }
+
+    /// Records that the head of the upstream's response is known now. The last call counts.
+    pub fn record_upstream_end(&self) {
+        self.0.upstream.end(self.0.resource.clock.monotonic());
+    }
+
+    pub(crate) fn upstream(&self, arrival: Duration, now: Duration) -> Option<Timing> {
+        self.0.upstream.timing(arrival, now)
     }
 
     /// The principal of the token. `None` only if authentication is [off](crate::Authentication::Off) or the path is

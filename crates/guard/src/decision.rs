@@ -1,6 +1,7 @@
 //! [`Decision`] and [`DecisionSink`]: one event per request, for logs, audit and metrics.
 
 mod operation;
+mod timing;
 
 use std::{net::IpAddr, time::Duration};
 
@@ -8,8 +9,9 @@ use http::{Method, StatusCode};
 use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
 use portcullis_verifier::Principal;
 
-pub use self::operation::Operation;
-use crate::request_id::RequestId;
+pub(crate) use self::timing::Stopwatch;
+pub use self::{operation::Operation, timing::Timing};
+use crate::{request_id::RequestId, trace::TraceContext};
 
 /// The outcome of one request. It is reported when the head of the response is known.
 ///
@@ -43,6 +45,13 @@ pub struct Decision<'a> {
     pub resource: &'a ResourceUri,
     /// The time from the arrival of the request to the head of the response.
     pub latency: Duration,
+    /// The wait for the verification of the token. `None` if the token was cached, or there is none.
+    pub verification: Option<Timing>,
+    /// The time of the inner service's upstream until the head of its response, if the inner service
+    /// [measured](crate::Caller::record_upstream_start) it.
+    pub upstream: Option<Timing>,
+    /// The trace context, if [traces](crate::GuardSettings::traces) are on.
+    pub trace: Option<TraceContext>,
 }
 
 impl<'a> Decision<'a> {
@@ -68,6 +77,9 @@ impl<'a> Decision<'a> {
             client_address: None,
             resource,
             latency: Duration::ZERO,
+            verification: None,
+            upstream: None,
+            trace: None,
         }
     }
 }

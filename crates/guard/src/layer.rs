@@ -86,6 +86,7 @@ where
                 GuardFuture::respond(context, response)
             }
             NextStep::Verify(verifier, token) => {
+                context.start_verification();
                 let verification = authenticate::verify(verifier, token, context.request_id());
                 // `poll_ready` prepared the current service, so the clone replaces it and the current one is called.
                 let clone = self.inner.clone();

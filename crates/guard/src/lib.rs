@@ -89,6 +89,7 @@ mod request_id;
 mod resource;
 mod respond;
 mod settings;
+mod trace;
 
 pub use authorize::{
     ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest, PathGlob, PathGlobError, RouteRule, ScopeEnforcer,
@@ -98,7 +99,7 @@ pub use builder::{GuardBuilder, GuardBuilderError};
 pub use caller::{Caller, RejectionCode};
 pub use client_address::{Peer, ProxyHeader, TrustedProxies, TrustedProxyError};
 pub use cors::CorsSettings;
-pub use decision::{Decision, DecisionSink, Operation, TracingSink};
+pub use decision::{Decision, DecisionSink, Operation, Timing, TracingSink};
 pub use layer::{Guard, GuardBody, GuardFuture, GuardLayer};
 pub use limit::{ConcurrencyLimiter, GuardLimits, LimitExceeded, Rate, RateError, RateLimiter};
 pub use origin::{OriginPolicy, OriginPolicyError, OriginRejection};
@@ -109,6 +110,7 @@ pub use request_id::RequestId;
 pub use resource::ProtectedResource;
 pub use respond::Challenges;
 pub use settings::{Authentication, GuardSettings, GuardSettingsError};
+pub use trace::{ClientTrace, TraceContext, TraceParent, TraceSettings};
 
 /// Runs the examples of the README.
 #[cfg(doctest)]

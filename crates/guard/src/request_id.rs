@@ -37,6 +37,11 @@ impl RequestId {
         self.0.to_str().unwrap_or_default()
     }
 
+    /// The 128 bits of the id.
+    pub(crate) fn bytes(&self) -> [u8; 16] {
+        uuid::Uuid::try_parse_ascii(self.0.as_bytes()).unwrap_or_default().into_bytes()
+    }
+
     /// The id as a header value, without copying it.
     pub fn to_header_value(&self) -> HeaderValue {
         self.0.clone()

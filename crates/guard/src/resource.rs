@@ -25,6 +25,7 @@ use crate::{
     origin::OriginPolicy,
     respond::Challenges,
     settings::{Authentication, GuardSettings, GuardSettingsError},
+    trace::TraceSettings,
 };
 
 /// A protected resource: checked settings, the metadata document, challenges and header values.
@@ -43,6 +44,7 @@ pub struct ProtectedResource {
     pub(crate) cors: Cors,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sink: Arc<dyn DecisionSink>,
+    pub(crate) traces: Option<TraceSettings>,
     shutting_down: AtomicBool,
 }
 
@@ -69,7 +71,13 @@ impl ProtectedResource {
         }
         Ok(Arc::new(Self {
             document: Document::new(&metadata, metadata_url.path(), settings.root_metadata),
-            challenges: Challenges::new(&settings.realm, metadata_url, &settings.required_scopes, named),
+            challenges: Challenges::new(
+                &settings.realm,
+                metadata_url,
+                &settings.required_scopes,
+                named,
+                metadata.scopes_supported,
+            ),
             rules: Rules {
                 required: settings.required_scopes,
                 enforced_by: settings.scopes_enforced_by,
@@ -86,6 +94,7 @@ impl ProtectedResource {
             origins: settings.origins,
             clock: settings.clock,
             sink: settings.sink,
+            traces: settings.traces,
             shutting_down: AtomicBool::new(false),
         }))
     }

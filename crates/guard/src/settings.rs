@@ -12,6 +12,7 @@ use crate::{
     decision::{DecisionSink, TracingSink},
     limit::GuardLimits,
     origin::{OriginPolicy, OriginPolicyError},
+    trace::TraceSettings,
 };
 
 /// The settings of a [`ProtectedResource`](crate::ProtectedResource).
@@ -63,6 +64,8 @@ pub struct GuardSettings {
     pub clock: Arc<dyn Clock>,
     /// The receiver of the decision about each request. Default: [`TracingSink`].
     pub sink: Arc<dyn DecisionSink>,
+    /// Which requests have a [trace context](crate::Decision::trace). Default: none.
+    pub traces: Option<TraceSettings>,
 }
 
 impl GuardSettings {
@@ -93,6 +96,7 @@ impl GuardSettings {
             cors: CorsSettings::default(),
             clock: Arc::new(SystemClock::new()),
             sink: Arc::new(TracingSink),
+            traces: None,
         })
     }
 }

@@ -40,8 +40,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{log_queue::LogQueue, plan::AuditPlan};
-use key::{Effect, UsageKey};
+use crate::{log_queue::LogQueue, plan::AuditPlan, telemetry::Effect};
+use key::UsageKey;
 use sink::Target;
 use usage::{Counts, UsageTables};
 use writer::Writer;
@@ -182,6 +182,11 @@ impl Audit {
     /// Records the end of a session.
     pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
         self.push(|out| record::session_ended(out, self.0.clock.now(), session, reason));
+    }
+
+    /// Records that ends of sessions could not be recorded outside the process.
+    pub(crate) fn ends_not_recorded(&self, ends: usize) {
+        self.push(|out| record::ends_not_recorded(out, self.0.clock.now(), ends));
     }
 
     /// Records that the authorization of an event stream has ended.

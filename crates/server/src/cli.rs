@@ -6,12 +6,16 @@ mod connect;
 mod doctor;
 #[cfg(test)]
 mod documented;
+mod health;
+#[cfg(feature = "dev")]
 mod idp;
 mod init;
 mod login;
 mod mcp_remote;
 mod provider;
 mod stored;
+#[cfg(not(feature = "dev"))]
+mod without_dev;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -23,17 +27,22 @@ pub(crate) use self::audit::{Audit, AuditVerify};
 pub(crate) use self::check::Check;
 pub(crate) use self::connect::{Connect, Transport};
 pub(crate) use self::doctor::{Doctor, Examination};
+pub(crate) use self::health::Health;
+#[cfg(feature = "dev")]
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
 pub(crate) use self::init::Init;
 pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
 pub(crate) use self::stored::{List, Status};
+#[cfg(not(feature = "dev"))]
+pub(crate) use self::without_dev::{Demo, Idp};
 use crate::{config::parse_listen_address, telemetry::LogFormat};
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///
-/// Try `portcullis demo`: it needs no configuration and prints the next commands.
+#[cfg_attr(feature = "dev", doc = "Try `portcullis demo`: it needs no configuration and prints the next commands.")]
+#[cfg_attr(not(feature = "dev"), doc = "Start with `portcullis check --config FILE`: it validates a configuration.")]
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
@@ -53,6 +62,7 @@ pub(crate) enum Command {
     /// Protect the endpoints of a configuration file.
     Serve(Serve),
     /// Start a development authorization server and a protected MCP server, both on loopback.
+    #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Demo(Demo),
     /// Validate a configuration and print every value with its origin.
     ///
@@ -66,13 +76,18 @@ pub(crate) enum Command {
     /// with `--force`.
     #[command(after_long_help = init::MORE)]
     Init(Init),
+    /// Ask the server of a configuration whether it is healthy, for the health checks of containers.
+    ///
+    /// It requests `/healthz` at the listener on this machine. Exits with 0 if the response is 200, and otherwise with 1.
+    Health(Health),
     /// Start the development authorization server alone.
     ///
     /// It issues tokens to anyone, for any user name, and therefore listens on loopback only. It supports metadata,
     /// registration, client ID metadata documents, the code flow with PKCE and a consent page, the device flow, refresh
     /// tokens (for clients that request `offline_access`), client credentials, DPoP, introspection and revocation. Nothing is
     /// kept after it stops.
-    #[command(after_long_help = idp::MORE)]
+    #[cfg_attr(feature = "dev", command(after_long_help = idp::MORE))]
+    #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Idp(Idp),
     /// Get a token for a protected MCP server and call one method of it.
     ///
@@ -86,7 +101,8 @@ pub(crate) enum Command {
     Logout(Logout),
     /// Print a valid access token for a protected resource, for scripts. It never prompts: sign in with `login` first.
     ///
-    /// With `--scope`, it exits with 1 if the token lacks one of these scopes.
+    /// With `--scope`, it requests these scopes with the refresh token if the login asked for them, and exits with 1 if the token
+    /// lacks one of them.
     Token(SignIn),
     /// Show the stored token for a protected resource: issuer, resource, scopes, expiry and file.
     ///
@@ -137,6 +153,13 @@ pub(crate) enum Command {
         /// The shell to complete for.
         shell: Shell,
     },
+    /// Write the manual pages, for packages.
+    #[cfg(feature = "manual")]
+    #[command(hide = true)]
+    Man {
+        /// Where to write them.
+        directory: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -149,6 +172,7 @@ pub(crate) struct Serve {
     pub(crate) listen: Option<SocketAddr>,
 }
 
+#[cfg(feature = "dev")]
 #[derive(Args)]
 pub(crate) struct Demo {
     /// Where the protected server listens.

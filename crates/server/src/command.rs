@@ -7,12 +7,17 @@ pub(crate) mod client_document;
 pub(crate) mod completions;
 mod config_file;
 pub(crate) mod connect;
+#[cfg(feature = "dev")]
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod health;
+#[cfg(feature = "dev")]
 pub(crate) mod idp;
 pub(crate) mod import_mcp_remote;
 pub(crate) mod init;
 pub(crate) mod login;
+#[cfg(feature = "manual")]
+pub(crate) mod manual;
 pub(crate) mod mcp_remote;
 pub(crate) mod serve;
 mod sign_in;

@@ -20,11 +20,13 @@ pub(crate) use changes::{Change, changes};
 pub(crate) use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use file::{
     Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader, IntrospectionAuth, Issuer, Limits, RateLimit,
-    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Upstream, Validation,
+    Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls, Traces, TracesClient, Upstream, Validation,
 };
 pub(crate) use key_path::{KeyPath, Segment};
 pub(crate) use listen_address::parse as parse_listen_address;
-pub(crate) use load::{Loaded, Overrides, Unusable, from_text, load, nearest};
+#[cfg(any(feature = "dev", test))]
+pub(crate) use load::from_text;
+pub(crate) use load::{Loaded, Overrides, Unusable, load, nearest};
 pub(crate) use located::{ConfigErrors, Located, Places};
 pub(crate) use origin::{Effective, effective};
 pub(crate) use restart::keep_until_restart;

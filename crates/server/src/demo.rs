@@ -20,9 +20,12 @@ use serde_json::json;
 pub(crate) type DemoService = StreamableHttpService<Tools, LocalSessionManager>;
 
 /// Creates the demo server. It does not check `Host` and `Origin`, because the guard does.
-pub(crate) fn service() -> DemoService {
+///
+/// # Errors
+/// Never here. A package without the feature `dev` has no demo server.
+pub(crate) fn service() -> anyhow::Result<DemoService> {
     let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
-    StreamableHttpService::new(|| Ok(Tools::new()), Arc::new(LocalSessionManager::default()), config)
+    Ok(StreamableHttpService::new(|| Ok(Tools::new()), Arc::new(LocalSessionManager::default()), config))
 }
 
 /// Three tools: two that compute, and one that shows the principal.

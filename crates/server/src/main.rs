@@ -4,6 +4,7 @@ mod audit;
 mod cli;
 mod command;
 mod config;
+#[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
 mod log_queue;
 mod plan;
@@ -11,6 +12,7 @@ mod serve;
 mod telemetry;
 #[cfg(test)]
 mod testing;
+mod traces;
 
 use std::process::ExitCode;
 
@@ -27,10 +29,17 @@ fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
     let result = telemetry::start(log_format, command::mcp_remote::log_level(&command)).and_then(|()| match command {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
+        #[cfg(feature = "dev")]
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => command::check::run(&arguments),
         Command::Init(arguments) => done(command::init::run(&arguments)),
+        #[cfg(feature = "dev")]
         Command::Idp(arguments) => done(command::idp::run(arguments)),
+        #[cfg(not(feature = "dev"))]
+        Command::Demo(_) => Err(demo::absent("`portcullis demo`")),
+        #[cfg(not(feature = "dev"))]
+        Command::Idp(_) => Err(demo::absent("`portcullis idp`")),
+        Command::Health(arguments) => done(command::health::run(&arguments)),
         Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),
         Command::Logout(arguments) => done(command::login::logout(&arguments)),
@@ -45,6 +54,8 @@ fn main() -> ExitCode {
         Command::ClientDocument { url } => done(command::client_document::run(&url)),
         Command::Audit(cli::Audit::Verify(arguments)) => command::audit::verify(&arguments),
         Command::Completions { shell } => done(command::completions::run(shell)),
+        #[cfg(feature = "manual")]
+        Command::Man { directory } => done(command::manual::run(&directory)),
     });
     result.unwrap_or_else(|error| {
         command::report(&error);

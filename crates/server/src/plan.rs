@@ -17,6 +17,7 @@ mod state_dir;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod traces;
 mod upstream;
 mod warnings;
 #[cfg(not(feature = "redis"))]
@@ -42,6 +43,7 @@ pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::{Loaded, TlsFiles, Written};
+pub(crate) use traces::TracesPlan;
 pub(crate) use upstream::UpstreamPlan;
 pub(crate) use warnings::is_public_address;
 
@@ -80,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) origins: OriginPolicy,
     /// `None` without an audit trail.
     pub(crate) audit: Option<AuditPlan>,
+    /// `None` without traces.
+    pub(crate) traces: Option<TracesPlan>,
     /// The fingerprint of the settings that all resources share.
     pub(crate) shared: Fingerprint,
     /// The content of the files and secrets of issuers and resources.
@@ -125,6 +129,7 @@ impl Plan {
         let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
         let audit = errors.take("audit", config.audit.as_ref().map(audit::plan).transpose());
+        let traces = errors.take("traces", config.traces.as_ref().map(traces::plan).transpose());
         let (resources, session) = (resources?, session?);
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
         let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
@@ -145,6 +150,7 @@ impl Plan {
             // The resources have the errors of their origins.
             origins: origins.ok()?,
             audit: audit?,
+            traces: traces?,
             warnings,
             notes: entra::notes(&config.issuer),
             shared: fingerprint::shared(config),

@@ -8,6 +8,7 @@ mod drain;
 mod file_limit;
 mod health;
 mod legacy_calls;
+mod limit_exchange;
 mod listener;
 mod observers;
 mod reload;
@@ -24,6 +25,7 @@ use std::{net::TcpListener, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
+use portcullis_verifier::LimitHasher;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, timeout, timeout_at},
@@ -34,9 +36,11 @@ use crate::{
     config::{Diagnostic, KeyPath},
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
+    traces::TraceExport,
 };
 use changed_files::ChangedFiles;
 use connection::{ConnectionLimits, request_body::BodyTimeouts};
+use limit_exchange::CurrentLimits;
 use observers::Observers;
 use reload::Reloader;
 use router::Router;
@@ -71,7 +75,7 @@ pub(crate) fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
 fn build(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut kept = KeptSessions::in_memory(&plan.session);
-    let observers = Observers { access, audit: None };
+    let observers = Observers { access, audit: None, traces: None };
     let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
     ServerState::new(plan, &process, None).map(drop)
 }
@@ -100,8 +104,18 @@ pub(crate) async fn serve(
     let shortage = file_limit::fit(&mut plan);
     let hangups = signals::hangups()?;
 
+    // Replicas count requests together if they hash clients with the same key.
+    if plan.replicas.is_some() {
+        LimitHasher::set_key(&plan.session.settings.keys.limit_key());
+    }
+
     // State: issuers, sessions and the service stacks of all resources.
-    let observers = Observers { access: Arc::clone(&access), audit: audit.as_ref().map(|trail| trail.audit().clone()) };
+    let traces = plan.traces.clone().map(TraceExport::start).transpose()?;
+    let observers = Observers {
+        access: Arc::clone(&access),
+        audit: audit.as_ref().map(|trail| trail.audit().clone()),
+        traces: traces.as_ref().map(|export| export.traces().clone()),
+    };
     let clock = Arc::new(SystemClock::new());
     let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _)
         .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
@@ -118,13 +132,17 @@ pub(crate) async fn serve(
 
     // Background tasks: reloaded files, ended sessions, sweeps.
     let journal = kept.journal();
-    let replicas = process.replicas.clone().map(|replicas| (replicas.spawn(process.sessions.clone()), replicas));
-    if journal.is_some() || replicas.is_some() {
+    if journal.is_some() || process.replicas.is_some() {
         tokio::spawn(sessions::kept::record_last_uses(process.sessions.clone()));
     }
     let (last_sessions, sessions_at_shutdown) = oneshot::channel();
     let upstream_ends = UpstreamEndTask { last_sessions, task: tokio::spawn(upstream_ends.run(sessions_at_shutdown)) };
     let state = Arc::new(ArcSwap::from_pointee(state));
+    let replicas = process.replicas.clone().map(|replicas| {
+        let counts = Arc::new(CurrentLimits(Arc::clone(&state)));
+        tokio::spawn(limit_exchange::run(Arc::clone(&state), replicas.clone()));
+        (replicas.spawn(process.sessions.clone(), counts), replicas)
+    });
     tokio::spawn(sweep::streams(Arc::clone(&state)));
     let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));
     let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
@@ -196,12 +214,17 @@ pub(crate) async fn serve(
             sessions::kept::finish(&journal, left).await;
         }
     };
+    let send_traces = async {
+        if let Some(traces) = traces {
+            traces.finish(left).await;
+        }
+    };
     let leave_replicas = async {
         if let Some((task, replicas)) = replicas {
             replicas.finish(task, left).await;
         }
     };
-    tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal, leave_replicas);
+    tokio::join!(upstream_ends.finish(ended, left), write_audit, write_journal, leave_replicas, send_traces);
     Ok(access.flush(&mut std::io::stderr())?)
 }
 

@@ -1,10 +1,12 @@
 //! Logging to standard error, and the access log.
 
 mod access;
+mod effect;
 mod escape;
 pub(crate) mod json;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::{
     ffi::OsStr,
@@ -26,8 +28,10 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-pub(crate) use access::{AccessLog, Line};
+pub(crate) use access::{AccessLog, Details, Line};
+pub(crate) use effect::Effect;
 use escape::{EscapedFields, EscapedJson};
+pub(crate) use text::{Hex, MAX_TEXT, cut};
 
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";

@@ -32,6 +32,14 @@ pub(crate) struct Encoded<'a> {
 }
 
 impl<'a> Owner<'a> {
+    /// Returns the issuer; `None` for [`Anonymous`](Self::Anonymous).
+    pub fn issuer(&self) -> Option<&'a str> {
+        match *self {
+            Self::Subject { issuer, .. } | Self::Client { issuer, .. } => Some(issuer),
+            Self::Anonymous => None,
+        }
+    }
+
     pub(crate) fn encode(self) -> Encoded<'a> {
         let (variant, texts) = match self {
             Self::Anonymous => (0, [""; 3]),

@@ -10,10 +10,10 @@ use crate::owner::Owner;
 /// The resource of a session and the identity of the upstream behind it. Clones share the text.
 ///
 /// A session continues only at the same resource with the same upstream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionTarget(Arc<Target>);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Target {
     resource: ResourceUri,
     upstream: Box<str>,
@@ -70,6 +70,13 @@ pub enum EndScope<'a> {
     Resource(&'a ResourceUri),
     /// The sessions of a resource with one upstream.
     Target(&'a SessionTarget),
+    /// The sessions of an issuer's tokens at one resource.
+    ResourceIssuer {
+        /// The resource.
+        resource: &'a ResourceUri,
+        /// The issuer; `None` for the sessions without authentication.
+        issuer: Option<&'a str>,
+    },
 }
 
 /// The id of a scope: a hash that is equal in all processes. Names cannot be read from it.
@@ -126,6 +133,8 @@ impl<'a> EndScope<'a> {
             Self::Issuer(issuer) => pair(3, issuer, ""),
             Self::Resource(resource) => pair(4, resource.as_str(), ""),
             Self::Target(target) => pair(5, target.resource().as_str(), target.upstream()),
+            Self::ResourceIssuer { resource, issuer: Some(issuer) } => pair(6, resource.as_str(), issuer),
+            Self::ResourceIssuer { resource, issuer: None } => pair(7, resource.as_str(), ""),
         }
     }
 
@@ -141,7 +150,8 @@ impl<'a> EndScope<'a> {
             let client = client.map(|client| Self::Client { issuer, client });
             [Some(Self::Issuer(issuer)), subject, client].into_iter().flatten()
         });
-        of_issuer.chain([Self::Resource(target.resource()), Self::Target(target)])
+        let resource = target.resource();
+        of_issuer.chain([Self::Resource(resource), Self::Target(target), Self::ResourceIssuer { resource, issuer }])
     }
 }
 
@@ -161,7 +171,7 @@ mod tests {
         let target = target();
         let alice = Owner::Subject { issuer: ISSUER, subject: "alice", client: Some("app") };
         let mut ids: Vec<ScopeId> = EndScope::wider(alice, &target).map(|scope| scope.id()).collect();
-        assert_eq!(ids.len(), 5);
+        assert_eq!(ids.len(), 6);
         assert!(ids.iter().all(|id| id.is_wide()) && !EndScope::Owner(alice).id().is_wide());
         ids.extend([
             EndScope::Owner(alice).id(),
@@ -170,6 +180,9 @@ mod tests {
             EndScope::Subject { issuer: ISSUER, subject: "app" }.id(),
             EndScope::Subject { issuer: "https://a.exampl", subject: "ealice" }.id(),
             EndScope::Target(&SessionTarget::new(target.resource().clone(), "http://127.0.0.1:2")).id(),
+            EndScope::ResourceIssuer { resource: target.resource(), issuer: Some("https://b.example") }.id(),
+            EndScope::ResourceIssuer { resource: target.resource(), issuer: Some("") }.id(),
+            EndScope::ResourceIssuer { resource: target.resource(), issuer: None }.id(),
         ]);
         let count = ids.len();
         ids.sort_unstable();
@@ -181,9 +194,11 @@ mod tests {
     }
 
     #[test]
-    fn only_the_resource_contains_anonymous_sessions() {
+    fn only_scopes_of_the_resource_contain_anonymous_sessions() {
         let target = target();
         let scopes: Vec<_> = EndScope::wider(Owner::Anonymous, &target).collect();
-        assert_eq!(scopes, [EndScope::Resource(target.resource()), EndScope::Target(&target)]);
+        let resource = target.resource();
+        let without_issuer = EndScope::ResourceIssuer { resource, issuer: None };
+        assert_eq!(scopes, [EndScope::Resource(resource), EndScope::Target(&target), without_issuer]);
     }
 }

@@ -4,6 +4,7 @@ mod compaction;
 mod directory;
 mod error;
 mod journal;
+mod limit_use;
 mod log_file;
 #[cfg(feature = "redis")]
 mod redis;
@@ -11,5 +12,6 @@ mod redis;
 pub use directory::StateDirectory;
 pub use error::StateError;
 pub use journal::{FileJournal, Recovered, Retention};
+pub use limit_use::{LimitCounts, LimitUse};
 #[cfg(feature = "redis")]
 pub use redis::{RedisJournal, RedisSettings, RedisSettingsError, RedisState};

@@ -1,5 +1,6 @@
 //! [`RedisJournal`]: the journal of a session store in Redis or Valkey, for several replicas.
 
+mod acknowledgements;
 mod failure;
 mod membership;
 mod queue;
@@ -20,8 +21,8 @@ use portcullis_session::{EndTicket, LastUse, SessionEnd, SessionJournal, Session
 use redis::{Client, IntoConnectionInfo as _, ProtocolVersion, TlsCertificates};
 use tokio::sync::Notify;
 
-use self::{queue::Queue, script::Names};
-use crate::Retention;
+use self::{acknowledgements::Acknowledgements, queue::Queue, script::Names};
+use crate::{LimitCounts, LimitUse, Retention};
 
 /// Where Redis or Valkey is, and what the journal keeps there.
 #[derive(Clone)]
@@ -72,8 +73,8 @@ pub enum RedisState {
 
 /// Shares the ends of sessions and their last uses with other replicas through Redis (6.2 or later) or Valkey.
 ///
-/// **Ends.** A ticket completes when the end is stored in Redis and was sent to every live replica. A replica counts as alive
-/// for [`LEASE`](Self::LEASE) after its last beat. As long as one of them does not receive, and while the data is younger than
+/// **Ends.** A ticket completes when the end is stored in Redis and every live replica has acknowledged it. A replica counts as
+/// alive for [`LEASE`](Self::LEASE) after its last beat. As long as one of them does not answer, and while the data is younger than
 /// [`RETURN_TIME`](Self::RETURN_TIME), the journal publishes the end again. After 6 s, or if Redis is not connected, the ticket
 /// fails. The end holds in this process, which writes it as soon as it can.
 ///
@@ -81,13 +82,20 @@ pub enum RedisState {
 /// Redis may have lost them. It reads the list once more after all other replicas have written theirs, and is then complete. It
 /// stays complete as long as it renews its beat in time. Replicas that beat within the return time count for this.
 ///
-/// **Bounds.** At most 262,144 last uses wait to be written, and 16,384 ends to be confirmed. The tickets of further ends fail,
-/// and further last uses are dropped. Ends leave Redis when the lifetime of their sessions is over, or when another end includes
+/// **Bounds.** At most 262,144 last uses and as many uses of limits wait to be written, and 16,384 ends to be confirmed. The
+/// tickets of further ends fail, and further uses are dropped. Ends leave Redis when the lifetime of their sessions is over, or when another end includes
 /// them. Redis keeps at most 2,000,000 last uses.
 ///
 /// Does not support Redis Cluster, where a publisher does not see the subscribers of other nodes, and proxies that move a
 /// connection to another server.
 pub struct RedisJournal(Arc<Inner>);
+
+/// What receives the records of other replicas.
+#[derive(Clone)]
+struct Receiver {
+    sessions: SessionStore,
+    counts: Arc<dyn LimitCounts>,
+}
 
 struct Inner {
     client: Client,
@@ -99,6 +107,7 @@ struct Inner {
     retention: Retention,
     clock: Arc<dyn Clock>,
     queue: Queue,
+    acknowledgements: Acknowledgements,
     /// There is something in the queue, or the connection may be lost.
     wake: Notify,
     is_connected: AtomicBool,
@@ -141,6 +150,7 @@ impl RedisJournal {
             retention: settings.retention,
             clock,
             queue: Queue::default(),
+            acknowledgements: Acknowledgements::default(),
             wake: Notify::new(),
             is_connected: AtomicBool::new(false),
             complete_until: AtomicU64::new(0),
@@ -149,10 +159,16 @@ impl RedisJournal {
         })))
     }
 
-    /// Connects, and exchanges records with other replicas until [`close`](Self::close) is called. Run this once, on a runtime
-    /// with time and I/O.
-    pub fn run(&self, sessions: SessionStore) -> impl Future<Output = ()> + Send + use<> {
-        replica::run(Arc::clone(&self.0), sessions)
+    /// Connects, and exchanges records with other replicas until [`close`](Self::close) is called. `counts` receives the requests
+    /// that they have counted for rate limits. Run this once, on a runtime with time and I/O.
+    pub fn run(&self, sessions: SessionStore, counts: Arc<dyn LimitCounts>) -> impl Future<Output = ()> + Send + use<> {
+        replica::run(Arc::clone(&self.0), Receiver { sessions, counts })
+    }
+
+    /// Sends requests that this replica has counted to the other replicas. They are lost if Redis is not connected.
+    pub fn share_limit_uses(&self, uses: &[LimitUse]) {
+        self.0.queue.add_limit_uses(uses);
+        self.0.wake.notify_one();
     }
 
     /// Has [`run`](Self::run) write what waits and leave the other replicas. Further ends fail.

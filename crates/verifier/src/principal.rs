@@ -1,16 +1,11 @@
 //! [`Principal`]: the identity and grants of a verified token.
 
-use std::{
-    fmt,
-    hash::{BuildHasher as _, RandomState},
-    sync::LazyLock,
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::claims::JsonClaims;
+use crate::{claims::JsonClaims, limit_hasher::LimitHasher};
 
 /// The identity that a verified token names, and what the token grants.
 ///
@@ -37,13 +32,11 @@ pub(crate) struct PrincipalFields {
     pub(crate) subjectless_client: bool,
 }
 
-/// The key of [`Principal::limit_key`], drawn once per process.
-static LIMIT_KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-
 impl Principal {
     pub(crate) fn new(fields: PrincipalFields) -> Self {
         let (subject, client) = (fields.subject.as_deref(), fields.client.as_deref());
-        let limit_key = LIMIT_KEY.hash_one((fields.issuer.as_str(), subject, client.filter(|_| subject.is_none())));
+        let counted = (fields.issuer.as_str(), subject, client.filter(|_| subject.is_none()));
+        let limit_key = LimitHasher::of_process().hash(counted);
         Self { fields, limit_key }
     }
 
@@ -118,7 +111,7 @@ impl Principal {
     /// Returns the key by which requests are counted for limits: a hash of the issuer and the subject or, if there is
     /// no subject, of the issuer and the client.
     ///
-    /// The hash is keyed with a random key of the process, so clients cannot cause collisions.
+    /// The hash is keyed, so clients cannot cause collisions; see [`LimitHasher`].
     pub fn limit_key(&self) -> u64 {
         self.limit_key
     }

@@ -1,6 +1,7 @@
 //! [`Verifier`]: verifies the access tokens of one resource.
 
 mod explanation;
+mod rejection_log;
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -23,6 +24,7 @@ use crate::{
     verified_token::VerifiedToken,
 };
 pub use explanation::{RuleCheck, TokenRule};
+use rejection_log::Claimed;
 
 /// How long an introspected token is valid if the response has no `exp`.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(30);
@@ -227,14 +229,16 @@ impl Verifier {
         now: Now,
     ) -> Result<(Principal, KeyState), VerifyError> {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
-        let (position, issuer) = self.select_issuer(jws, &claims)?;
+        let log_rejected =
+            |error: &VerifyError| rejection_log::log(self, error, Claimed::of_token(claims.as_ref().ok()));
+        let (position, issuer) = self.select_issuer(jws, &claims).inspect_err(log_rejected)?;
         let routed = Routed { token, issuer, now };
         let verified = match &issuer.settings().validation {
             Validation::Introspection(_) => self.introspect_jws(&routed, jws).await,
             Validation::Jwt => self.verify_signed(&routed, jws, valid(&claims)?, &mut Deadline::default()).await,
             Validation::JwtAndIntrospection(_) => self.verify_and_introspect(&routed, jws, valid(&claims)?).await,
         };
-        let (principal, generation) = verified.inspect_err(|error| log_rejected(issuer, error))?;
+        let (principal, generation) = verified.inspect_err(log_rejected)?;
         Ok((principal, KeyState { issuer: position, generation }))
     }
 
@@ -265,7 +269,7 @@ impl Verifier {
             .filter(|(_, issuer)| opaque_token::may_be_sent_to(issuer.issuer(), token.secret()))
             .ok_or(error)?;
         let verified = self.introspect_opaque(&Routed { token, issuer, now }).await;
-        let (principal, generation) = verified.inspect_err(|error| log_rejected(issuer, error))?;
+        let (principal, generation) = verified?;
         Ok((principal, KeyState { issuer: position, generation }))
     }
 
@@ -328,6 +332,7 @@ impl Verifier {
         let (now, settings) = (self.now(), routed.issuer.settings());
         let default_expiry = default_expiry(now.unix);
         validate_response(&response, settings, &self.settings.resource, now, default_expiry)
+            .inspect_err(|error| rejection_log::log(self, error, Claimed::of_response(&response)))
     }
 
     fn now(&self) -> Now {
@@ -344,10 +349,6 @@ fn valid<'a, 'p>(
     claims: &'a Result<UnverifiedClaims<'p>, ClaimsError>,
 ) -> Result<&'a UnverifiedClaims<'p>, VerifyError> {
     claims.as_ref().map_err(|error| error.clone().into())
-}
-
-fn log_rejected(issuer: &TrustedIssuer, error: &VerifyError) {
-    tracing::debug!(token.issuer = %issuer.issuer(), deny.code = error.code(), "token rejected");
 }
 
 impl fmt::Debug for Verifier {

@@ -9,6 +9,8 @@ mod report;
 mod server;
 mod suite;
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 /// The side that is tested.
@@ -25,6 +27,15 @@ pub(crate) enum Part {
     Driver {
         /// The URL of the server.
         url: String,
+        /// The `portcullis` program whose `connect` talks to the server, instead of the library's client.
+        #[arg(long)]
+        connect: Option<PathBuf>,
+    },
+    /// What `connect` starts for the token of a machine.
+    #[command(hide = true)]
+    Token {
+        /// The server that the token is for.
+        url: String,
     },
 }
 
@@ -33,6 +44,8 @@ pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
         Part::Client(arguments) => client::run(arguments),
         Part::Authorization => authorization::run(),
         Part::Server(arguments) => server::run(arguments),
-        Part::Driver { url } => driver::run(url),
+        Part::Driver { url, connect: None } => driver::run(url),
+        Part::Driver { url, connect: Some(program) } => driver::connect(program, url),
+        Part::Token { url } => driver::print_token(url),
     }
 }

@@ -4,6 +4,7 @@
 
 mod authorization;
 mod canary;
+mod cell;
 mod chromium;
 mod client;
 mod client_flow;
@@ -24,6 +25,7 @@ mod readers;
 mod recorder;
 mod replicas;
 mod request;
+mod restarts;
 pub(crate) mod server;
 mod session;
 mod sign_in;
@@ -76,6 +78,10 @@ pub(crate) struct Arguments {
     sign_in: bool,
     #[command(flatten)]
     sign_in_options: sign_in::Options,
+    /// Restart `serve` with the default configuration while clients of other makers have sessions: the TypeScript SDK (v1 and
+    /// v2), the Python SDK and mcp-remote. Needs Node.js and Python; a client without them is skipped.
+    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    restarts: bool,
     /// Instead, execute the commands of the guides in `docs/guides`. A guide whose programs are missing is skipped. The
     /// ports 3000, 8000, 8080 and 9000 must be free.
     #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
@@ -113,6 +119,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let ready_within = Duration::from_secs(arguments.ready_within);
         let environment = sign_in::Environment { program: &program, target: &target, folder: &folder, ready_within };
         let result = block_on(sign_in::run(&environment, &arguments.sign_in_options));
+        return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
+    }
+    if arguments.restarts {
+        let result = block_on(restarts::whole(&program, &target, &folder));
         return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
     }
     if arguments.guides {

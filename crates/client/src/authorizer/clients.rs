@@ -6,7 +6,7 @@ use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 
 use super::Authorizer;
 use crate::{
-    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction,
+    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration,
     authorization::server::Server,
     registration::credentials::Registered,
     registration::dynamic::{self, Registration},
@@ -71,7 +71,7 @@ impl Authorizer {
             let (credentials, reused) = (known.credentials()?, Some(known.clone()));
             return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused });
         }
-        if let Some(updated) = self.with_scopes(server, known.as_ref(), registration).await {
+        if let Some(updated) = self.with_scopes(interaction, server, known.as_ref(), registration).await? {
             let credentials = updated.credentials()?;
             entry.write(&updated)?;
             return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused: None });
@@ -90,28 +90,42 @@ impl Authorizer {
     }
 
     /// Returns the known registration with the missing scopes added. `None` if it lacks none or the server does not update
-    /// it; a new client is then registered, and the server's session with the old one ends.
+    /// it; a new client is then registered, and the server's session with the old one ends. In a step-up, the user is asked
+    /// before.
     async fn with_scopes(
         &self,
+        interaction: &dyn Interaction,
         server: &Server,
         known: Option<&Registered>,
         registration: &Registration<'_>,
-    ) -> Option<Registered> {
-        let known = known.filter(|known| !known.may_ask_for(registration.needed))?;
-        if self.settings.fresh_registration {
-            return None;
-        }
+    ) -> Result<Option<Registered>, ClientError> {
+        let lacks_scopes = |known: &&Registered| !known.may_ask_for(registration.needed);
+        let Some(known) = known.filter(lacks_scopes).filter(|_| !self.settings.fresh_registration) else {
+            return Ok(None);
+        };
         let scopes = known.asked.union(registration.scopes);
         if let Some(updated) = self.updated_registration(server, known, &scopes).await {
             tracing::info!(%scopes, "the registration of the client was updated");
-            return Some(updated);
+            return Ok(Some(updated));
         }
         let missing = known.missing_scopes(registration.needed);
+        let new = NewRegistration {
+            start: registration.start.clone(),
+            issuer: server.issuer.clone(),
+            missing: missing.clone(),
+            scopes: registration.needed.clone(),
+        };
+        if registration.is_step_up
+            && server.registration_endpoint.is_some()
+            && !interaction.accept_new_registration(&new).await?
+        {
+            return Err(ClientError::RegistrationLacksScopes { registration: Box::new(new) });
+        }
         tracing::warn!(
             %missing,
             "the registration of the client lacks scopes and cannot be updated; a new client is registered, with a new session"
         );
-        None
+        Ok(None)
     }
 
     /// The client to which a token was issued, if it is still known.

@@ -25,6 +25,8 @@ pub(super) struct GrantContext {
     pub(super) scopes: Scopes,
     /// The scopes of a registration.
     pub(super) registered: Scopes,
+    /// Whether a client that is signed in, and may have a session, needs more scopes.
+    pub(super) is_step_up: bool,
     /// The key to bind the token to, if the resource requires or accepts DPoP.
     pub(super) binding: Option<Arc<DpopBinding>>,
     /// The provider's differences from MCP's profile.
@@ -52,6 +54,8 @@ impl Authorizer {
             redirect_uri,
             needed: &found.scopes,
             scopes: &found.registered,
+            start,
+            is_step_up: found.is_step_up,
             only_for: found.profile.is_unbound().then_some(start.url()),
             method: self.settings.token_auth_method,
             grant_type,

@@ -1,6 +1,7 @@
 //! Refresh and revocation.
 
 use http::StatusCode;
+use portcullis_metadata::Scopes;
 
 use super::Authorizer;
 use crate::{
@@ -22,8 +23,14 @@ pub enum Revocation {
 }
 
 impl Authorizer {
-    /// Obtains the token that replaces this one (RFC 6749 section 6), with the same scopes and resource.
-    pub(crate) async fn refresh(&self, start: &StartUrl, token: &ResourceToken) -> Result<ResourceToken, ClientError> {
+    /// Obtains the token that replaces this one (RFC 6749 section 6), with the same resource, and with the same scopes unless
+    /// others are given.
+    pub(crate) async fn refresh(
+        &self,
+        start: &StartUrl,
+        token: &ResourceToken,
+        scopes: Option<&Scopes>,
+    ) -> Result<ResourceToken, ClientError> {
         let issuer = token.issuer();
         let no_client = || ClientError::NoRegistration { issuer: issuer.clone() };
         let (Some(refresh_token), Some(client_id)) = (token.refresh_token(), token.client_id()) else {
@@ -32,11 +39,13 @@ impl Authorizer {
         let client = self.client_by_id(issuer, client_id)?;
         let metadata = self.server(start, issuer).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
-        let scope = refresh_scopes(token.asked(), token.scopes()).to_string();
+        let same = || refresh_scopes(token.asked(), token.scopes());
+        let scope = scopes.cloned().unwrap_or_else(same).to_string();
         let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh_token.secret())];
         if !token.is_unbound() {
             fields.push(("resource", token.resource().as_str()));
-        } else if !scope.is_empty() {
+        }
+        if (scopes.is_some() || token.is_unbound()) && !scope.is_empty() {
             fields.push(("scope", &scope));
         }
         let endpoint = self.token_endpoint(&server);
@@ -44,7 +53,7 @@ impl Authorizer {
         let mut settings = self.settings.provider.clone();
         settings.omit_resource = token.is_unbound();
         RequestProfile::new(&settings, &metadata, token.resource()).check_response(&response, start, issuer)?;
-        token.refreshed(response, self.clock.now())
+        token.refreshed(response, scopes, self.clock.now())
     }
 
     /// Revokes a token at its authorization server, the refresh token first (RFC 7009). Returns what was revoked.

@@ -7,7 +7,7 @@ use portcullis_discovery::{BoxFuture, Fetch, FetchRequest};
 use url::Url;
 
 use super::{Interaction, InteractionError};
-use crate::{AuthorizationRequest, RedirectParameters};
+use crate::{AuthorizationRequest, NewRegistration, RedirectParameters};
 
 /// Completes the flow without a user: it fetches the authorization URL and reads the redirect's `Location`. It works
 /// with authorization servers that consent automatically, such as the development server in its automatic mode.
@@ -53,6 +53,13 @@ impl Interaction for AutoConsent {
             }
             RedirectParameters::parse(location.query().unwrap_or("")).map_err(|_| InteractionError::Malformed)
         })
+    }
+
+    fn accept_new_registration<'a>(
+        &'a self,
+        _registration: &'a NewRegistration,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        Box::pin(async { Ok(true) })
     }
 }
 

@@ -8,7 +8,9 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{ClientError, TokenAuthMethod, authorization::server::Server, registration::credentials::Registered};
+use crate::{
+    ClientError, StartUrl, TokenAuthMethod, authorization::server::Server, registration::credentials::Registered,
+};
 
 /// The parameters of a registration.
 pub(crate) struct Registration<'a> {
@@ -18,6 +20,10 @@ pub(crate) struct Registration<'a> {
     pub(crate) needed: &'a Scopes,
     /// The scopes that the client may request, now or later.
     pub(crate) scopes: &'a Scopes,
+    /// The URL to sign in for.
+    pub(crate) start: &'a StartUrl,
+    /// Whether a client that is signed in, and may have a session, needs more scopes.
+    pub(crate) is_step_up: bool,
     /// The only start URL that the registration is used for. None if it is used for every resource of its issuer.
     pub(crate) only_for: Option<&'a Url>,
     /// How the user wants the client to authenticate. By default, the server's list decides.

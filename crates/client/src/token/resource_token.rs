@@ -86,15 +86,22 @@ impl ResourceToken {
         }))
     }
 
-    /// The token that replaces this one. Members that the response lacks are unchanged (RFC 6749 section 6).
-    pub(crate) fn refreshed(&self, response: TokenResponse, now: UnixTime) -> Result<Self, ClientError> {
+    /// The token that replaces this one. Members that the response lacks are as requested, else unchanged (RFC 6749
+    /// section 6).
+    pub(crate) fn refreshed(
+        &self,
+        response: TokenResponse,
+        scopes: Option<&Scopes>,
+        now: UnixTime,
+    ) -> Result<Self, ClientError> {
         let scheme = scheme(&response, self.binding())?;
         let held = self.0.clone();
+        let requested = scopes.cloned().or(held.granted);
         Ok(Self(Parts {
             access_token: response.access_token,
             scheme,
             refresh_token: response.refresh_token.or(held.refresh_token),
-            granted: response.scope.map_or(held.granted, |granted| Scopes::parse(&granted).ok()),
+            granted: response.scope.map_or(requested, |granted| Scopes::parse(&granted).ok()),
             obtained: now,
             expires: end(response.expires_in, now),
             ..held

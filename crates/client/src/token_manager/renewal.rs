@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use portcullis_metadata::Scopes;
+
 use crate::{
-    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, StoreError,
+    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, StoreError, authorizer::scope_names,
     resource_challenge::ResourceChallenge, store::ignore_corrupted,
 };
 
@@ -60,11 +62,13 @@ pub(super) enum Refreshed {
     Invalid(Arc<ResourceToken>),
 }
 
-/// Refreshes a token under the store's lock and stores the result; or returns one that another process has stored.
+/// Refreshes a token under the store's lock and stores the result; or returns one that another process has stored. With
+/// scopes, these are requested, and the result can lack them all the same.
 pub(super) async fn refresh(
     authorizer: Arc<Authorizer>,
     start: StartUrl,
     token: Arc<ResourceToken>,
+    scopes: Option<Scopes>,
 ) -> Result<Refreshed, ClientError> {
     let entry = authorizer.store().lock_token(&token).await?;
     let Some(stored) = ignore_corrupted(entry.read())? else {
@@ -72,15 +76,19 @@ pub(super) async fn refresh(
         return Ok(Refreshed::Invalid(Arc::new(token.without_refresh())));
     };
     let stored = Some(Arc::new(stored)).filter(|stored| !stored.is_same(&token));
+    let has_scopes = |stored: &ResourceToken| {
+        scopes.as_ref().is_none_or(|scopes| stored.scopes().is_some_and(|granted| scope_names::covers(granted, scopes)))
+    };
     if let Some(stored) = &stored
         && !stored.is_due(authorizer.clock().now())
+        && has_scopes(stored)
     {
         return Ok(Refreshed::Newer(stored.clone()));
     }
     let latest = stored.as_ref().unwrap_or(&token);
     // A refresh token may work only once, so it is used only if the result can be stored.
     entry.check_writable()?;
-    match authorizer.refresh(&start, latest).await {
+    match authorizer.refresh(&start, latest, scopes.as_ref()).await {
         Ok(newer) => {
             log_failure(entry.write(&newer));
             Ok(Refreshed::Newer(Arc::new(newer)))

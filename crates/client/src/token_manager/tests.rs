@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod renewal;
+mod scoped;
 mod sign_out;
 mod sourced;
 mod step_up;

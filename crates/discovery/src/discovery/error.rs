@@ -15,19 +15,23 @@ pub enum DiscoveryError {
     #[error("no metadata found: {0}")]
     NotFound(Attempts),
     /// A request failed or its URL is forbidden.
-    #[error("cannot fetch {url}")]
+    #[error("cannot fetch {url}{}", before(.earlier))]
     Fetch {
         /// The URL.
         url: String,
+        /// The attempts before it.
+        earlier: Attempts,
         /// The cause.
         #[source]
         error: FetchError,
     },
     /// A response has a 5xx status.
-    #[error("{url} answered {status} ({response})")]
+    #[error("{url} answered {status} ({response}){}", before(.earlier))]
     ServerError {
         /// The URL.
         url: String,
+        /// The attempts before it.
+        earlier: Attempts,
         /// The status.
         status: StatusCode,
         /// An excerpt of the response.
@@ -69,6 +73,11 @@ pub enum DiscoveryError {
         /// The endpoint.
         url: String,
     },
+}
+
+/// The attempts before the one that ended a search.
+fn before(earlier: &Attempts) -> String {
+    if earlier.0.is_empty() { String::new() } else { format!(" (before that: {earlier})") }
 }
 
 /// The maximum number of characters of a member's name in a message.

@@ -212,6 +212,20 @@ async fn errors_end_the_search_for_a_server() {
     }
 }
 
+/// G1, G3: an error that ends a search also shows the attempts before it.
+#[tokio::test]
+async fn earlier_attempts_are_shown() {
+    for (trouble, ends) in [(down(), "cannot fetch"), (Ok((500, "{}".into())), "answered 500")] {
+        let script = Script::new([
+            ("https://auth.example.com/.well-known/oauth-authorization-server", Ok((403, String::new()))),
+            ("https://auth.example.com/.well-known/openid-configuration", trouble),
+        ]);
+        let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
+        let first = "https://auth.example.com/.well-known/oauth-authorization-server (status 403";
+        assert!(error.contains(first) && error.contains(ends) && error.contains("openid-configuration"), "{error}");
+    }
+}
+
 /// G4: a document of another issuer, even a similar one, ends the search.
 #[tokio::test]
 async fn another_issuer_ends_the_search() {

@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
+use portcullis_metadata::EscapedText;
+
 use crate::url_policy::UrlPolicyError;
 
 /// Why a fetch failed. No variant contains a header, a body or a query.
@@ -191,10 +193,36 @@ pub enum FetchSettingsError {
         /// The variable.
         variable: &'static str,
     },
+    /// The environment variable `SSL_CERT_FILE` is set and names no file with certificates. The first `https` request fails.
+    #[error("{0}; unset SSL_CERT_FILE to trust the system's certificates, or name a PEM file with all that are needed")]
+    CertificateVariable(CertificateVariableError),
     /// The user agent is not a valid header value.
     #[error("the user agent has characters that a header cannot contain")]
     UserAgent,
     /// The system's trusted certificates cannot be read.
     #[error("the system's trusted certificates cannot be read; set a CA file")]
     TrustStore,
+}
+
+/// Why `SSL_CERT_FILE` cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateVariableError {
+    /// The variable is set and empty.
+    #[error("SSL_CERT_FILE is empty")]
+    Empty,
+    /// The file cannot be read.
+    #[error("SSL_CERT_FILE names {}, which cannot be read: {kind}", EscapedText(.path))]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The error of the operating system.
+        kind: std::io::ErrorKind,
+    },
+    /// The file has no PEM certificate.
+    #[error("SSL_CERT_FILE names {}, which has no PEM certificate", EscapedText(.path))]
+    NoCertificate {
+        /// The file.
+        path: String,
+    },
 }

@@ -58,6 +58,8 @@ impl Tls {
         if let Some(verifier) = slot.get() {
             return Ok(verifier.clone());
         }
+        #[cfg(all(unix, not(target_vendor = "apple")))]
+        super::certificate_variable::check(std::env::var_os("SSL_CERT_FILE").as_deref())?;
         let verifier = Verifier::new_with_extra_roots(own.iter().cloned(), self.provider.clone())
             .map_err(|_| FetchSettingsError::TrustStore)?;
         Ok(slot.get_or_init(|| Arc::new(verifier)).clone())

@@ -56,6 +56,7 @@ impl Examination<'_> {
             let mut step = Step::new(format!("the authorization server {}", text::quoted(issuer.as_str())));
             let request = FetchRequest::get(url.clone(), self.policy.of(&url));
             let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else {
+                step.findings.extend(search.earlier(issuer::FOUND));
                 self.close(step);
                 return None;
             };

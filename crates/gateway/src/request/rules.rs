@@ -7,6 +7,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Version,
     header::{CONTENT_TYPE, COOKIE, HOST, VIA},
 };
+use portcullis_guard::{TraceContext, TraceParent};
 use portcullis_http1::{Request, RequestBuilder};
 use portcullis_mcp::header;
 use url::Url;
@@ -17,7 +18,6 @@ use super::{
     forwarded::PublicAddress,
     header_names::{GATEWAY_PREFIX, is_ambiguous, is_override, may_carry_identity},
     identity::{self, Identity, IdentityHeader},
-    trace_context,
 };
 use crate::{
     address::{Target, without_token},
@@ -40,6 +40,8 @@ pub(crate) struct InboundRequest<'a> {
     pub(crate) request_id: HeaderValue,
     /// The client's address, as reported by trusted proxies.
     pub(crate) client_address: Option<IpAddr>,
+    /// The trace context, if the gateway has one of its own.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// The rules that turn an inbound request into the request to the upstream.
@@ -78,7 +80,7 @@ impl ForwardingRules {
 
     /// The request to the upstream.
     pub(crate) fn upstream_request(&self, inbound: InboundRequest<'_>, target: &Target) -> Request {
-        let InboundRequest { method, version, query, mut headers, body, identity, request_id, client_address } =
+        let InboundRequest { method, version, query, mut headers, body, identity, request_id, client_address, trace } =
             inbound;
         header::remove_connection_options(&mut headers);
         let path_and_query = target.path_and_query(query.map(without_token).as_deref());
@@ -87,7 +89,10 @@ impl ForwardingRules {
         if method == Method::POST {
             request.header(&CONTENT_TYPE, &JSON);
         }
-        self.forward(&headers, &mut request);
+        self.forward(&headers, trace.as_ref(), &mut request);
+        if let Some(parent) = trace.and_then(|trace| trace.upstream_traceparent()) {
+            request.header(&TraceParent::HEADER, &parent);
+        }
         request.header(&X_REQUEST_ID, &request_id).header(&VIA, &via(version));
         if let Some(identity) = identity {
             identity::add_headers(&mut request, identity, &self.identity_headers);
@@ -98,11 +103,15 @@ impl ForwardingRules {
         request.body(body)
     }
 
-    /// Copies the headers that are forwarded.
-    fn forward(&self, headers: &HeaderMap, request: &mut RequestBuilder) {
+    /// Copies the headers that are forwarded. The state of a trace is forwarded if the request belongs to this trace.
+    fn forward(&self, headers: &HeaderMap, trace: Option<&TraceContext>, request: &mut RequestBuilder) {
         for (name, value) in headers {
             let is_forwarded = match name.as_str() {
-                "traceparent" | "tracestate" => trace_context::is_valid(headers),
+                "traceparent" => trace.is_none() && TraceParent::of(headers).is_some(),
+                "tracestate" => match trace {
+                    Some(trace) => trace.parent_id().is_some(),
+                    None => TraceParent::of(headers).is_some(),
+                },
                 text => !self.is_removed(text),
             };
             if is_forwarded {

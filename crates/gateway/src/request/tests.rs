@@ -54,6 +54,7 @@ fn inbound(headers: HeaderMap) -> InboundRequest<'static> {
         identity: None,
         request_id: HeaderValue::from_static("made-here"),
         client_address: Some("192.0.2.7".parse().unwrap()),
+        trace: None,
     }
 }
 

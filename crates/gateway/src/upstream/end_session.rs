@@ -31,8 +31,9 @@ impl HttpUpstream {
             identity: None,
             request_id: RequestId::generate().to_header_value(),
             client_address: None,
+            trace: None,
         };
-        match timeout(END_SESSION_TIMEOUT, self.forward(inbound, None)).await {
+        match timeout(END_SESSION_TIMEOUT, self.forward(inbound, None, None)).await {
             Ok(Ok(response)) => response.status(),
             Ok(Err(infallible)) => match infallible {},
             Err(_) => StatusCode::GATEWAY_TIMEOUT,

@@ -10,6 +10,7 @@ use std::{
 };
 
 use http::{HeaderValue, Method, Response};
+use portcullis_guard::Caller;
 use portcullis_http1::{SendError, SendFuture};
 use serde_json::value::RawValue;
 
@@ -30,6 +31,7 @@ pub struct UpstreamFuture {
     is_post: bool,
     message_id: Option<Box<RawValue>>,
     request_id: HeaderValue,
+    caller: Option<Caller>,
 }
 
 enum Attempt {
@@ -46,15 +48,19 @@ impl UpstreamFuture {
     pub(super) fn new(
         state: Arc<UpstreamState>,
         inbound: InboundRequest<'_>,
+        caller: Option<Caller>,
         message_id: Option<Box<RawValue>>,
     ) -> Self {
+        if let Some(caller) = &caller {
+            caller.record_upstream_start();
+        }
         let (is_post, request_id) = (inbound.method == Method::POST, inbound.request_id.clone());
         let request = state.rules.upstream_request(inbound, &state.target);
         let attempt = match state.pool.take() {
             Some(connection) => Attempt::Idle(connection.send(request)),
             None => Attempt::Other(Box::pin(Arc::clone(&state).send(request))),
         };
-        Self { state, attempt, deadline: None, is_post, message_id, request_id }
+        Self { state, attempt, deadline: None, is_post, message_id, request_id, caller }
     }
 
     fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<UpstreamBody>, UpstreamFailure>> {
@@ -76,7 +82,14 @@ impl UpstreamFuture {
     fn failure_response(&self, failure: &UpstreamFailure) -> Response<UpstreamBody> {
         let cause = failure.source().map(tracing::field::display);
         let request_id = self.request_id.to_str().unwrap_or_default();
-        tracing::warn!(request.id = request_id, deny.code = failure.code(), cause, "{failure}");
+        tracing::warn!(
+            request.id = request_id,
+            resource = self.caller.as_ref().map(|caller| caller.resource().as_str()),
+            upstream.address = %self.state.target.endpoint,
+            deny.code = failure.code(),
+            cause,
+            "{failure}"
+        );
         failure.response(self.is_post, self.message_id.as_deref())
     }
 }
@@ -98,6 +111,9 @@ impl Future for UpstreamFuture {
         };
         this.attempt = Attempt::Done;
         this.state.head_deadlines.remove(&mut this.deadline);
+        if let Some(caller) = &this.caller {
+            caller.record_upstream_end();
+        }
         Poll::Ready(Ok(response.unwrap_or_else(|failure| this.failure_response(&failure))))
     }
 }

@@ -9,6 +9,7 @@ use std::{
 
 use http::Response;
 use portcullis_endpoint::Admitted;
+use portcullis_guard::Caller;
 use portcullis_metadata::Clock;
 use serde_json::value::RawValue;
 use tower_service::Service;
@@ -37,7 +38,7 @@ use crate::{
 /// - headers whose names contain characters other than letters, digits and hyphens, except `Mcp-Param-*`.
 ///
 /// The identity headers, `X-Request-Id`, `Via` and, if `public_url` is set, `Forwarded` and `X-Forwarded-*` are added. A
-/// valid W3C trace context is forwarded. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
+/// valid W3C trace context is forwarded, or replaced if the guard's traces are on. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
 ///
 /// **Response.** The body is streamed. A 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream
 /// (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are
@@ -61,9 +62,15 @@ impl HttpUpstream {
         Ok(Self(Arc::new(UpstreamState::new(settings, clock)?)))
     }
 
-    /// `message_id` is the id of the JSON-RPC message in the request, for an error.
-    pub(super) fn forward(&self, inbound: InboundRequest<'_>, message_id: Option<Box<RawValue>>) -> UpstreamFuture {
-        UpstreamFuture::new(Arc::clone(&self.0), inbound, message_id)
+    /// Forwards a request. A caller's time of the upstream is measured. `message_id` is the id of the JSON-RPC message in the
+    /// request, for an error.
+    pub(super) fn forward(
+        &self,
+        inbound: InboundRequest<'_>,
+        caller: Option<Caller>,
+        message_id: Option<Box<RawValue>>,
+    ) -> UpstreamFuture {
+        UpstreamFuture::new(Arc::clone(&self.0), inbound, caller, message_id)
     }
 }
 
@@ -79,6 +86,7 @@ impl Service<Admitted> for HttpUpstream {
     fn call(&mut self, mut admitted: Admitted) -> UpstreamFuture {
         let message_id = admitted.take_message_id();
         let (parts, body, caller) = admitted.into_parts();
+        let measured = caller.clone();
         let inbound = InboundRequest {
             method: parts.method,
             version: parts.version,
@@ -88,8 +96,9 @@ impl Service<Admitted> for HttpUpstream {
             identity: caller.principal().map(Identity::from),
             request_id: caller.request_id().to_header_value(),
             client_address: caller.client_address(),
+            trace: caller.trace(),
         };
-        self.forward(inbound, message_id)
+        self.forward(inbound, Some(measured), message_id)
     }
 }
 

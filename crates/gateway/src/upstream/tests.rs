@@ -146,8 +146,9 @@ fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Out
         identity: None,
         request_id: HeaderValue::from_static("made-here"),
         client_address: None,
+        trace: None,
     };
-    let answer = upstream.forward(inbound, None);
+    let answer = upstream.forward(inbound, None, None);
     async { answer.await.unwrap_or_else(|never| match never {}) }
 }
 

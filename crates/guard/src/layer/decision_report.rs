@@ -7,7 +7,12 @@ use portcullis_metadata::UnixTime;
 use portcullis_verifier::VerifiedToken;
 
 use crate::{
-    caller::Caller, client_address::Peer, decision::Decision, request_id::RequestId, resource::ProtectedResource,
+    caller::{Caller, RequestFacts},
+    client_address::Peer,
+    decision::{Decision, Stopwatch},
+    request_id::RequestId,
+    resource::ProtectedResource,
+    trace::TraceContext,
 };
 
 /// The status 499 that access logs use for a client that disconnected before the response.
@@ -22,6 +27,8 @@ pub(super) struct DecisionReport {
     method: Method,
     path: Option<PathAndQuery>,
     client_address: Option<IpAddr>,
+    trace: Option<TraceContext>,
+    verification: Stopwatch,
     identity: Identity,
     sent: bool,
 }
@@ -38,8 +45,12 @@ enum Identity {
 
 impl DecisionReport {
     pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
+        let request_id = RequestId::generate();
+        let trace = resource.traces.map(|traces| traces.context(&request_id, request.headers()));
         Self {
-            request_id: RequestId::generate(),
+            request_id,
+            trace,
+            verification: Stopwatch::default(),
             time: resource.clock.now(),
             started: resource.clock.monotonic(),
             method: request.method().clone(),
@@ -70,6 +81,26 @@ impl DecisionReport {
         self.client_address
     }
 
+    /// Returns what is known of the request besides its token.
+    pub(super) fn facts(&self) -> RequestFacts {
+        RequestFacts {
+            resource: Arc::clone(&self.resource),
+            request_id: self.request_id.clone(),
+            client_address: self.client_address,
+            trace: self.trace,
+        }
+    }
+
+    /// Records that the verification of the token begins now.
+    pub(super) fn start_verification(&self) {
+        self.verification.start(self.resource.clock.monotonic());
+    }
+
+    /// Records that the verification of the token has ended.
+    pub(super) fn end_verification(&self) {
+        self.verification.end(self.resource.clock.monotonic());
+    }
+
     pub(super) fn set_rejected(&mut self, verified: VerifiedToken) {
         self.identity = Identity::Rejected(verified);
     }
@@ -87,6 +118,7 @@ impl DecisionReport {
             Identity::Rejected(verified) => (Some(verified.principal()), None),
             Identity::Admitted(caller) => (caller.principal(), Some(caller)),
         };
+        let now = self.resource.clock.monotonic();
         self.resource.sink.decided(&Decision {
             request_id: &self.request_id,
             time: self.time,
@@ -99,7 +131,10 @@ impl DecisionReport {
             principal,
             client_address: self.client_address,
             resource: self.resource.resource(),
-            latency: self.resource.clock.monotonic().saturating_sub(self.started),
+            latency: now.saturating_sub(self.started),
+            verification: self.verification.timing(self.started, now),
+            upstream: caller.and_then(|caller| caller.upstream(self.started, now)),
+            trace: self.trace,
         });
     }
 }

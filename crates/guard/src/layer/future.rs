@@ -96,6 +96,7 @@ where
                 }
                 StateProj::Verifying { verification, pending } => {
                     let verified = ready!(verification.as_mut().poll(cx));
+                    this.context.end_verification();
                     match pending.take() {
                         Some(pending) => resume(this.context, *pending, verified),
                         None => return Poll::Pending,

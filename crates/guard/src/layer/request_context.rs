@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header::AUTHORIZATION};
-use portcullis_metadata::is_event_stream;
+use portcullis_metadata::{EscapedText, is_event_stream};
 use portcullis_verifier::{HeldToken, VerifiedToken};
 
 use super::{
@@ -56,13 +56,12 @@ impl RequestContext {
     pub(super) fn admit<B>(&mut self, request: &mut Request<B>, admission: Admission) {
         let Admission { verified, report_only_denial, permit } = admission;
         self.permit = permit;
-        let request_id = self.request_id().clone();
         let held_token = verified.as_ref().and_then(|verified| self.hold_introspected(verified, request.headers()));
         let headers = request.headers_mut();
         headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
-        headers.insert(X_REQUEST_ID, request_id.to_header_value());
-        let caller = Caller::new(verified, held_token, request_id, self.report.client_address());
+        headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
+        let caller = Caller::new(verified, held_token, self.report.facts());
         if let Some(denial) = report_only_denial {
             caller.record_report_only_denial(denial.code());
         }
@@ -80,6 +79,16 @@ impl RequestContext {
         verifier.hold(verified, token)
     }
 
+    /// Records that the verification of the token begins.
+    pub(super) fn start_verification(&self) {
+        self.report.start_verification();
+    }
+
+    /// Records that the verification of the token has ended.
+    pub(super) fn end_verification(&self) {
+        self.report.end_verification();
+    }
+
     /// Builds and reports the response to a rejected request.
     pub(super) fn reject<B>(&mut self, rejected: Rejected) -> Response<GuardBody<B>> {
         let Rejected { rejection, verified } = rejected;
@@ -89,6 +98,15 @@ impl RequestContext {
         if matches!(rejection, Rejection::Origin(_)) {
             // A rejected origin cannot read the response.
             self.allowed_origin = AllowedOrigin::None;
+        }
+        if let Rejection::InsufficientScope { needed, granted } = &rejection {
+            tracing::debug!(
+                request.id = self.request_id().as_str(),
+                deny.code = rejection.code(),
+                scope.required = %needed,
+                scope.granted = %EscapedText(granted.as_str()),
+                "the token lacks scopes"
+            );
         }
         let resource = self.resource();
         let response = rejection.response(resource.challenges(), resource.limits.exceeded_body.as_ref());

@@ -2,7 +2,6 @@
 
 use std::{
     fmt,
-    hash::{BuildHasher as _, RandomState},
     net::{IpAddr, Ipv6Addr},
     num::NonZeroU32,
     sync::Arc,
@@ -11,11 +10,11 @@ use std::{
 
 use governor::{Quota, clock::Clock as _, middleware::NoOpMiddleware};
 use portcullis_metadata::Clock;
-use portcullis_verifier::Principal;
+use portcullis_verifier::{LimitHasher, Principal};
 
 use super::{
     LimitExceeded,
-    table::{Key, Table},
+    table::{Key, SharedTable, Table},
 };
 
 /// A number of requests per time.
@@ -76,10 +75,14 @@ impl Rate {
 /// The table of counters is bounded. When a shard is full, counters with no recent requests are removed, which does not
 /// change any limit. If it is still full, new keys share its overflow counter. Many addresses can therefore neither evict
 /// the counters of others nor grow the table. A check allocates only for a new key, and locks one shard.
+///
+/// Several processes can count together if they exchange their uses: see [`share_uses`](Self::share_uses).
 pub struct RateLimiter {
-    counts: governor::RateLimiter<Key, Table, MonotonicClock, NoOpMiddleware<Duration>>,
-    /// Hashes addresses. The key is random, so that a client cannot choose an address that collides with another one.
-    hasher: RandomState,
+    counts: governor::RateLimiter<Key, SharedTable, MonotonicClock, NoOpMiddleware<Duration>>,
+    table: Arc<Table>,
+    /// Hashes addresses. The key is secret, so that a client cannot choose an address that collides with another one.
+    hasher: LimitHasher,
+    rate: Rate,
 }
 
 /// The key of all requests without a principal.
@@ -91,10 +94,12 @@ impl RateLimiter {
 
     /// Creates a limiter with this number of counters. Each takes about 40 bytes.
     pub fn new(rate: Rate, capacity: usize, clock: Arc<dyn Clock>) -> Arc<Self> {
-        let table = Table::new(capacity, Arc::clone(&clock));
+        let table = Arc::new(Table::new(capacity, Arc::clone(&clock)));
         Arc::new(Self {
-            counts: governor::RateLimiter::new(rate.quota(), table, MonotonicClock(clock)),
-            hasher: RandomState::new(),
+            counts: governor::RateLimiter::new(rate.quota(), SharedTable(Arc::clone(&table)), MonotonicClock(clock)),
+            table,
+            hasher: LimitHasher::of_process(),
+            rate,
         })
     }
 
@@ -110,7 +115,7 @@ impl RateLimiter {
             Some(IpAddr::V6(address)) => u128::from(address) & !u128::from(u64::MAX),
             None => u128::from(Ipv6Addr::UNSPECIFIED),
         };
-        self.check(self.hasher.hash_one(network))
+        self.check(self.hasher.hash(network))
     }
 
     /// Counts a request of this principal: of its subject with any client, or of its client if it has no subject. All
@@ -120,6 +125,24 @@ impl RateLimiter {
     /// Fails if the rate is exceeded.
     pub fn check_principal(&self, principal: Option<&Principal>) -> Result<(), LimitExceeded> {
         self.check(principal.map_or(ANONYMOUS, Principal::limit_key))
+    }
+
+    /// Counts uses from now on, for [`take_uses`](Self::take_uses).
+    pub fn share_uses(&self) {
+        self.table.share_uses();
+    }
+
+    /// Returns how many requests of each key were allowed since the last call, for other processes with the same
+    /// [`LimitHasher`] key. Keys that share the overflow counter are left out.
+    pub fn take_uses(&self) -> Vec<(u64, u32)> {
+        self.table.take_uses()
+    }
+
+    /// Counts requests that other processes have allowed. They can exceed the rate: a client then waits until its capacity has
+    /// returned, at most one period longer than after a full use.
+    pub fn add_uses(&self, uses: impl IntoIterator<Item = (u64, u32)>) {
+        let interval = self.rate.per / self.rate.requests.get();
+        self.table.add_uses(uses, interval, self.rate.per.saturating_mul(2));
     }
 
     fn check(&self, key: Key) -> Result<(), LimitExceeded> {

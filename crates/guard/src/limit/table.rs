@@ -4,7 +4,8 @@ use std::{
     array,
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
-    sync::{Arc, Mutex, PoisonError},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -35,12 +36,50 @@ struct Shard {
     /// The counter of all keys that do not fit.
     overflow: Option<Nanos>,
     next_cleanup: Duration,
+    /// The uses since they were last taken. `None` if no other process counts.
+    uses: Option<HashMap<Key, u32, BuildHasherDefault<PassThroughHasher>>>,
+}
+
+impl Shard {
+    fn count_use(&mut self, key: Key) {
+        if let Some(uses) = &mut self.uses {
+            let count = uses.entry(key).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
 }
 
 impl Table {
     pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
         let started = clock.monotonic();
         Self { shards: array::from_fn(|_| Mutex::default()), shard_capacity: capacity / SHARDS, clock, started }
+    }
+
+    /// Counts uses from now on.
+    pub(super) fn share_uses(&self) {
+        for shard in &self.shards {
+            lock(shard).uses.get_or_insert_default();
+        }
+    }
+
+    /// Returns the uses of all keys with a counter since the last call.
+    pub(super) fn take_uses(&self) -> Vec<(Key, u32)> {
+        self.shards.iter().filter_map(|shard| lock(shard).uses.as_mut().map(mem::take)).flatten().collect()
+    }
+
+    /// Adds uses of other processes. Each delays the full rate by `interval`, up to `longest` from now.
+    pub(super) fn add_uses(&self, uses: impl IntoIterator<Item = (Key, u32)>, interval: Duration, longest: Duration) {
+        let now = self.clock.monotonic().saturating_sub(self.started);
+        let latest = now.saturating_add(longest);
+        for (key, count) in uses {
+            let mut shard = lock(&self.shards[shard_of(key)]);
+            let known = shard.counts.get(&key).copied().map_or(now, Duration::from);
+            if known > now || self.has_capacity(&mut shard) {
+                let next = known.max(now).saturating_add(interval.saturating_mul(count));
+                // A counter never moves back.
+                shard.counts.insert(key, next.min(latest).max(known).into());
+            }
+        }
     }
 
     /// Returns whether a shard can take one more counter. Removes idle counters if it is full.
@@ -64,20 +103,40 @@ impl StateStore for Table {
     where
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
-        let mut shard = self.shards[shard_of(*key)].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = lock(&self.shards[shard_of(*key)]);
         if let Some(count) = shard.counts.get_mut(key) {
             let (result, next) = measure(Some(*count))?;
             *count = next;
+            shard.count_use(*key);
             return Ok(result);
         }
         if self.has_capacity(&mut shard) {
             let (result, next) = measure(None)?;
             shard.counts.insert(*key, next);
+            shard.count_use(*key);
             return Ok(result);
         }
         let (result, next) = measure(shard.overflow)?;
         shard.overflow = Some(next);
         Ok(result)
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A table that its limiter keeps, too.
+pub(super) struct SharedTable(pub(super) Arc<Table>);
+
+impl StateStore for SharedTable {
+    type Key = Key;
+
+    fn measure_and_replace<T, F, E>(&self, key: &Key, measure: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        self.0.measure_and_replace(key, measure)
     }
 }
 
@@ -170,6 +229,14 @@ mod tests {
         count(&table, [48].into_iter(), Duration::from_secs(9));
         let shard = &table.shards[0].lock().unwrap().counts;
         assert!(shard.len() == 2 && !shard.contains_key(&16), "{shard:?}");
+    }
+
+    /// E13: uses of other processes add counters within the capacity.
+    #[test]
+    fn uses_of_others_stay_within_the_capacity() {
+        let table = Table::new(64, Arc::new(ManualClock::new()));
+        table.add_uses((0..1000).map(|key| (key << 60 | key, 1)), Duration::from_secs(1), Duration::from_secs(9));
+        assert_eq!(held(&table), 64);
     }
 
     /// J5: the hasher moves the bits that differ between the keys of a shard to where the map uses them.

@@ -128,3 +128,52 @@ fn waits_are_rounded_up() {
         assert_eq!(LimitExceeded { retry_after: Duration::from_millis(millis) }.retry_after_secs(), secs, "{millis}");
     }
 }
+
+/// E13: limiters that exchange their uses allow one rate together, after the burst that each allows before the first exchange.
+#[test]
+fn uses_of_other_processes_count() {
+    let clock = ManualClock::new();
+    let limiters = [0, 1, 2].map(|_| RateLimiter::new(rate(60, 60), 100, Arc::new(clock.clone())));
+    limiters.iter().for_each(|limiter| limiter.share_uses());
+    let one = address("192.0.2.1");
+    let exchange = || {
+        let uses = limiters.each_ref().map(|limiter| limiter.take_uses());
+        for (sender, uses) in uses.iter().enumerate() {
+            let others = limiters.iter().enumerate().filter(|(receiver, _)| *receiver != sender);
+            others.for_each(|(_, limiter)| limiter.add_uses(uses.iter().copied()));
+        }
+    };
+    assert_eq!(passing(&limiters[0], one, 50), 50);
+    assert_eq!(limiters[0].take_uses().iter().map(|(_, count)| *count).collect::<Vec<_>>(), [50]);
+    limiters[1].check_address(one).unwrap();
+    exchange();
+    assert_eq!(passing(&limiters[2], one, 100), 59, "the uses were taken once");
+    clock.advance(Duration::from_secs(6000));
+    exchange();
+    clock.advance(Duration::from_secs(6000));
+    let mut allowed = 0;
+    for _ in 0..2 * 600 {
+        allowed += limiters.iter().map(|limiter| passing(limiter, one, 5)).sum::<usize>();
+        exchange();
+        clock.advance(Duration::from_millis(500));
+    }
+    // 600 s at 1 request per second, and the first burst.
+    assert!((600..=600 + 3 * 60).contains(&allowed), "{allowed}");
+}
+
+/// E13: uses of others delay a client by at most one more period.
+#[test]
+fn uses_of_other_processes_are_bounded() {
+    let (clock, limiter) = limiter(rate(6, 60), 100);
+    assert!(limiter.take_uses().is_empty());
+    limiter.share_uses();
+    let one = address("192.0.2.1");
+    assert_eq!(passing(&limiter, one, 1), 1);
+    let uses = limiter.take_uses();
+    limiter.add_uses([(uses[0].0, u32::MAX)]);
+    assert_eq!(passing(&limiter, one, 1), 0);
+    clock.advance(Duration::from_secs(69));
+    assert_eq!(passing(&limiter, one, 1), 0);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(passing(&limiter, one, 2), 1);
+}

@@ -11,14 +11,17 @@ pub struct Challenges {
     metadata_url: Url,
     /// All scopes that the resource mentions in its metadata and rules.
     named: Scopes,
+    /// The scopes in the metadata, for requests.
+    listed: Vec<String>,
     without_error: HeaderValue,
     invalid_request: HeaderValue,
     invalid_token: HeaderValue,
 }
 
 impl Challenges {
-    pub(crate) fn new(realm: &str, metadata_url: Url, required: &Scopes, named: Scopes) -> Self {
-        let challenge = || BearerChallengeBuilder::new(realm, &metadata_url).scope(required);
+    pub(crate) fn new(realm: &str, metadata_url: Url, required: &Scopes, named: Scopes, listed: Vec<String>) -> Self {
+        let required = required.in_listed_form(&listed);
+        let challenge = || BearerChallengeBuilder::new(realm, &metadata_url).scope(&required);
         Self {
             without_error: challenge().build(),
             invalid_request: challenge()
@@ -30,6 +33,7 @@ impl Challenges {
             realm: realm.into(),
             metadata_url,
             named,
+            listed,
         }
     }
 
@@ -52,9 +56,13 @@ impl Challenges {
     /// The challenge for a 403. Its `scope` contains the `needed` scopes and those `granted` scopes that this resource
     /// mentions in its metadata, required scopes or routes, because a client replaces its scopes with these. A
     /// service with rules of its own must add the granted scopes that its rules mention to `needed`.
+    ///
+    /// As in the other challenges, a scope is named in the form in which it is requested ([`Scopes::in_listed_form`]).
     pub fn insufficient_scope(&self, needed: &Scopes, granted: &Scopes) -> HeaderValue {
+        let requested = |scopes: &Scopes| scopes.in_listed_form(&self.listed);
+        let kept = granted.intersection(&self.named).union(&requested(granted).intersection(&self.named));
         BearerChallengeBuilder::new(&self.realm, &self.metadata_url)
-            .scope(&needed.union(&granted.intersection(&self.named)))
+            .scope(&requested(&needed.union(&kept)))
             .error(BearerError::InsufficientScope, "The access token lacks scopes that this request needs")
             .build()
     }

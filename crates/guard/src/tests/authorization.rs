@@ -31,6 +31,22 @@ async fn missing_scopes_are_named() {
     assert_eq!(answer.status, StatusCode::OK);
 }
 
+/// B3: challenges name a scope in the form in which it is requested, if the metadata lists only that. Microsoft Entra ID writes
+/// the short form into tokens.
+#[tokio::test]
+async fn scopes_are_named_as_they_are_requested() {
+    const LISTED: [&str; 2] = ["api://00001111-aaaa/read", "api://00001111-aaaa/tools"];
+    let mut setup = Setup::new().require("tools");
+    setup.settings.metadata.scopes_supported = LISTED.map(str::to_owned).to_vec();
+    let answer = setup.send(request(Method::POST, "/mcp")).await;
+    assert_eq!(answer.challenge().param("scope"), Some(LISTED[1]));
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token("read foreign"))).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    assert_eq!(answer.challenge().param("scope"), Some(LISTED.join(" ").as_str()));
+    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token("tools"))).await;
+    assert_eq!(answer.status, StatusCode::OK);
+}
+
 /// B3: expiry and audience are checked before scopes.
 #[tokio::test]
 async fn an_invalid_token_is_rejected_before_missing_scopes() {

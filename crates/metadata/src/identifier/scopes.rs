@@ -102,6 +102,28 @@ impl Scopes {
         required.as_bytes().split(|byte| *byte == b' ').all(|name| granted.any(|granted| granted == name))
     }
 
+    /// Returns the scopes as they are requested. Microsoft Entra ID accepts only `api://ID/NAME` in requests and writes `NAME` into
+    /// tokens: a name that `listed` does not have, but that is the end of exactly one URI there, is replaced by this URI.
+    ///
+    /// `listed` is `scopes_supported` of a protected resource (RFC 9728 section 2), which is for requests.
+    pub fn in_listed_form(&self, listed: &[String]) -> Self {
+        let long_form = |name: &str| {
+            let mut long = listed.iter().filter(|listed| Self::is_long_form(listed, name));
+            long.next().filter(|_| long.next().is_none())
+        };
+        let names = self.iter().map(|name| {
+            let long = if listed.iter().any(|listed| listed == name) { None } else { long_form(name) };
+            long.map_or(name, String::as_str)
+        });
+        Self::from_names(names).unwrap_or_else(|_| self.clone())
+    }
+
+    /// Returns whether `long` is the form `api://ID/NAME` of the scope `name`, with any scheme.
+    pub fn is_long_form(long: &str, name: &str) -> bool {
+        let Some(prefix) = long.strip_suffix(name).and_then(|rest| rest.strip_suffix('/')) else { return false };
+        prefix.split_once("://").is_some_and(|(_, application)| !application.is_empty())
+    }
+
     /// Returns the names that are in either set.
     pub fn union(&self, other: &Self) -> Self {
         Self::from_valid_names(&mut self.iter().chain(other.iter()).collect::<Vec<_>>())
@@ -163,6 +185,29 @@ mod tests {
         assert_eq!(scopes("b  a b ").to_string(), "a b");
         assert_eq!(scopes(""), Scopes::empty());
         assert!(scopes("   ").is_empty());
+    }
+
+    /// I1, B3: a token has the short form, and a request needs the form that the resource lists.
+    #[test]
+    fn the_listed_form_is_requested() {
+        const LONG: &str = "api://00001111-aaaa-2222-bbbb-3333cccc4444/tools";
+        let requested = |names: &str, listed: &[&str]| {
+            let listed: Vec<_> = listed.iter().map(|name| (*name).to_owned()).collect();
+            scopes(names).in_listed_form(&listed).to_string()
+        };
+        assert_eq!(requested("tools", &[LONG]), LONG);
+        assert_eq!(requested("offline_access tools", &["other", LONG]), format!("{LONG} offline_access"));
+        for (listed, why) in [
+            (&["tools", LONG][..], "it is listed as it is"),
+            (&[LONG, "api://2/tools"], "two applications have it"),
+            (
+                &["api://1/my-tools", "my/tools", "://tools", "api:///tools"],
+                "it is not the name of one of an application",
+            ),
+            (&[], "nothing is listed"),
+        ] {
+            assert_eq!(requested("tools", listed), "tools", "{why}");
+        }
     }
 
     /// B9: every required name must be granted, in the same letter case.

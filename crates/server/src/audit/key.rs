@@ -5,16 +5,11 @@ use std::borrow::Cow;
 use portcullis_guard::Decision;
 use portcullis_verifier::Principal;
 
-use crate::telemetry::json::JsonObject;
+use crate::telemetry::{MAX_TEXT, cut, json::JsonObject};
 
-/// The maximum size of a text from a peer in bytes. Longer text is truncated.
-pub(super) const MAX_TEXT: usize = 256;
 /// The maximum size of an identifier in bytes. It is larger, because truncated identifiers of two principals could be
 /// equal.
 const MAX_NAME: usize = 1024;
-/// The prefixes of the codes of failures of the server, the upstream or the client. All other codes are denials.
-const FAILURES: [&str; 4] = ["upstream.", "inner.", "client.", "server."];
-
 /// The resource, the principal and the tool of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct UsageKey<'a> {
@@ -53,33 +48,6 @@ impl<'a> PrincipalMembers<'a> {
             issuer: owned(self.issuer),
             subject: self.subject.map(owned),
             client: self.client.map(owned),
-        }
-    }
-}
-
-/// The effect of a decision on its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    Allow,
-    Deny,
-    Fail,
-}
-
-impl Effect {
-    /// Returns the effect of a decision with this reason code.
-    pub(super) fn of(code: Option<&str>) -> Self {
-        match code {
-            None => Self::Allow,
-            Some(code) if FAILURES.iter().any(|failure| code.starts_with(failure)) => Self::Fail,
-            Some(_) => Self::Deny,
-        }
-    }
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Fail => "fail",
         }
     }
 }
@@ -123,12 +91,6 @@ fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
 /// Returns the text of a `resource` member.
 pub(super) fn resource(uri: &str) -> Cow<'_, str> {
     cut(uri, MAX_NAME)
-}
-
-/// Truncates text to at most `max` bytes. Truncated text ends with an ellipsis.
-pub(super) fn cut(text: &str, max: usize) -> Cow<'_, str> {
-    let kept = &text[..text.floor_char_boundary(max)];
-    if kept.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(format!("{kept}…")) }
 }
 
 #[cfg(test)]

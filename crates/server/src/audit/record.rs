@@ -9,10 +9,10 @@ use portcullis_session::{EndReason, Owner, Session};
 
 use super::{
     chain::Head,
-    key::{Effect, MAX_TEXT, PrincipalMembers, UsageKey, cut, resource},
+    key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,
 };
-use crate::telemetry::{json::JsonObject, timestamp};
+use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject, timestamp};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
 fn write_record(out: &mut Vec<u8>, time: UnixTime, event: &'static str, add_members: impl FnOnce(&mut JsonObject<'_>)) {
@@ -85,6 +85,11 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
         Owner::Client { issuer, client } => PrincipalMembers::new(issuer, None, Some(client)).add_to(record),
         Owner::Anonymous => {}
     }
+}
+
+/// Writes the number of ends that are not known outside the process.
+pub(super) fn ends_not_recorded(out: &mut Vec<u8>, time: UnixTime, ends: usize) {
+    write_record(out, time, "session.end_not_recorded", |record| record.number("ends.unrecorded", ends));
 }
 
 /// Writes the end of an event stream that the endpoint ends.

@@ -4,10 +4,13 @@ use clap::CommandFactory as _;
 
 use super::Cli;
 
+const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
 const CONFIGURATION: &str = include_str!("../../../../docs/use/configuration.md");
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
+#[cfg(feature = "dev")]
 const DEVELOPMENT_SERVER: &str = include_str!("../../../../docs/use/development-server.md");
+const PACKAGES: &str = include_str!("../../../../docs/use/packages.md");
 const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remote.md");
 
 /// Whether the page contains the option itself, not only a longer one with the same beginning.
@@ -31,10 +34,13 @@ fn the_guide_names_every_option() {
         ("list", &[DIAGNOSIS, CONNECT]),
         ("doctor", &[DIAGNOSIS, CONNECT]),
         ("explain-token", &[DIAGNOSIS, CONNECT]),
+        #[cfg(feature = "dev")]
         ("idp", &[DEVELOPMENT_SERVER]),
+        ("health", &[PACKAGES]),
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
+        ("audit verify", &[AUDIT, CONNECT]),
     ] {
-        let command = cli.find_subcommand(command).unwrap();
+        let command = command.split(' ').fold(&cli, |cli, command| cli.find_subcommand(command).unwrap());
         for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
             let option = format!("--{option}");
             let is_named = ["--help", "--version"].contains(&&*option) || pages.iter().any(|page| names(page, &option));

@@ -13,7 +13,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport};
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, KnownIssuer,
-    LoopbackRedirect, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl, TokenManager,
+    LoopbackRedirect, NewRegistration, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl,
+    TokenManager,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
@@ -194,6 +195,18 @@ impl Interaction for Browser {
             let redirect = redirect.with_delay_notice(move || sign_in::delayed(&start));
             redirect.authorize(request).await
         })
+    }
+
+    fn accept_new_registration<'a>(
+        &'a self,
+        registration: &'a NewRegistration,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        // Standard input carries the protocol, so that the user cannot be asked.
+        super::tell(format_args!(
+            "{registration}. To register again, which starts a new session, run\n{}",
+            registration.command()
+        ));
+        Box::pin(async { Ok(false) })
     }
 
     fn provider_recognized(&self, provider: &'static KnownIssuer) {

@@ -100,11 +100,16 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
     super::control_runtime()?.block_on(async {
         let SignIn { token_manager, .. } = prepare(arguments).await?;
         let url = &arguments.url;
-        let Some(token) = token_manager.token().await? else {
+        let wanted = wanted_scopes(arguments)?;
+        let Some(token) = token_manager.token_with_scopes(&wanted).await? else {
             bail!("no stored token for {url} can be used without interaction; run `portcullis login {url}`");
         };
-        if let Some(missing) = missing_scopes(arguments, &token)? {
-            bail!("the token for {url} lacks the scopes {missing}; run `portcullis login {url} --scope \"…\"` with all scopes");
+        let missing = missing_scopes(&wanted, &token)?;
+        if !missing.is_empty() {
+            bail!(
+                "the token for {url} lacks the scopes {missing}, and its refresh token grants no more; run \
+                 `portcullis login {url} --scope \"…\"` with all scopes"
+            );
         }
         if token.is_dpop_bound() {
             bail!("the token for {url} is bound to a key (DPoP): it cannot be used without the key; call through `portcullis call`");
@@ -113,13 +118,16 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
     })
 }
 
-/// The scopes of `--scope` that the token lacks, or whose grant the server did not confirm.
-fn missing_scopes(arguments: &cli::SignIn, token: &ResourceToken) -> anyhow::Result<Option<Scopes>> {
-    let Some(scope) = &arguments.scope else { return Ok(None) };
-    let wanted = Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?;
+/// The scopes of `--scope`.
+fn wanted_scopes(arguments: &cli::SignIn) -> anyhow::Result<Scopes> {
+    let Some(scope) = &arguments.scope else { return Ok(Scopes::empty()) };
+    Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))
+}
+
+/// The scopes that the token lacks, or whose grant the server did not confirm.
+fn missing_scopes(wanted: &Scopes, token: &ResourceToken) -> anyhow::Result<Scopes> {
     let granted = token.scopes().cloned().unwrap_or_default();
-    let missing = Scopes::from_names(wanted.iter().filter(|scope| !granted.contains(scope)))?;
-    Ok((!missing.is_empty()).then_some(missing))
+    Ok(Scopes::from_names(wanted.iter().filter(|scope| !granted.contains(scope)))?)
 }
 
 async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {

@@ -11,7 +11,8 @@ use anyhow::Context as _;
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, AutoConsent, ClientAuthentication, ClientInformation,
     CredentialStore, DeviceAuthorization, Interaction, InteractionError, KnownIssuer, LoopbackRedirect,
-    RedirectAddress, RedirectError, RedirectParameters, StartUrl, TokenAuthMethod, TokenManager, UnboundSignIn,
+    NewRegistration, RedirectAddress, RedirectError, RedirectParameters, StartUrl, TokenAuthMethod, TokenManager,
+    UnboundSignIn,
 };
 use portcullis_discovery::{BoxFuture, Fetch, FetchSettings, HttpFetch};
 use portcullis_metadata::{AccessToken, ClientIdUrl, EscapedText, Issuer, ResourceUri, Scopes, Secret, SystemClock};
@@ -292,6 +293,19 @@ impl Interaction for TerminalUser {
                 return Ok(false);
             }
             super::tell(unbound_question(sign_in));
+            Ok(line().await.is_some_and(|answer| is_yes(&answer)))
+        })
+    }
+
+    fn accept_new_registration<'a>(
+        &'a self,
+        registration: &'a NewRegistration,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        Box::pin(async move {
+            if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+                return Ok(false);
+            }
+            super::tell(format_args!("{registration}.\nRegister again? This starts a new session. [y/N]"));
             Ok(line().await.is_some_and(|answer| is_yes(&answer)))
         })
     }

@@ -26,7 +26,8 @@ impl Diagnostic {
         let mut around = Some(key.clone());
         while let Some(table) = around {
             let about = table.join(&named);
-            if about.starts_with(key) && schema::names(&about) {
+            let is_key = schema::names(&about) || (named.segments().len() > 1 && schema::has(&about));
+            if about.starts_with(key) && is_key {
                 return Self { text: format!("{about}{rest}"), key: about };
             }
             around = table.parent();

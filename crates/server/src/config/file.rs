@@ -17,10 +17,12 @@ use super::{Span, secret::SecretSource};
 mod issuer;
 mod resource;
 mod shared;
+mod traces;
 
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
 pub(crate) use shared::Shared;
+pub(crate) use traces::{Traces, TracesClient};
 
 /// The configuration file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +83,9 @@ pub(crate) struct Config {
     /// The audit trail. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
+    /// Where spans of sampled requests are sent. Default: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) traces: Option<Traces>,
 }
 
 impl Config {

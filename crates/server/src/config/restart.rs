@@ -10,6 +10,7 @@ pub(crate) fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Chan
     new.workers = running.workers;
     new.state_dir.clone_from(&running.state_dir);
     new.audit.clone_from(&running.audit);
+    new.traces.clone_from(&running.traces);
     new.shared.clone_from(&running.shared);
     // The listener speaks TLS or does not, and keys of sessions are configured or generated. The files can change.
     if new.tls.is_some() != running.tls.is_some() {
@@ -57,6 +58,12 @@ mod tests {
                 "[session]\nidle_timeout = \"1h\"\nended_status = 404",
                 "session.idle_timeout",
                 "session.ended_status",
+            ),
+            (
+                "",
+                "[traces]\nendpoint = \"http://127.0.0.1:1\"\nsample = 1",
+                "traces.client traces.endpoint traces.sample traces.service_name",
+                "",
             ),
             ("", "[session]\nkeys = [{ env = \"K\" }]", "session.keys[0].env", ""),
             ("", "[limits]\nmax_headers = 99\nmax_body = 9999", "limits.max_headers", "limits.max_body"),

@@ -45,7 +45,8 @@ fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<Strin
     warn_of_routes(resource, key, warnings);
     let supported = &resource.metadata.scopes_supported;
     for (key, scopes) in needed.iter().filter(|_| !supported.is_empty()) {
-        for scope in scopes.iter().filter(|scope| !supported.iter().any(|name| name == scope)) {
+        for scope in scopes.in_listed_form(supported).iter().filter(|scope| !supported.iter().any(|name| name == scope))
+        {
             warnings.push(unsupported_scope(key, scope, supported));
         }
     }

@@ -130,11 +130,10 @@ impl Reloader {
         let current = Arc::new(ServerState::new(&plan, former.process(), Some(&former))?);
         current.fetch_new_keys(&former).await;
         self.state.store(Arc::clone(&current));
+        current.process().upstream_ends.set_upstreams(current.upstreams());
         let ended = current.end_sessions_of(&former);
-        let (sessions_ended, streams_ended) = (ended.count, current.end_streams());
-        let upstream_ends = &current.process().upstream_ends;
-        upstream_ends.add_all(ended.at_upstreams);
-        upstream_ends.set_upstreams(current.upstreams());
+        let (sessions_ended, streams_ended) = (ended.sessions.len(), current.end_streams());
+        current.finish_ends(ended);
         if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
             self.files.replace(&plan);
         }

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     plan::{HEALTH, READY},
-    telemetry::Line,
+    telemetry::{Details, Line},
 };
 
 /// Routes a worker's requests.
@@ -136,6 +136,7 @@ fn finish<B>(
         code,
         principal: None,
         latency: started.elapsed(),
+        details: Details::default(),
     });
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;

@@ -5,7 +5,9 @@ pub(super) mod kept;
 #[cfg(feature = "redis")]
 pub(super) mod replicas;
 pub(super) mod shutdown;
+pub(super) mod unrecorded;
 pub(super) mod upstream_end;
+pub(super) mod upstreams;
 #[cfg(not(feature = "redis"))]
 mod without_replicas;
 

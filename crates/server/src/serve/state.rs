@@ -9,7 +9,10 @@ mod tests;
 mod upstream;
 
 use std::{
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -27,6 +30,7 @@ use self::{
 use super::{
     backend::{Backend, BackendBody},
     health::Readiness,
+    limit_exchange::NumberedLimits,
 };
 use crate::{
     config::{Diagnostic, KeyPath},
@@ -53,12 +57,15 @@ pub(super) struct ServerState {
     resources: Vec<Arc<Resource>>,
     issuers: Vec<ConfiguredIssuer>,
     limits: SharedLimits,
+    numbered_limits: NumberedLimits,
     origins: OriginPolicy,
     shutdown_timeout: Duration,
     shutdown_delay: Duration,
     cached_tokens: usize,
     /// Resources of former configurations that requests in progress still use.
     former: Vec<Weak<ProtectedResource>>,
+    /// None of them is in use, and what their requests had opened has ended.
+    is_former_unused: AtomicBool,
 }
 
 /// An error about a key of the configuration.
@@ -106,6 +113,7 @@ impl ServerState {
             let built = builder.resource(resource, &issuers);
             resources.push(built.map_err(|error| diagnostic(&format!("resource[{position}]"), &error))?);
         }
+        let is_first = former.is_none();
         let replaced = former.into_iter().flat_map(|former| {
             let own = former.resources.iter().map(|resource| Arc::downgrade(&resource.resource));
             former.former.iter().filter(|former| former.strong_count() > 0).cloned().chain(own)
@@ -113,8 +121,16 @@ impl ServerState {
         let is_current = |former: &Weak<ProtectedResource>| {
             resources.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.resource), former.as_ptr()))
         };
+        let of_rules = resources.iter().flat_map(|resource| {
+            let limits = resource.rule_limits.iter().enumerate();
+            limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
+        });
+        let numbered_limits = NumberedLimits::new(limits.named().chain(of_rules));
+        let former: Vec<_> = replaced.filter(|former| !is_current(former)).collect();
         Ok(Self {
-            former: replaced.filter(|former| !is_current(former)).collect(),
+            numbered_limits,
+            is_former_unused: AtomicBool::new(is_first),
+            former,
             process: process.clone(),
             resources,
             issuers,
@@ -158,6 +174,11 @@ impl ServerState {
             endpoint: &mount.endpoint,
             issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
         })
+    }
+
+    /// Returns the rate limits that replicas count together.
+    pub(super) fn numbered_limits(&self) -> &NumberedLimits {
+        &self.numbered_limits
     }
 
     pub(super) fn process(&self) -> &Process {

@@ -8,12 +8,12 @@ use std::{
     thread,
 };
 
-use portcullis_guard::{Decision, DecisionSink};
+use portcullis_guard::{Decision, DecisionSink, TraceContext};
 
 use super::LogFormat;
 use crate::log_queue::{Batch, LogQueue, WRITE_PERIOD};
 
-pub(crate) use line::Line;
+pub(crate) use line::{Details, Line};
 
 /// The maximum size of one slot of the queue in bytes.
 const SLOT_CAPACITY: usize = 4 << 20;
@@ -97,6 +97,13 @@ impl DecisionSink for AccessLog {
             code: decision.code,
             principal: decision.principal,
             latency: decision.latency,
+            details: Details {
+                resource: Some(decision.resource),
+                operation: decision.operation,
+                client_address: decision.client_address,
+                upstream: decision.upstream.map(|upstream| upstream.duration),
+                trace_id: decision.trace.filter(TraceContext::is_sampled).map(|trace| trace.trace_id()),
+            },
         });
     }
 }
@@ -106,7 +113,8 @@ mod tests {
     use std::time::Duration;
 
     use http::{Method, StatusCode};
-    use portcullis_metadata::{EscapedText, UnixTime};
+    use portcullis_guard::Operation;
+    use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
     use portcullis_verifier::Principal;
     use proptest::prelude::*;
     use serde_json::{Value, json};
@@ -132,6 +140,7 @@ mod tests {
             code: Some("token.missing"),
             principal,
             latency: Duration::from_micros(7),
+            details: Details::default(),
         });
         let mut out = Vec::new();
         log.flush(&mut out).unwrap();
@@ -157,6 +166,50 @@ mod tests {
             "2027-01-15T08:00:00.000Z  INFO request request.id=an-id http.method=POST http.path=/mcp http.status=401 \
              latency.us=7 deny.code=\"token.missing\"\n"
         );
+    }
+
+    /// J1: a line has the resource, the method, the tool, the client address, and the time of the upstream, in both formats.
+    #[test]
+    fn lines_have_details() {
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        let line = |format, operation: &Operation| {
+            let log = AccessLog::without_writer(format);
+            log.write(&Line {
+                request_id: "an-id",
+                time: UnixTime::from_secs(1_800_000_000),
+                method: &Method::POST,
+                path: "/mcp",
+                status: StatusCode::OK,
+                code: None,
+                principal: None,
+                latency: Duration::from_micros(7),
+                details: Details {
+                    resource: Some(&resource),
+                    operation: Some(operation),
+                    client_address: Some([192, 0, 2, 7].into()),
+                    upstream: Some(Duration::from_micros(5)),
+                    trace_id: Some([0xab; 16]),
+                },
+            });
+            let mut out = Vec::new();
+            log.flush(&mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let tool = Operation::new("tools/call", Some("a\"dd"));
+        let value: Value = serde_json::from_str(&line(LogFormat::Json, &tool)).unwrap();
+        assert_eq!((&value["latency.us"], &value["upstream.us"]), (&json!(7), &json!(5)));
+        assert_eq!((&value["resource"], &value["client.address"]), (&json!(resource.as_str()), &json!("192.0.2.7")));
+        assert_eq!((&value["mcp.method"], &value["mcp.tool"]), (&json!("tools/call"), &json!("a\"dd")));
+        assert_eq!((&value["trace.id"], &value["mcp.target"]), (&json!("ab".repeat(16)), &Value::Null));
+        let human = line(LogFormat::Human, &Operation::new("resources/read", Some("file:///a")));
+        let end = format!(
+            " latency.us=7 upstream.us=5 client.address=192.0.2.7 trace.id={} resource=\"https://mcp.example.com/mcp\" \
+             mcp.method=\"resources/read\" mcp.target=\"file:///a\"\n",
+            "ab".repeat(16)
+        );
+        assert!(human.ends_with(&end), "{human}");
+        let long = line(LogFormat::Json, &Operation::new("tools/call", Some(&"x".repeat(100_000))));
+        assert!(long.len() < 1000, "{}", long.len());
     }
 
     /// J8: deceptive characters in a path and a subject are escaped, and a JSON line keeps their value.

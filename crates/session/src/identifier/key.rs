@@ -21,8 +21,9 @@ const SALT: &[u8; 32] = b"portcullis session keys, form 1.";
 /// A secret key that seals identifiers. Every process with this key can continue the sessions of the others. Clones share
 /// the secret. `Debug` does not print it. It is wiped from memory when the last clone is dropped.
 ///
-/// Four subkeys are derived from the secret with HKDF-SHA256 (RFC 5869): one seals identifiers, one derives the identifiers
-/// that follow them, one distinguishes sets of scopes, and one makes the hashes in logs.
+/// Five subkeys are derived from the secret with HKDF-SHA256 (RFC 5869): one seals identifiers, one derives the identifiers
+/// that follow them, one distinguishes sets of scopes, one makes the hashes in logs, and one those by which replicas count
+/// requests.
 #[derive(Clone)]
 pub struct SessionKey(Arc<Subkeys>);
 
@@ -32,6 +33,7 @@ struct Subkeys {
     derivation: Subkey,
     fingerprint: Subkey,
     log: Subkey,
+    limits: Subkey,
 }
 
 pub(super) type Subkey = Zeroizing<[u8; 32]>;
@@ -83,6 +85,7 @@ impl SessionKey {
             derivation: expand(b"derivation"),
             fingerprint: expand(b"fingerprint"),
             log: expand(b"log hash"),
+            limits: expand(b"limits"),
         }))
     }
 
@@ -104,6 +107,11 @@ impl SessionKey {
     /// Returns the faster PRF for comparisons of identifiers that were opened before.
     pub(super) fn text_hasher(&self) -> SipHasher13 {
         SipHasher13::new_with_key(&half(&self.0.fingerprint))
+    }
+
+    /// Returns the key of the hashes by which replicas count requests.
+    pub(super) fn limits(&self) -> [u8; 16] {
+        *half(&self.0.limits)
     }
 
     /// Returns the PRF for the names of sessions in logs.

@@ -39,6 +39,11 @@ impl SessionKeys {
         Ok(Self { current, former: former.into() })
     }
 
+    /// Returns a key for the hashes by which replicas count requests, derived from the first key.
+    pub fn limit_key(&self) -> [u8; 16] {
+        self.current.limits()
+    }
+
     /// Returns the key that seals new identifiers.
     pub(crate) fn current(&self) -> &SessionKey {
         &self.current

@@ -9,10 +9,11 @@ use std::{
 use portcullis_session::{EndConfirmation, EndTicket, LastUse, SessionEnd};
 
 use super::membership::{BEAT_INTERVAL, RETURN_TIME};
+use crate::LimitUse;
 
 /// The maximum number of ends that wait for their confirmation.
-const MAX_ENDS: usize = 16_384;
-/// The maximum number of last uses that wait to be written.
+pub(crate) const MAX_ENDS: usize = 16_384;
+/// The maximum number of last uses, and of uses of limits, that wait to be written.
 const MAX_USES: usize = 262_144;
 /// The maximum time for a confirmation: data that is new must have reached its age.
 const MAX_WAIT: Duration = RETURN_TIME.saturating_add(BEAT_INTERVAL).saturating_add(BEAT_INTERVAL);
@@ -24,6 +25,7 @@ pub(crate) struct Queue(Mutex<Waiting>);
 struct Waiting {
     ends: Vec<WaitingEnd>,
     uses: Vec<LastUse>,
+    limit_uses: Vec<LimitUse>,
     is_connected: bool,
     is_closed: bool,
     /// An end was not added although there is a connection.
@@ -70,16 +72,23 @@ impl Queue {
         waiting.uses.extend(uses.iter().take(free));
     }
 
-    /// Takes all ends.
-    pub(crate) fn take_ends(&self) -> Vec<WaitingEnd> {
-        take(&mut self.lock().ends)
+    /// Adds uses of limits, as far as there is space. Without a connection, they are dropped.
+    pub(crate) fn add_limit_uses(&self, uses: &[LimitUse]) {
+        let mut waiting = self.lock();
+        let free = if waiting.is_connected { MAX_USES.saturating_sub(waiting.limit_uses.len()) } else { 0 };
+        waiting.limit_uses.extend(uses.iter().take(free));
     }
 
-    /// Returns ends that were not confirmed. Those for which there is no space fail.
-    pub(crate) fn return_ends(&self, ends: Vec<WaitingEnd>) {
+    /// Takes the uses of limits.
+    pub(crate) fn take_limit_uses(&self) -> Vec<LimitUse> {
+        take(&mut self.lock().limit_uses)
+    }
+
+    /// Takes up to `max` ends.
+    pub(crate) fn take_ends(&self, max: usize) -> Vec<WaitingEnd> {
         let mut waiting = self.lock();
-        let free = if waiting.is_connected { MAX_ENDS.saturating_sub(waiting.ends.len()) } else { 0 };
-        waiting.ends.extend(ends.into_iter().take(free));
+        let rest = waiting.ends.len().saturating_sub(max);
+        waiting.ends.split_off(rest)
     }
 
     /// Returns whether an end has failed because there was no space, and forgets this. All ends must then be written.
@@ -103,6 +112,7 @@ impl Queue {
     pub(crate) fn disconnect(&self) {
         let mut waiting = self.lock();
         waiting.is_connected = false;
+        waiting.limit_uses.clear();
         let failed = take(&mut waiting.ends);
         drop(waiting);
         // Their tasks wake up without the lock.
@@ -138,9 +148,7 @@ mod tests {
         queue.connect();
         let waiting = queue.add_end(END, Duration::ZERO);
         let confirmed = queue.add_end(END, Duration::ZERO);
-        let mut ends = queue.take_ends();
-        ends.pop().unwrap().confirm();
-        queue.return_ends(ends);
+        queue.take_ends(1).pop().unwrap().confirm();
         assert!(confirmed.await.is_ok());
         queue.disconnect();
         assert!(waiting.await.is_err());
@@ -149,11 +157,27 @@ mod tests {
         assert!(!queue.take_skipped());
         assert!(queue.add_end(END, Duration::ZERO).await.is_err());
         assert!(queue.take_skipped() && !queue.take_skipped());
-        let taken = queue.take_ends();
+        let taken = queue.take_ends(MAX_ENDS);
         queue.close();
         assert!(queue.add_end(END, Duration::ZERO).await.is_err());
         assert!(taken.iter().all(|end| !end.is_late(Duration::ZERO) && end.is_late(MAX_WAIT)));
         drop((taken, tickets));
+    }
+
+    /// E13: uses of limits wait only while there is a connection, up to a limit.
+    #[test]
+    fn uses_of_limits_are_dropped_without_a_connection() {
+        let queue = Queue::default();
+        let uses = vec![LimitUse { limit: 1, key: 2, count: 3 }; MAX_USES];
+        queue.add_limit_uses(&uses);
+        assert!(queue.take_limit_uses().is_empty());
+        queue.connect();
+        queue.add_limit_uses(&uses[..9]);
+        queue.add_limit_uses(&uses);
+        assert_eq!(queue.take_limit_uses().len(), MAX_USES);
+        queue.add_limit_uses(&uses[..9]);
+        queue.disconnect();
+        assert!(queue.take_limit_uses().is_empty());
     }
 
     /// E13: last uses wait for the connection, up to a limit.

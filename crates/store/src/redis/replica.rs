@@ -9,15 +9,16 @@ use std::{
     time::Duration,
 };
 
-use portcullis_session::SessionStore;
+use portcullis_session::{SessionEnd, SessionStore};
 use redis::{RedisError, RedisResult, cmd};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::connection::Connection;
 use super::{
-    Inner, failure,
+    Inner, Receiver,
+    acknowledgements::Batch,
+    failure,
     membership::{BEAT_INTERVAL, Generation, MAX_BACKOFF, Membership, Task},
-    queue::WaitingEnd,
     script::{Added, BATCH},
 };
 
@@ -25,7 +26,7 @@ use super::{
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Exchanges records until the queue is closed.
-pub(super) async fn run(inner: Arc<Inner>, sessions: SessionStore) {
+pub(super) async fn run(inner: Arc<Inner>, receiver: Receiver) {
     let Some(replica) = connection::random_name() else {
         tracing::error!("the operating system returns no random bytes; the ends of sessions are not shared");
         return;
@@ -33,11 +34,11 @@ pub(super) async fn run(inner: Arc<Inner>, sessions: SessionStore) {
     let mut membership = Membership::default();
     let (mut backoff, mut reported) = (MIN_BACKOFF, None);
     while !inner.queue.is_closed() {
-        let error = match connection::connect(&inner, &sessions, &replica).await {
+        let error = match connection::connect(&inner, &receiver, &replica).await {
             Ok(connection) => {
                 backoff = MIN_BACKOFF;
                 let (beat_at, removal) = (Instant::now(), removal::Removal::default());
-                let (inner, sessions, membership) = (&*inner, &sessions, &mut membership);
+                let (inner, sessions, membership) = (&*inner, &receiver.sessions, &mut membership);
                 let connected = Connected { inner, sessions, connection, membership, beat_at, removal };
                 match connected.serve().await {
                     Ok(()) => return,
@@ -48,6 +49,7 @@ pub(super) async fn run(inner: Arc<Inner>, sessions: SessionStore) {
         };
         membership.disconnect();
         inner.queue.disconnect();
+        inner.acknowledgements.disconnect();
         let failure = failure::describe(&error);
         if inner.is_connected.swap(false, Ordering::AcqRel) || reported.as_ref() != Some(&failure) {
             tracing::error!(
@@ -102,14 +104,17 @@ impl Connected<'_> {
                             if self.connection.is_lost() {
                                 return Err(failed(io::ErrorKind::ConnectionReset));
                             }
+                            self.acknowledge().await?;
                             self.flush().await?;
                             self.flush_uses().await?;
+                            self.flush_limit_uses().await?;
                             if self.inner.queue.is_closed() {
                                 return self.inner.names.leave(&mut self.connection.redis, &self.connection.identity).await;
                             }
                             Task::None
                         }
                         () = sleep_until(self.beat_at) => {
+                            self.retry().await?;
                             self.flush().await?;
                             self.beat().await?
                         }
@@ -140,7 +145,9 @@ impl Connected<'_> {
     /// # Errors
     /// Fails if the connection fails or the data has another generation.
     async fn keep_alive(&mut self, generation: Generation) -> RedisResult<()> {
+        self.acknowledge().await?;
         if Instant::now() >= self.beat_at {
+            self.retry().await?;
             self.flush().await?;
             // What it asks for happens later: the work in progress is part of it.
             self.beat().await?;
@@ -160,7 +167,7 @@ impl Connected<'_> {
         loop {
             let (next, members) = self.scan(inner.names.ends(), cursor).await?;
             for (member, _) in members {
-                if let Some(end) = portcullis_session::SessionEnd::decode(&member) {
+                if let Some(end) = SessionEnd::decode(&member) {
                     self.sessions.import(&end);
                 }
             }
@@ -192,9 +199,9 @@ impl Connected<'_> {
         let inner = self.inner;
         let ends = self.sessions.ends();
         for batch in ends.chunks(BATCH) {
-            if let Added::OtherGeneration =
-                inner.names.add_ends(&mut self.connection.redis, generation, batch.iter(), false).await?
-            {
+            let Connection { redis, identity, .. } = &mut self.connection;
+            let added = inner.names.add_ends(redis, generation, identity, batch.iter(), None).await?;
+            if let Added::OtherGeneration = added {
                 return Err(failed(io::ErrorKind::ConnectionReset));
             }
             self.keep_alive(generation).await?;
@@ -203,25 +210,45 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Writes the ends that wait, and confirms those that all replicas have received.
+    /// Publishes the ends that wait. They are confirmed when all live replicas have acknowledged them.
     async fn flush(&mut self) -> RedisResult<()> {
-        let generation = self.generation()?;
-        let inner = self.inner;
-        let now = inner.clock.monotonic();
-        let mut left = inner.queue.take_ends();
-        left.retain(|waiting| !waiting.is_late(now));
-        let mut unconfirmed = Vec::new();
+        let mut left = self.inner.queue.take_ends(self.inner.acknowledgements.free());
         while !left.is_empty() {
-            let batch = left.split_off(left.len().saturating_sub(BATCH));
-            let ends = batch.iter().map(|waiting| &waiting.end);
-            match inner.names.add_ends(&mut self.connection.redis, generation, ends, true).await? {
-                Added::Received => batch.into_iter().for_each(WaitingEnd::confirm),
-                // The next beat finds the other generation.
-                Added::NotReceived | Added::OtherGeneration => unconfirmed.extend(batch),
-            }
+            let ends = left.split_off(left.len().saturating_sub(BATCH));
+            let records: Vec<_> = ends.iter().map(|waiting| waiting.end).collect();
+            let batch = self.inner.acknowledgements.publish(ends);
+            self.publish(batch, &records).await?;
         }
-        inner.queue.return_ends(unconfirmed);
         Ok(())
+    }
+
+    /// Publishes the ends again that are not confirmed: a replica has not received them, or is gone.
+    async fn retry(&mut self) -> RedisResult<()> {
+        for (batch, ends) in self.inner.acknowledgements.unconfirmed(self.inner.clock.monotonic()) {
+            self.publish(batch, &ends).await?;
+        }
+        Ok(())
+    }
+
+    async fn publish(&mut self, batch: Batch, ends: &[SessionEnd]) -> RedisResult<()> {
+        let generation = self.generation()?;
+        let Connection { redis, identity, .. } = &mut self.connection;
+        match self.inner.names.add_ends(redis, generation, identity, ends.iter(), Some(batch)).await? {
+            Added::Sent(connections) => self.inner.acknowledgements.expect(batch, connections),
+            // Published again at the next beat, which finds another generation.
+            Added::Unsettled | Added::OtherGeneration => {}
+        }
+        Ok(())
+    }
+
+    /// Tells other replicas that their ends were received.
+    async fn acknowledge(&mut self) -> RedisResult<()> {
+        let Connection { redis, identity, .. } = &mut self.connection;
+        let owed = self.inner.acknowledgements.take_owed();
+        if owed.is_empty() {
+            return Ok(());
+        }
+        self.inner.names.acknowledge(redis, identity, &owed).await
     }
 
     async fn flush_uses(&mut self) -> RedisResult<()> {
@@ -236,6 +263,14 @@ impl Connected<'_> {
             }
             written?;
         }
+    }
+
+    async fn flush_limit_uses(&mut self) -> RedisResult<()> {
+        let Connection { redis, identity, .. } = &mut self.connection;
+        for uses in self.inner.queue.take_limit_uses().chunks(BATCH) {
+            self.inner.names.publish_limit_uses(redis, identity, uses).await?;
+        }
+        Ok(())
     }
 
     async fn scan(&mut self, key: &str, cursor: u64) -> RedisResult<(u64, Vec<(Vec<u8>, u64)>)> {

@@ -1,11 +1,15 @@
 //! The commands in Redis, as scripts, so that each is atomic.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use portcullis_session::{LastUse, SessionEnd};
 use redis::{RedisResult, Value, aio::MultiplexedConnection, cmd};
 
-use super::membership::{Beat, Generation, LEASE, RETURN_TIME};
+use super::{
+    acknowledgements::Batch,
+    membership::{Beat, Generation, LEASE, RETURN_TIME},
+};
+use crate::LimitUse;
 
 /// Renews the beat of a replica, and returns the generation, its age in ms, 1 if all others have written to it, the number of
 /// ends, 1 if this replica has the lowest id, and the number of live replicas.
@@ -51,34 +55,30 @@ end
 return {generation, now - born, all, redis.call('ZCARD', KEYS[3]), lowest, alive}
 ";
 
-/// Adds ends and publishes them: all of them, or without `force` those that are new. Returns 1 if the generation is the one
-/// that is expected, and 1 if every live replica has received them and no other can return.
+/// Adds ends and publishes them: all of them, or without an acknowledgement those that are new. Returns 1 if the generation is
+/// the one that is expected, 1 if the data is so old that no other replica can return, and the connections of the live replicas.
 ///
-/// Each connection subscribes to a channel of its own, after the common one. So the number of its subscribers tells whether the
-/// replica receives, even if connections of replicas that are gone still count for the common channel.
+/// A message begins with the connection and the batch to acknowledge, and batch 0 if no acknowledgement is expected.
 const ADD_ENDS: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local generation, force, channel = ARGV[1], ARGV[2] == '1', ARGV[3]
-local lease, return_time = tonumber(ARGV[4]), tonumber(ARGV[5])
+local generation, head, channel = ARGV[1], ARGV[2], ARGV[3]
+local lease, return_time, force = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 local known = redis.call('HMGET', KEYS[1], 'generation', 'born')
-if known[1] ~= generation or not redis.call('ZSCORE', KEYS[3], 'generation ' .. generation) then return {0, 0} end
-local message = {'E'}
-for i = 6, #ARGV, 2 do
+if known[1] ~= generation or not redis.call('ZSCORE', KEYS[3], 'generation ' .. generation) then return {0, 0, {}} end
+local message = {head}
+for i = 7, #ARGV, 2 do
   if redis.call('ZADD', KEYS[3], ARGV[i], ARGV[i + 1]) == 1 or force then message[#message + 1] = ARGV[i + 1] end
 end
 if #message > 1 then redis.call('PUBLISH', channel, table.concat(message)) end
-local covered = 0
-if now - tonumber(known[2]) >= return_time then covered = 1 end
+local settled, alive = 0, {}
+if now - tonumber(known[2]) >= return_time then settled = 1 end
 local replicas = redis.call('HGETALL', KEYS[2])
 for i = 1, #replicas, 2 do
   local beat, connection = string.match(replicas[i + 1], '^(%d+) (%x+) ')
-  if beat and now - tonumber(beat) < lease then
-    local subscribers = redis.call('PUBSUB', 'NUMSUB', channel .. ':' .. connection)
-    if tonumber(subscribers[2]) < 1 then covered = 0 end
-  end
+  if beat and now - tonumber(beat) < lease then alive[#alive + 1] = connection end
 end
-return {1, covered}
+return {1, settled, alive}
 ";
 
 /// Adds last uses, publishes them, and keeps the latest ones.
@@ -95,6 +95,8 @@ return 0
 
 /// The maximum number of last uses that Redis keeps.
 const MAX_USES: u32 = 2_000_000;
+/// The length of the names of replicas and connections, in characters.
+const NAME_LENGTH: usize = 32;
 /// The number of records in one command.
 pub(crate) const BATCH: usize = 1000;
 
@@ -124,10 +126,10 @@ pub(crate) struct BeatAnswer {
 
 /// The answer to ends that were added.
 pub(crate) enum Added {
-    /// Every live replica has received them.
-    Received,
-    /// A replica has not, or can return without.
-    NotReceived,
+    /// They were sent to these connections of live replicas, and no other replica can return without them.
+    Sent(HashSet<String>),
+    /// Another replica can return without them.
+    Unsettled,
     /// The data is of another generation. Nothing was added.
     OtherGeneration,
 }
@@ -135,8 +137,13 @@ pub(crate) enum Added {
 /// What a message contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    Ends(Vec<SessionEnd>),
+    /// Ends, with the connection and the batch to acknowledge.
+    Ends(Option<(String, Batch)>, Vec<SessionEnd>),
+    /// The connection has received the batch.
+    Acknowledgement(String, Batch),
     Uses(Vec<LastUse>),
+    /// Requests that the replica with this id has counted.
+    Limits(String, Vec<LimitUse>),
 }
 
 impl Names {
@@ -192,24 +199,27 @@ impl Names {
         Ok(BeatAnswer { beat, ends, is_lowest: lowest == 1, alive })
     }
 
-    /// Adds ends, and publishes those that are new. With `force`, publishes all.
+    /// Adds ends, and publishes those that are new. With a batch, publishes all and asks for acknowledgements.
     pub(crate) async fn add_ends(
         &self,
         redis: &mut MultiplexedConnection,
         generation: Generation,
+        identity: &Identity,
         ends: impl Iterator<Item = &SessionEnd>,
-        force: bool,
+        batch: Option<Batch>,
     ) -> RedisResult<Added> {
         let mut command = self.script(ADD_ENDS);
-        command.arg(hex(&generation)).arg(u8::from(force)).arg(&self.channel);
-        command.arg(millis(LEASE)).arg(millis(RETURN_TIME));
+        let head = Message::encode_head(b'E', &identity.connection, batch.unwrap_or(0));
+        command.arg(hex(&generation)).arg(head).arg(&self.channel);
+        command.arg(millis(LEASE)).arg(millis(RETURN_TIME)).arg(u8::from(batch.is_some()));
         for end in ends {
             command.arg(end.created().as_millis()).arg(end.encode().as_slice());
         }
-        let (is_current, is_received): (u8, u8) = command.query_async(redis).await?;
-        Ok(match (is_current, is_received) {
-            (1, 1) => Added::Received,
-            (1, _) => Added::NotReceived,
+        let (is_current, is_settled, mut alive): (u8, u8, HashSet<String>) = command.query_async(redis).await?;
+        alive.remove(&identity.connection);
+        Ok(match (is_current, is_settled) {
+            (1, 1) => Added::Sent(alive),
+            (1, _) => Added::Unsettled,
             _ => Added::OtherGeneration,
         })
     }
@@ -223,6 +233,31 @@ impl Names {
         command.query_async(redis).await
     }
 
+    /// Tells other replicas that their ends were received.
+    pub(crate) async fn acknowledge(
+        &self,
+        redis: &mut MultiplexedConnection,
+        identity: &Identity,
+        batches: &[(String, Batch)],
+    ) -> RedisResult<()> {
+        let mut pipeline = redis::pipe();
+        for (connection, batch) in batches {
+            let message = Message::encode_head(b'A', &identity.connection, *batch);
+            pipeline.cmd("PUBLISH").arg(self.channel_of(connection)).arg(message).ignore();
+        }
+        pipeline.query_async(redis).await
+    }
+
+    /// Publishes uses of limits. They are not stored.
+    pub(crate) async fn publish_limit_uses(
+        &self,
+        redis: &mut MultiplexedConnection,
+        identity: &Identity,
+        uses: &[LimitUse],
+    ) -> RedisResult<()> {
+        cmd("PUBLISH").arg(&self.channel).arg(Message::encode_limits(&identity.replica, uses)).query_async(redis).await
+    }
+
     /// Removes the beat of a replica.
     pub(crate) async fn leave(&self, redis: &mut MultiplexedConnection, identity: &Identity) -> RedisResult<()> {
         cmd("HDEL").arg(&self.keys[1]).arg(&identity.replica).query_async(redis).await
@@ -230,14 +265,44 @@ impl Names {
 }
 
 impl Message {
+    /// Returns the encoding of an acknowledgement, or the beginning of that of ends.
+    fn encode_head(variant: u8, connection: &str, batch: Batch) -> Vec<u8> {
+        [&[variant], connection.as_bytes(), &batch.to_be_bytes()].concat()
+    }
+
+    /// Returns the connection, the batch, and what follows.
+    fn decode_head(bytes: &[u8]) -> Option<(String, Batch, &[u8])> {
+        let (connection, bytes) = bytes.split_at_checked(NAME_LENGTH)?;
+        let (batch, rest) = bytes.split_first_chunk()?;
+        Some((String::from_utf8(connection.to_vec()).ok()?, u64::from_be_bytes(*batch), rest))
+    }
+
+    /// Returns the encoding of uses of limits.
+    fn encode_limits(replica: &str, uses: &[LimitUse]) -> Vec<u8> {
+        let mut bytes = format!("L{replica}").into_bytes();
+        uses.iter().for_each(|used| bytes.extend(used.encode()));
+        bytes
+    }
+
     /// Returns the message with this encoding. Records that cannot be decoded are left out.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (variant, records) = bytes.split_first()?;
         match variant {
             b'E' => {
-                Some(Self::Ends(records.chunks(SessionEnd::ENCODED_LENGTH).filter_map(SessionEnd::decode).collect()))
+                let (connection, batch, records) = Self::decode_head(records)?;
+                let ends = records.chunks(SessionEnd::ENCODED_LENGTH).filter_map(SessionEnd::decode).collect();
+                Some(Self::Ends((batch != 0).then_some((connection, batch)), ends))
             }
+            b'A' => Self::decode_head(records).map(|(connection, batch, _)| Self::Acknowledgement(connection, batch)),
             b'U' => Some(Self::Uses(records.chunks(LastUse::ENCODED_LENGTH).filter_map(LastUse::decode).collect())),
+            b'L' => {
+                let (replica, uses) = records.split_at_checked(NAME_LENGTH)?;
+                let replica = String::from_utf8(replica.to_vec()).ok()?;
+                Some(Self::Limits(
+                    replica,
+                    uses.chunks(LimitUse::ENCODED_LENGTH).filter_map(LimitUse::decode).collect(),
+                ))
+            }
             _ => None,
         }
     }
@@ -284,15 +349,29 @@ mod tests {
                 created: UnixTime::from_secs(owner.into()),
             })
             .collect();
-        let mut bytes = vec![b'E'];
+        let connection = "1e".repeat(16);
+        let mut bytes = Message::encode_head(b'E', &connection, 7);
         ends.iter().for_each(|end| bytes.extend(end.encode()));
-        assert_eq!(Message::decode(&bytes), Some(Message::Ends(ends.clone())));
+        let to_acknowledge = Some((connection.clone(), 7));
+        assert_eq!(Message::decode(&bytes), Some(Message::Ends(to_acknowledge.clone(), ends.clone())));
         bytes.extend([9; 50]);
-        assert_eq!(Message::decode(&bytes), Some(Message::Ends(ends)));
+        assert_eq!(Message::decode(&bytes), Some(Message::Ends(to_acknowledge, ends)));
+        let bytes = Message::encode_head(b'E', &connection, 0);
+        assert_eq!(Message::decode(&bytes), Some(Message::Ends(None, Vec::new())));
+        let bytes = Message::encode_head(b'A', &connection, 7);
+        assert_eq!(Message::decode(&bytes), Some(Message::Acknowledgement(connection, 7)));
+        assert_eq!(Message::decode(&bytes[..40]), None);
         let used = LastUse { session: [1; 16], time: UnixTime::from_secs(7) };
         let bytes = [b"U".as_slice(), &used.encode()].concat();
         assert_eq!(Message::decode(&bytes), Some(Message::Uses(vec![used])));
-        assert_eq!((Message::decode(b""), Message::decode(b"x")), (None, None));
+        let replica = "0f".repeat(16);
+        let uses = vec![LimitUse { limit: 1, key: u64::MAX, count: 3 }, LimitUse { limit: 2, key: 5, count: 6 }];
+        let mut bytes = Message::encode_limits(&replica, &uses);
+        bytes.push(b'x');
+        assert_eq!(Message::decode(&bytes), Some(Message::Limits(replica, uses)));
+        for message in [b"".as_slice(), b"x", b"L", &[b'L'; 32], &[0xff; 64]] {
+            assert_eq!(Message::decode(message), None);
+        }
     }
 
     #[test]

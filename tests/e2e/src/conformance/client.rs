@@ -1,9 +1,10 @@
 //! `cargo xtask conformance client`: the client scenarios.
 
-use std::env;
+use std::{env, path::Path};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
+use xtask::built;
 
 use super::{
     report::{Verdict, verdict},
@@ -16,6 +17,10 @@ pub(crate) struct Arguments {
     /// Run only scenarios whose name contains this.
     #[arg(long)]
     only: Option<String>,
+    /// Run the scenarios through `portcullis connect`, which is driven over its standard input and output. Without the
+    /// back-compatibility scenarios, for which it has no options.
+    #[arg(long)]
+    connect: bool,
 }
 
 /// A run of several scenarios with one revision.
@@ -27,6 +32,7 @@ struct Run {
     force: bool,
 }
 
+const OLDEST: &str = "2025-03-26";
 const OLD: &str = "2025-11-25";
 const NEW: &str = "2026-07-28";
 const EXTENSIONS: [&str; 6] = [
@@ -59,11 +65,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Run { title: "required", revision: NEW, scenarios: suite.required(NEW, "Client scenarios")?, force: false },
         Run { title: "extensions", revision: OLD, scenarios: names(&EXTENSIONS), force: true },
         Run { title: "extensions", revision: NEW, scenarios: names(&EXTENSIONS), force: true },
-        Run { title: "back-compatibility", revision: "2025-03-26", scenarios: names(&BACK_COMPATIBILITY), force: true },
+        Run { title: "back-compatibility", revision: OLDEST, scenarios: names(&BACK_COMPATIBILITY), force: true },
     ];
+    let program = match arguments.connect {
+        true => Some(built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?),
+        false => None,
+    };
     let mut faulty = 0;
-    for run in &runs {
-        faulty += run.all(&suite, arguments)?;
+    for run in runs.iter().filter(|run| program.is_none() || run.revision != OLDEST) {
+        faulty += run.all(&suite, arguments, program.as_deref())?;
     }
     ensure!(faulty == 0, "{faulty} scenarios did not pass");
     Ok(())
@@ -71,11 +81,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 impl Run {
     /// Runs the scenarios one by one and returns the number of failures.
-    fn all(&self, suite: &Suite, arguments: &Arguments) -> anyhow::Result<usize> {
+    fn all(&self, suite: &Suite, arguments: &Arguments, program: Option<&Path>) -> anyhow::Result<usize> {
         let wanted = |scenario: &&String| arguments.only.as_ref().is_none_or(|only| scenario.contains(only.as_str()));
         let mut verdicts = Vec::new();
         for scenario in self.scenarios.iter().filter(wanted) {
-            let verdict = self.one(suite, scenario)?;
+            let verdict = self.one(suite, scenario, program)?;
             println!("  {} {}", if verdict.faults.is_empty() { "pass" } else { "FAIL" }, verdict.scenario);
             verdict.faults.iter().for_each(|fault| println!("       {fault}"));
             verdicts.push(verdict);
@@ -85,10 +95,11 @@ impl Run {
         Ok(faulty)
     }
 
-    fn one(&self, suite: &Suite, scenario: &str) -> anyhow::Result<Verdict> {
+    fn one(&self, suite: &Suite, scenario: &str, program: Option<&Path>) -> anyhow::Result<Verdict> {
         let results = suite.results(&format!("{}/{}", self.revision, scenario.replace('/', "-")))?;
         let this = env::current_exe()?;
-        let command = format!("{} conformance driver", this.display());
+        let connect = program.map(|program| format!(" --connect {}", program.display())).unwrap_or_default();
+        let command = format!("{} conformance driver{connect}", this.display());
         let (folder, timeout) = (results.to_str().context("the path of the results is not UTF-8")?, "20000");
         let mut parameters = vec!["client", "--command", &command, "--scenario", scenario, "--timeout", timeout];
         parameters.extend(["--spec-version", self.revision, "--output-dir", folder]);

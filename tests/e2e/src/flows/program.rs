@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{ChildStdin, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -12,7 +12,7 @@ use portcullis_scenarios::Process;
 use tokio::time::sleep;
 
 /// The interval at which the output is polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The number of lines shown of a program that ended.
 const LAST_LINES: usize = 8;
@@ -26,10 +26,20 @@ pub(crate) struct Program {
 impl Program {
     /// Starts the program. Its output goes to `<folder>/<name>.log`.
     pub(crate) fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+        command.stdin(Stdio::null());
+        Self::start_with_input(name, command, folder)
+    }
+
+    /// As [`start`](Self::start), with the standard input of the command.
+    pub(crate) fn start_with_input(
+        name: impl Into<String>,
+        command: &mut Command,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let name = name.into();
         let output = folder.join(format!("{name}.log"));
         let file = File::create(&output).with_context(|| format!("{} cannot be created", output.display()))?;
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command.stdout(file.try_clone()?).stderr(file);
         Ok(Self { process: Process::start(name, command)?, output })
     }
 
@@ -61,6 +71,11 @@ impl Program {
             }
             sleep(POLL_INTERVAL).await;
         }
+    }
+
+    /// Takes the standard input, if it is piped and was not taken yet.
+    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.process.take_stdin()
     }
 
     /// Fails when the program has ended.

@@ -2,7 +2,7 @@
 //!
 //! Some clients use their sessions continuously, others end theirs. Every 5 s one replica is killed and started again, and
 //! `redis-server` is killed twice and loses its data. No session may be lost, no request may fail except those in progress at a
-//! replica when it is killed, and no replica may accept an identifier 50 ms after its end was confirmed.
+//! replica when it is killed, and no replica may accept an identifier whose end was confirmed.
 
 mod client;
 mod deployment;

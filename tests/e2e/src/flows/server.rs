@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// Sends SIGKILL and waits for the end.
-    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
         self.program.kill().await.map(drop)
     }
 

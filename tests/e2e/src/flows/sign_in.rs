@@ -21,10 +21,10 @@ use tokio::time::timeout;
 use self::{
     cells::{Cells, Trial},
     peer::Peer,
-    report::{Cell, Report, Row},
+    report::{Report, Row},
     site::Start,
 };
-use super::recorder::Recorder;
+use super::{cell::Cell, recorder::Recorder};
 
 /// The time limit of one cell. Keycloak's password hash alone takes many seconds on a busy machine.
 const CELL_LIMIT: Duration = Duration::from_secs(180);

@@ -82,7 +82,7 @@ async fn requests_to_entra() {
     assert_eq!(user.questions(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
     assert_eq!(user.recognized(), ["Microsoft Entra ID"]);
 
-    authorizer.refresh(&start, &token).await.unwrap();
+    authorizer.refresh(&start, &token, None).await.unwrap();
     let refresh = form(&network.to(ENTRA_TOKEN)[1]);
     assert_eq!(refresh["scope"], format!("{OWN_SCOPE} offline_access"));
     assert!(!refresh.contains_key("resource"));

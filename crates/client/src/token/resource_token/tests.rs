@@ -102,11 +102,11 @@ fn a_token_is_refreshed_before_it_expires() {
     assert!(!endless.is_due(secs(u64::MAX)) && !endless.is_expired(secs(u64::MAX)));
 
     let response = |text: &str| TokenResponse::parse(text.as_bytes()).unwrap();
-    let next = endless.refreshed(response(r#"{"access_token":"b","token_type":"Bearer"}"#), secs(2000)).unwrap();
+    let next = endless.refreshed(response(r#"{"access_token":"b","token_type":"Bearer"}"#), None, secs(2000)).unwrap();
     assert_eq!((next.access_token().secret(), next.refresh_token().unwrap().secret()), ("b", "r"));
     assert_eq!((next.scopes(), next.obtained_at()), (endless.scopes(), secs(2000)));
     let rotated = r#"{"access_token":"c","token_type":"Bearer","refresh_token":"s","scope":"a","expires_in":1}"#;
-    let next = endless.refreshed(response(rotated), secs(2000)).unwrap();
+    let next = endless.refreshed(response(rotated), None, secs(2000)).unwrap();
     assert_eq!(next.refresh_token().unwrap().secret(), "s");
     assert_eq!((next.scopes().unwrap().to_string(), next.expires_at()), ("a".into(), Some(secs(2001))));
 }

@@ -163,3 +163,31 @@ async fn a_workload_does_not_step_up() {
     assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap());
     assert_eq!(fixture.network.to(TOKEN_URL).len(), 1);
 }
+
+/// I6, H2: if the registration lacks the scopes and is not updated, the user is asked before a new client is registered. Without
+/// consent, the request fails with the missing scopes and the command.
+#[tokio::test]
+async fn a_new_registration_is_offered() {
+    let fixture = Fixture::new();
+    let token_manager = fixture.token_manager(CredentialStore::in_memory());
+    token_manager.sign_in().await.unwrap();
+    fixture.user.refuse_registration(true);
+    for questions in 1..=2 {
+        let mut authorization = token_manager.request_authorization();
+        send(&mut authorization).await;
+        let error =
+            authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap_err();
+        assert_eq!(error.code(), "client.registration_lacks_scopes");
+        let command = format!("portcullis login --fresh --scope 'files:read mcp:tools' {RESOURCE}");
+        let text = error.to_string();
+        assert!(text.starts_with("insufficient_scope") && text.contains(&command), "{text}");
+        let asked = fixture.user.registrations();
+        assert_eq!((asked.len(), asked[0].missing.as_str()), (questions, "files:read"));
+    }
+    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (1, 1));
+    fixture.user.refuse_registration(false);
+    let mut authorization = token_manager.request_authorization();
+    send(&mut authorization).await;
+    assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
+    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (2, 2));
+}

@@ -48,6 +48,18 @@ async fn a_web_page_instead_of_the_resources_metadata_is_a_warning() {
     assert_eq!(world.first_problem().await, "resource.found");
 }
 
+/// If a search ends at an unreachable URL, the step also shows what the URLs before it answered.
+#[tokio::test]
+async fn the_attempts_before_an_unreachable_url_are_shown() {
+    let world = World::new();
+    world.fetch.serve(world.forge.metadata_url(), 403, "");
+    world.fetch.respond(OPENID, |_| Err(portcullis_discovery::FetchError::Timeout));
+    let report = world.examine().await;
+    assert_eq!(report.first_problem().unwrap().rule.id, "connection.bounded");
+    let earlier = format!("no metadata document at {} (403 Forbidden)", world.forge.metadata_url());
+    assert!(report.findings().any(|finding| finding.text.contains(&earlier)), "{report:?}");
+}
+
 #[tokio::test]
 async fn a_redirect_shows_its_target() {
     for (location, fix) in [

@@ -103,7 +103,9 @@ fn an_intact_trail() {
 #[test]
 fn manipulations_are_found() {
     type Edit = fn(&mut Vec<String>);
-    let cases: [(usize, Edit, &str, (usize, u64), &str); 9] = [
+    /// The file to edit, the edit, and the expected code, position and message.
+    type Case = (usize, Edit, &'static str, (usize, u64), &'static str);
+    let cases: [Case; 9] = [
         (0, |lines| lines[1] = lines[1].replace("\"n\":2", "\"n\":7"), "altered", (0, 2), "record 2 was altered"),
         (0, |lines| drop(lines.remove(1)), "missing", (0, 2), "record 2 is missing"),
         (0, |lines| lines.truncate(1), "missing", (1, 1), "the records 2 to 3 are missing"),

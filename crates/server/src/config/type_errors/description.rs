@@ -160,6 +160,7 @@ fn expected_type(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer",
         "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
+        "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a sequence" => "an array",
         "path string" => "a string",

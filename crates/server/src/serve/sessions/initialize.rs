@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderName, HeaderValue, Response, StatusCode,
+    HeaderValue, Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt as _, Either, Full};
@@ -19,7 +19,7 @@ use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::upstream_end::{Upstream, UpstreamEndQueue};
+use super::{upstream_end::UpstreamEndQueue, upstreams::SessionUpstream};
 use crate::serve::backend::BackendBody;
 
 /// How long the upstream may take after the client has disconnected.
@@ -27,8 +27,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs the calls of one resource that open upstream sessions.
 pub(crate) struct InitializeCalls {
-    pub(crate) header: HeaderName,
-    pub(crate) upstream: Upstream,
+    pub(crate) upstream: SessionUpstream,
     pub(crate) upstream_ends: UpstreamEndQueue,
 }
 
@@ -70,13 +69,12 @@ impl InitializeCalls {
     /// Ends the upstream session that a response names unless the endpoint records it. The endpoint does not record it
     /// if the client has disconnected or the response is rejected.
     fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
-        let opened = response.status().is_success().then(|| response.headers().get(&self.header)).flatten();
+        let opened = response.status().is_success().then(|| response.headers().get(&self.upstream.header)).flatten();
         let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
         let initialize_calls = Arc::clone(self);
         response.extensions_mut().insert(BackendSessionGuard::new(move || {
             tracing::info!("an upstream session ends because it was never recorded");
-            let upstream = (initialize_calls.header.clone(), initialize_calls.upstream.clone());
-            initialize_calls.upstream_ends.add(Some(upstream), backend.clone());
+            initialize_calls.upstream_ends.add(initialize_calls.upstream.clone(), backend.clone());
         }));
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use portcullis_metadata::Clock;
 use portcullis_session::{EndTicket, LastUse, SessionEnd, SessionJournal, SessionStore};
-use portcullis_store::{FileJournal, RedisJournal, RedisState};
+use portcullis_store::{FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState};
 use serde_json::{Value, json};
 use tokio::{
     task::JoinHandle,
@@ -46,9 +46,14 @@ impl Replicas {
         Arc::new(BothJournals { redis: Arc::clone(&self.journal), file })
     }
 
-    /// Connects to Redis.
-    pub(crate) fn spawn(&self, sessions: SessionStore) -> JoinHandle<()> {
-        tokio::spawn(self.journal.run(sessions))
+    /// Connects to Redis. `counts` receives the requests that other replicas have counted.
+    pub(crate) fn spawn(&self, sessions: SessionStore, counts: Arc<dyn LimitCounts>) -> JoinHandle<()> {
+        tokio::spawn(self.journal.run(sessions, counts))
+    }
+
+    /// Sends requests that this replica has counted to the others.
+    pub(crate) fn share_limit_uses(&self, uses: &[LimitUse]) {
+        self.journal.share_limit_uses(uses);
     }
 
     /// Waits until the ends of the other replicas are known, so that the first requests find them. Waits at most

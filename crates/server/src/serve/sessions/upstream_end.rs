@@ -3,20 +3,15 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request};
-use http_body_util::Empty;
-use portcullis_gateway::HttpUpstream;
-use portcullis_metadata::ResourceUri;
-use portcullis_session::{EndReason, Session, SessionObserver};
+use portcullis_session::{EndReason, Session, SessionObserver, SessionTarget};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
     time::timeout,
 };
-use tower_service::Service as _;
 
-use crate::{audit::Audit, demo::DemoService};
+use super::upstreams::{SessionUpstream, Upstreams};
+use crate::audit::Audit;
 
 /// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout.
 const MAX_QUEUED: usize = 1024;
@@ -33,7 +28,7 @@ pub(crate) struct SessionEvents {
     audit: Option<Audit>,
 }
 
-/// The queue of upstream sessions to end, and the upstreams of the current configuration.
+/// The queue of upstream sessions to end, and the upstreams at which they end.
 #[derive(Clone)]
 pub(crate) struct UpstreamEndQueue {
     sender: mpsc::Sender<UpstreamSession>,
@@ -41,13 +36,15 @@ pub(crate) struct UpstreamEndQueue {
 }
 
 impl UpstreamEndQueue {
-    /// Queues the end of a session at the upstream that its resource has now.
+    /// Queues the end of a session at its upstream. Without a known upstream, nothing is sent.
     fn add_session(&self, session: &Session) {
-        self.push(UpstreamSession::new(session, &self.upstreams.load()));
+        if let Some(session) = UpstreamSession::of(session, &self.upstreams.load()) {
+            self.push(session);
+        }
     }
 
     /// Queues the end of an upstream session.
-    pub(crate) fn add(&self, upstream: Option<(HeaderName, Upstream)>, backend: Box<[u8]>) {
+    pub(crate) fn add(&self, upstream: SessionUpstream, backend: Box<[u8]>) {
         self.push(UpstreamSession { upstream, backend });
     }
 
@@ -57,8 +54,10 @@ impl UpstreamEndQueue {
         }
     }
 
-    /// Queues the end of many upstream sessions, as far as the queue has capacity for them within 60 s.
-    pub(crate) fn add_all(&self, sessions: Vec<UpstreamSession>) {
+    /// Queues the end of many sessions at their upstreams, as far as the queue has capacity for them within 60 s.
+    pub(crate) fn add_all(&self, sessions: &[Arc<Session>]) {
+        let upstreams = self.upstreams.load();
+        let sessions: Vec<_> = sessions.iter().filter_map(|session| UpstreamSession::of(session, &upstreams)).collect();
         if sessions.is_empty() {
             return;
         }
@@ -76,35 +75,44 @@ impl UpstreamEndQueue {
         });
     }
 
-    /// Replaces the upstreams of sessions that end from now on.
-    pub(crate) fn set_upstreams(&self, upstreams: Upstreams) {
-        self.upstreams.store(Arc::new(upstreams));
+    /// Replaces the upstreams of the configuration. The sessions of former ones still end there.
+    pub(crate) fn set_upstreams(&self, current: HashMap<SessionTarget, SessionUpstream>) {
+        self.upstreams.rcu(|upstreams| upstreams.followed_by(&current));
+    }
+
+    /// Removes the upstreams of former configurations, when no session can end there.
+    pub(crate) fn forget_former_upstreams(&self) {
+        self.upstreams.rcu(|upstreams| upstreams.without_former());
     }
 }
 
 /// A session that still exists at its upstream.
-pub(crate) struct UpstreamSession {
-    /// `None` if the resource is no longer configured.
-    upstream: Option<(HeaderName, Upstream)>,
+struct UpstreamSession {
+    upstream: SessionUpstream,
     backend: Box<[u8]>,
 }
 
 impl UpstreamSession {
-    /// Returns the session at the upstream that its resource has among these.
-    pub(crate) fn new(session: &Session, upstreams: &Upstreams) -> Self {
-        Self { upstream: upstreams.get(session.resource()).cloned(), backend: session.backend_id().into() }
+    /// Returns the session at its upstream. `None` if it has no session there, or the upstream is not known any more.
+    fn of(session: &Session, upstreams: &Upstreams) -> Option<Self> {
+        if session.backend_id().is_empty() {
+            return None;
+        }
+        let Some(upstream) = upstreams.get(session.target()) else {
+            tracing::debug!(
+                session = %session.log_hash(),
+                "a session is left to its upstream's timeout: the upstream is not configured any more"
+            );
+            return None;
+        };
+        Some(Self { upstream: upstream.clone(), backend: session.backend_id().into() })
+    }
+
+    fn end(self, requests: &mut JoinSet<()>) {
+        let Self { upstream: SessionUpstream { header, mut client }, backend } = self;
+        requests.spawn(async move { client.end(&header, &backend).await });
     }
 }
-
-/// The upstream of one resource, called from the control runtime.
-#[derive(Clone)]
-pub(crate) enum Upstream {
-    Demo(Box<DemoService>),
-    Http(HttpUpstream),
-}
-
-/// The upstreams by their resource, each with the header that names its sessions.
-pub(crate) type Upstreams = HashMap<ResourceUri, (HeaderName, Upstream)>;
 
 impl SessionEvents {
     /// Returns the observer, and the task that ends sessions at the upstreams.
@@ -162,7 +170,7 @@ impl SessionObserver for SessionEvents {
         // know them.
         let upstream_is_unaware =
             !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
-        if upstream_is_unaware && !session.backend_id().is_empty() {
+        if upstream_is_unaware {
             self.upstream_ends.add_session(session);
         }
     }
@@ -192,19 +200,11 @@ impl UpstreamEnder {
             session.end(&mut requests);
         }
         let upstreams = self.upstreams.load_full();
-        for session in last.iter().filter(|session| !session.backend_id().is_empty()) {
+        for session in last.iter().filter_map(|session| UpstreamSession::of(session, &upstreams)) {
             wait_for_capacity(&mut requests).await;
-            UpstreamSession::new(session, &upstreams).end(&mut requests);
+            session.end(&mut requests);
         }
         while requests.join_next().await.is_some() {}
-    }
-}
-
-impl UpstreamSession {
-    fn end(self, requests: &mut JoinSet<()>) {
-        if let Some((header, mut upstream)) = self.upstream {
-            requests.spawn(async move { upstream.end(&header, &self.backend).await });
-        }
     }
 }
 
@@ -214,40 +214,27 @@ async fn wait_for_capacity(requests: &mut JoinSet<()>) {
     }
 }
 
-impl Upstream {
-    async fn end(&mut self, header: &HeaderName, backend: &[u8]) {
-        let status = match self {
-            Self::Http(upstream) => upstream.end_session(header.clone(), backend).await,
-            Self::Demo(service) => {
-                let mut request = Request::new(Empty::<Bytes>::new());
-                *request.method_mut() = Method::DELETE;
-                let Ok(backend) = HeaderValue::from_bytes(backend) else { return };
-                request.headers_mut().insert(header, backend);
-                match service.call(request).await {
-                    Ok(response) => response.status(),
-                    Err(infallible) => match infallible {},
-                }
-            }
-        };
-        tracing::debug!(status = status.as_u16(), "the session was ended at its upstream");
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use portcullis_metadata::Scopes;
+    use http::HeaderName;
+    use portcullis_metadata::{ResourceUri, Scopes};
     use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
     use portcullis_testkit::ManualClock;
 
     use super::*;
+    use crate::{demo, serve::sessions::upstreams::Upstream};
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
         let (events, mut ender) = SessionEvents::new(None);
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
+        let upstream_ends = events.upstream_ends().clone();
         let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
-        let resource = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
+        let resource: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
+        let upstream = SessionUpstream {
+            header: HeaderName::from_static("mcp-session-id"),
+            client: Upstream::Demo(demo::service().unwrap().into()),
+        };
+        upstream_ends.set_upstreams(HashMap::from([(resource.clone(), upstream)]));
         let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);
         ender.queued.try_recv().ok().map(|session| session.backend)

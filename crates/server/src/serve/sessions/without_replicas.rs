@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use portcullis_metadata::Clock;
 use portcullis_session::{SessionJournal, SessionStore};
-use portcullis_store::FileJournal;
+use portcullis_store::{FileJournal, LimitCounts, LimitUse};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -23,7 +23,11 @@ impl Replicas {
         match *self {}
     }
 
-    pub(crate) fn spawn(&self, _sessions: SessionStore) -> JoinHandle<()> {
+    pub(crate) fn spawn(&self, _sessions: SessionStore, _counts: Arc<dyn LimitCounts>) -> JoinHandle<()> {
+        match *self {}
+    }
+
+    pub(crate) fn share_limit_uses(&self, _uses: &[LimitUse]) {
         match *self {}
     }
 

@@ -134,6 +134,7 @@ impl StateBuilder<'_> {
         settings.trusted_proxies = self.plan.rates.proxies.clone();
         settings.clock = Arc::clone(&self.process.clock);
         settings.sink = Arc::clone(&self.process.observers) as _;
+        settings.traces = self.plan.traces.as_ref().map(|traces| traces.settings);
         Ok(ProtectedResource::new(settings)?)
     }
 

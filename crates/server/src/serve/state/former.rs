@@ -1,55 +1,74 @@
 //! What a new configuration ends: sessions and event streams that it does not admit.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use portcullis_endpoint::StreamRequest;
-use portcullis_session::{EndReason, EndScope, Owner, Session, SessionTarget};
+use portcullis_session::{EndReason, EndScope, EndTicket, Session, SessionTarget};
 
 use super::{Resource, ServerState};
-use crate::serve::sessions::upstream_end::{UpstreamSession, Upstreams};
+use crate::serve::sessions::{unrecorded, upstreams::SessionUpstream};
 
 /// Sessions that a new configuration has ended.
 #[derive(Default)]
 pub(in crate::serve) struct EndedSessions {
-    pub(in crate::serve) count: usize,
-    /// The sessions that must also be ended at their upstreams.
-    pub(in crate::serve) at_upstreams: Vec<UpstreamSession>,
+    pub(in crate::serve) sessions: Vec<Arc<Session>>,
+    /// They complete when the ends are recorded.
+    tickets: Vec<EndTicket>,
 }
 
 impl ServerState {
-    /// Ends the sessions whose resource, upstream or issuer `former` has and this state does not.
+    /// Ends the sessions whose resource, upstream or issuer `former` has and this state does not, including those that are in no
+    /// table and those on other replicas. They stay ended if the part is added again.
     pub(in crate::serve) fn end_sessions_of(&self, former: &Self) -> EndedSessions {
-        self.end_sessions(&former.upstreams(), || self.end_removed_scopes(former))
+        self.end_sessions(|| self.end_removed_scopes(former))
     }
 
-    /// Ends all sessions of resources, upstreams and issuers that `former` has and this state does not, including those
-    /// that are in no table and those on other replicas. They stay ended if the part is added again.
-    fn end_removed_scopes(&self, former: &Self) {
-        let sessions = &self.process.sessions;
+    /// Tells the upstreams of ended sessions, and reports the ends that cannot be recorded.
+    pub(in crate::serve) fn finish_ends(&self, ended: EndedSessions) {
+        self.process.upstream_ends.add_all(&ended.sessions);
+        unrecorded::report_later(ended.tickets, self.process.observers.audit.clone());
+    }
+
+    fn end_removed_scopes(&self, former: &Self) -> Vec<EndTicket> {
+        let mut tickets = Vec::new();
+        let mut end = |scope: EndScope<'_>, reason| tickets.push(self.process.sessions.end_scope(scope, reason));
         for resource in &former.resources {
             let uri = resource.resource.resource();
-            match self.resource(uri) {
-                None => drop(sessions.end_scope(EndScope::Resource(uri), EndReason::ResourceRemoved)),
-                Some(current) if current.upstream.identity != resource.upstream.identity => {
-                    let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
-                    drop(sessions.end_scope(EndScope::Target(&target), EndReason::BackendRemoved));
-                }
-                Some(_) => {}
+            let Some(current) = self.resource(uri) else {
+                end(EndScope::Resource(uri), EndReason::ResourceRemoved);
+                continue;
+            };
+            if current.upstream.identity != resource.upstream.identity {
+                let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
+                end(EndScope::Target(&target), EndReason::BackendRemoved);
+            }
+            for issuer in resource.owner_issuers().filter(|issuer| !current.accepts_owners_of(*issuer)) {
+                end(EndScope::ResourceIssuer { resource: uri, issuer }, EndReason::IssuerRemoved);
             }
         }
         for removed in former.issuers.iter().map(|configured| configured.issuer.issuer()) {
             if self.issuers.iter().all(|configured| configured.issuer.issuer() != removed) {
-                drop(sessions.end_scope(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved));
+                end(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved);
             }
         }
+        tickets
     }
 
     /// Ends sessions and streams that requests of a former configuration have opened since the change.
     pub(super) fn end_opened_since_reload(&self) {
-        if self.former.iter().any(|former| former.strong_count() > 0) {
-            // The change of the configuration did not end them at their upstreams.
-            self.process.upstream_ends.add_all(self.end_sessions(&self.upstreams(), || {}).at_upstreams);
-            self.end_streams();
+        if self.is_former_unused.load(Ordering::Relaxed) {
+            return;
+        }
+        // Read before the search: a request that ends meanwhile may have opened a session.
+        let is_former_unused = self.former.iter().all(|former| former.strong_count() == 0);
+        self.finish_ends(self.end_sessions(Vec::new));
+        self.end_streams();
+        if is_former_unused {
+            self.process.upstream_ends.forget_former_upstreams();
+            self.is_former_unused.store(true, Ordering::Relaxed);
         }
     }
 
@@ -64,54 +83,50 @@ impl ServerState {
         })
     }
 
-    /// Returns the clients that end sessions at the upstreams.
-    pub(in crate::serve) fn upstreams(&self) -> Upstreams {
+    /// Returns the upstreams at which the sessions of this configuration end.
+    pub(in crate::serve) fn upstreams(&self) -> HashMap<SessionTarget, SessionUpstream> {
         let entry = |resource: &Arc<Resource>| {
-            let upstream = &resource.upstream;
-            (resource.resource.resource().clone(), (upstream.session_header.clone(), upstream.control.clone()))
+            let target = SessionTarget::new(resource.resource.resource().clone(), &resource.upstream.identity);
+            (target, resource.upstream.control.clone())
         };
         self.resources.iter().map(entry).collect()
     }
 
     /// Ends the sessions that no request can use any more. `end_scopes` can end many of them together.
-    fn end_sessions(&self, upstreams: &Upstreams, end_scopes: impl FnOnce()) -> EndedSessions {
+    fn end_sessions(&self, end_scopes: impl FnOnce() -> Vec<EndTicket>) -> EndedSessions {
         let resources: HashMap<&str, &Resource> =
             self.resources.iter().map(|resource| (resource.resource.resource().as_str(), &**resource)).collect();
         let reason = |session: &Session| match resources.get(session.resource().as_str()) {
             None => Some(EndReason::ResourceRemoved),
-            Some(resource) if !resource.may_be_used_by(session) => Some(EndReason::IssuerRemoved),
+            Some(resource) if !resource.accepts_owners_of(session.owner().issuer()) => Some(EndReason::IssuerRemoved),
             Some(resource) if session.target().upstream() != resource.upstream.identity => {
                 Some(EndReason::BackendRemoved)
             }
             Some(_) => None,
         };
-        let mut found = self.process.sessions.all();
-        found.retain(|session| reason(session).is_some());
-        end_scopes();
-        let mut ended = EndedSessions::default();
-        for session in found {
-            if let Some(reason) = reason(&session) {
-                drop(self.process.sessions.end(&session, reason));
-            }
-            ended.count += 1;
-            if !session.backend_id().is_empty() {
-                ended.at_upstreams.push(UpstreamSession::new(&session, upstreams));
+        let mut sessions = self.process.sessions.all();
+        sessions.retain(|session| reason(session).is_some());
+        let mut tickets = end_scopes();
+        for session in &sessions {
+            if let Some(reason) = reason(session) {
+                tickets.extend(self.process.sessions.end(session, reason));
             }
         }
-        ended
+        EndedSessions { sessions, tickets }
     }
 }
 
 impl Resource {
-    /// Returns whether tokens of the owner's issuer are accepted or, for an anonymous owner, none is required.
-    fn may_be_used_by(&self, session: &Session) -> bool {
-        match (session.owner(), &self.verifier) {
-            (Owner::Anonymous, verifier) => verifier.is_none(),
-            (Owner::Subject { .. } | Owner::Client { .. }, None) => false,
-            (Owner::Subject { issuer, .. } | Owner::Client { issuer, .. }, Some(verifier)) => {
-                verifier.issuers().iter().any(|trusted| trusted.issuer().as_str() == issuer)
-            }
-        }
+    /// Returns whether tokens of this issuer are accepted; without one, whether no token is required.
+    fn accepts_owners_of(&self, issuer: Option<&str>) -> bool {
+        self.owner_issuers().any(|accepted| accepted == issuer)
+    }
+
+    /// Returns the issuers of the owners of sessions: those of the resource, or none without authorization.
+    fn owner_issuers(&self) -> impl Iterator<Item = Option<&str>> {
+        let issuers = self.verifier.as_ref().map_or(&[][..], |verifier| verifier.issuers());
+        let none = self.verifier.is_none().then_some(None);
+        issuers.iter().map(|trusted| Some(trusted.issuer().as_str())).chain(none)
     }
 
     /// Returns whether the request's issuer is one of this resource's, and has not changed since.

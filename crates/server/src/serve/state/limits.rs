@@ -27,6 +27,12 @@ struct Settings {
 }
 
 impl SharedLimits {
+    /// Returns the rate limits with their names.
+    pub(super) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
+        let limits = [("per_address", &self.guard.per_address), ("per_principal", &self.guard.per_principal)];
+        limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?)))
+    }
+
     /// Returns the limits of a plan. Those with the settings of former ones are these.
     pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, former: Option<&Self>) -> Self {
         let settings = Settings {

@@ -69,7 +69,7 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
     let (process, _) = Process::new(
         &first,
         Arc::new(SystemClock::new()),
-        Observers { access, audit: None },
+        Observers { access, audit: None, traces: None },
         &mut KeptSessions::in_memory(&first.session),
     );
     let old = ServerState::new(&first, &process, None).unwrap();

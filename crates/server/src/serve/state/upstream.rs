@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use http::HeaderName;
 use portcullis_endpoint::Plain;
 use portcullis_gateway::HttpUpstream;
 
@@ -11,7 +10,10 @@ use super::{
     super::{
         backend::{Backend, BackendService},
         legacy_calls::LegacyCalls,
-        sessions::{initialize::InitializeCalls, upstream_end::Upstream},
+        sessions::{
+            initialize::InitializeCalls,
+            upstreams::{SessionUpstream, Upstream},
+        },
     },
     Process,
 };
@@ -25,9 +27,8 @@ pub(super) struct ResourceUpstream {
     pub(super) fingerprint: Fingerprint,
     /// Sessions continue while it is the same.
     pub(super) identity: String,
-    pub(super) session_header: HeaderName,
-    /// The client of the control runtime.
-    pub(super) control: Upstream,
+    /// The client by which sessions are ended.
+    pub(super) control: SessionUpstream,
     /// One per worker, so that upstream connections stay on one thread.
     pub(super) backends: Vec<Backend>,
 }
@@ -36,21 +37,19 @@ impl ResourceUpstream {
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
     pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
-        let control = match &plan.upstream {
+        let client = match &plan.upstream {
             UpstreamPlan::Http(settings) => {
                 Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
             }
-            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service())),
+            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service()?)),
         };
-        let initialize_calls = Arc::new(InitializeCalls {
-            header: plan.session_header.clone(),
-            upstream: control.clone(),
-            upstream_ends: process.upstream_ends.clone(),
-        });
+        let control = SessionUpstream { header: plan.session_header.clone(), client };
+        let initialize_calls =
+            Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
         let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let backends = (0..process.workers)
             .map(|_| {
-                let service = match (&plan.upstream, &control) {
+                let service = match (&plan.upstream, &control.client) {
                     (UpstreamPlan::Http(settings), _) => {
                         BackendService::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock))?)
                     }
@@ -63,7 +62,6 @@ impl ResourceUpstream {
         Ok(Arc::new(Self {
             fingerprint: plan.upstream_fingerprint,
             identity: plan.upstream.identity(),
-            session_header: plan.session_header.clone(),
             control,
             backends,
         }))

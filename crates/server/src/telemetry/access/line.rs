@@ -1,13 +1,14 @@
 //! An access line and its two formats.
 
-use std::{io::Write as _, time::Duration};
+use std::{borrow::Cow, io::Write as _, net::IpAddr, time::Duration};
 
 use http::{Method, StatusCode};
-use portcullis_metadata::{EscapedText, UnixTime};
+use portcullis_guard::Operation;
+use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
 use portcullis_verifier::Principal;
 
 use crate::telemetry::{
-    LogFormat,
+    Hex, LogFormat, MAX_TEXT, cut,
     json::{JsonObject, write_string},
     timestamp,
 };
@@ -23,9 +24,23 @@ pub(crate) struct Line<'a> {
     pub(crate) code: Option<&'static str>,
     pub(crate) principal: Option<&'a Principal>,
     pub(crate) latency: Duration,
+    /// What is known of requests that pass a guard.
+    pub(crate) details: Details<'a>,
 }
 
-impl Line<'_> {
+/// The part of a line about a request to a resource.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Details<'a> {
+    pub(crate) resource: Option<&'a ResourceUri>,
+    pub(crate) operation: Option<&'a Operation>,
+    pub(crate) client_address: Option<IpAddr>,
+    /// The time of the upstream until the head of its response.
+    pub(crate) upstream: Option<Duration>,
+    /// The identifier of the trace, if its spans are recorded.
+    pub(crate) trace_id: Option<[u8; 16]>,
+}
+
+impl<'a> Line<'a> {
     pub(super) fn write(&self, format: LogFormat, out: &mut Vec<u8>) {
         match format {
             LogFormat::Human => self.write_human(out),
@@ -42,9 +57,18 @@ impl Line<'_> {
         object.text("http.method", self.method.as_str());
         object.text("http.path", self.path);
         object.number("http.status", self.status.as_u16());
-        object.number("latency.us", self.latency_us());
+        object.number("latency.us", microseconds(self.latency));
+        if let Some(upstream) = self.details.upstream {
+            object.number("upstream.us", microseconds(upstream));
+        }
+        if let Some(address) = self.details.client_address {
+            object.display("client.address", address);
+        }
+        if let Some(trace_id) = self.details.trace_id {
+            object.display("trace.id", Hex(trace_id));
+        }
         for (name, value) in self.optional_members() {
-            object.optional_text(name, value);
+            object.optional_text(name, value.as_deref());
         }
     }
 
@@ -55,27 +79,47 @@ impl Line<'_> {
         write_field(out, "http.method", self.method.as_str());
         let _ = write!(out, " http.path={}", EscapedText(self.path));
         write_field(out, "http.status", self.status.as_str());
-        write_field(out, "latency.us", itoa::Buffer::new().format(self.latency_us()));
+        write_field(out, "latency.us", itoa::Buffer::new().format(microseconds(self.latency)));
+        if let Some(upstream) = self.details.upstream {
+            write_field(out, "upstream.us", itoa::Buffer::new().format(microseconds(upstream)));
+        }
+        if let Some(address) = self.details.client_address {
+            let _ = write!(out, " client.address={address}");
+        }
+        if let Some(trace_id) = self.details.trace_id {
+            let _ = write!(out, " trace.id={}", Hex(trace_id));
+        }
         for (name, value) in self.optional_members() {
             if let Some(value) = value {
                 write_field(out, name, "");
-                write_string(out, value);
+                write_string(out, &value);
             }
         }
     }
 
-    fn latency_us(&self) -> u64 {
-        u64::try_from(self.latency.as_micros()).unwrap_or(u64::MAX)
-    }
-
-    fn optional_members(&self) -> [(&'static str, Option<&str>); 4] {
+    fn optional_members(&self) -> [(&'static str, Option<Cow<'_, str>>); 8] {
+        let operation = self.details.operation;
+        let target = operation.and_then(Operation::target).map(|target| cut(target, MAX_TEXT));
+        let (tool, target) = match operation {
+            Some(operation) if operation.name() == "tools/call" => (target, None),
+            _ => (None, target),
+        };
+        let whole = |text: Option<&'a str>| text.map(Cow::Borrowed);
         [
-            ("deny.code", self.code),
-            ("principal.issuer", self.principal.map(|principal| principal.issuer().as_str())),
-            ("principal.subject", self.principal.and_then(Principal::subject)),
-            ("principal.client", self.principal.and_then(Principal::client)),
+            ("resource", whole(self.details.resource.map(ResourceUri::as_str))),
+            ("mcp.method", operation.map(|operation| cut(operation.name(), MAX_TEXT))),
+            ("mcp.tool", tool),
+            ("mcp.target", target),
+            ("deny.code", whole(self.code)),
+            ("principal.issuer", whole(self.principal.map(|principal| principal.issuer().as_str()))),
+            ("principal.subject", whole(self.principal.and_then(Principal::subject))),
+            ("principal.client", whole(self.principal.and_then(Principal::client))),
         ]
     }
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {

@@ -9,13 +9,12 @@ use std::{
     },
 };
 
-use portcullis_session::SessionStore;
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisResult, Value, aio::MultiplexedConnection, cmd};
 use tokio::time::timeout;
 
 use super::{
     super::{
-        Inner,
+        Inner, Receiver,
         membership::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT},
         script::{Identity, Message, hex},
     },
@@ -36,18 +35,20 @@ impl Connection {
     }
 }
 
-/// Connects and subscribes. Messages add their records to `sessions`.
-pub(super) async fn connect(inner: &Arc<Inner>, sessions: &SessionStore, replica: &str) -> RedisResult<Connection> {
+/// Connects and subscribes. Records of messages go to `receiver`.
+pub(super) async fn connect(inner: &Arc<Inner>, receiver: &Receiver, replica: &str) -> RedisResult<Connection> {
     let is_lost = Arc::<AtomicBool>::default();
+    let connection = random_name().ok_or_else(|| failed(io::ErrorKind::Other))?;
     let receiver = {
-        let (inner, sessions, is_lost) = (Arc::clone(inner), sessions.clone(), Arc::clone(&is_lost));
+        let (inner, receiver, is_lost) = (Arc::clone(inner), receiver.clone(), Arc::clone(&is_lost));
+        let names = [replica.to_owned(), connection.clone()];
         // Called on the connection's task, in the order of the messages.
         move |push: PushInfo| {
             if push.kind == PushKind::Disconnection {
                 is_lost.store(true, Ordering::Release);
                 inner.wake.notify_one();
             }
-            receive(&sessions, &push);
+            receive(&inner, &receiver, &names, &push);
             Ok::<_, Infallible>(())
         }
     };
@@ -59,20 +60,27 @@ pub(super) async fn connect(inner: &Arc<Inner>, sessions: &SessionStore, replica
     let mut redis = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| failed(io::ErrorKind::TimedOut))??;
     let server: Value = cmd("INFO").arg("server").query_async(&mut redis).await?;
     let run = run_id(&server).ok_or_else(|| failed(io::ErrorKind::InvalidData))?;
-    let connection = random_name().ok_or_else(|| failed(io::ErrorKind::Other))?;
     let channels = [inner.names.channel().to_owned(), inner.names.channel_of(&connection)];
     redis.subscribe(&channels[..]).await?;
     let identity = Identity { run, replica: replica.to_owned(), connection };
     Ok(Connection { redis, identity, is_lost })
 }
 
-/// Adds the records of a message of another replica.
-fn receive(sessions: &SessionStore, push: &PushInfo) {
+/// Adds the records of a message. Those of this replica itself change nothing.
+fn receive(inner: &Inner, receiver: &Receiver, [this, own]: &[String; 2], push: &PushInfo) {
     let (PushKind::Message, Some(Value::BulkString(message))) = (&push.kind, push.data.get(1)) else { return };
     match Message::decode(message) {
-        Some(Message::Ends(ends)) => ends.iter().for_each(|end| sessions.import(end)),
-        Some(Message::Uses(uses)) => sessions.import_last_uses(&uses),
-        None => {}
+        Some(Message::Ends(to_acknowledge, ends)) => {
+            ends.iter().for_each(|end| receiver.sessions.import(end));
+            if let Some((connection, batch)) = to_acknowledge.filter(|(connection, _)| connection != own) {
+                inner.acknowledgements.owe(connection, batch);
+                inner.wake.notify_one();
+            }
+        }
+        Some(Message::Acknowledgement(connection, batch)) => inner.acknowledgements.acknowledge(batch, connection),
+        Some(Message::Uses(uses)) => receiver.sessions.import_last_uses(&uses),
+        Some(Message::Limits(replica, uses)) if replica != *this => receiver.counts.add(&uses),
+        Some(Message::Limits(..)) | None => {}
     }
 }
 

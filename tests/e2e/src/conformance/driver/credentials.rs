@@ -13,7 +13,7 @@ use serde_json::Value;
 use url::Url;
 
 /// The URL of the client's metadata document for the suite, which does not fetch it.
-const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+pub(super) const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<AuthorizerSettings> {
     let text = |name: &str| context[name].as_str();

@@ -16,6 +16,8 @@ use super::{
     tally::{Tally, count},
 };
 
+/// The header in which nginx names the replicas to which it has sent the request.
+const REPLICA: &str = "x-replica";
 /// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -63,18 +65,19 @@ impl Client {
 
     /// Ends a session. Returns whether the end was confirmed.
     pub(super) async fn end(&mut self, session: &str) -> anyhow::Result<bool> {
-        let is_confirmed =
-            |response: &Response| response.status == StatusCode::OK || response.status == StatusCode::NO_CONTENT;
         let mut is_first = true;
         loop {
             let started = Instant::now();
             let request = self.request(Method::DELETE, Some(session), String::new())?;
             match self.nginx.send(request).await {
-                Ok(response) if is_confirmed(&response) => {
+                Ok(response) if response.status.is_success() => {
                     self.tally.confirmed(started.elapsed());
                     return Ok(true);
                 }
-                Ok(response) if response.status == StatusCode::NOT_FOUND && !is_first => return Ok(false),
+                // An earlier attempt has ended the session, without a confirmation.
+                Ok(response) if response.status == StatusCode::NOT_FOUND && (!is_first || is_repeated(&response)) => {
+                    return Ok(false);
+                }
                 Ok(response)
                     if response.status == StatusCode::SERVICE_UNAVAILABLE
                         && self.tally.is_redis_unavailable(started) =>
@@ -134,7 +137,7 @@ impl Client {
             Ok(response) => format!("{} {}", response.status, String::from_utf8_lossy(&response.body)),
             Err(error) => format!("{error:#}"),
         };
-        let replicas = result.as_ref().ok().and_then(|response| response.headers.get("x-replica")?.to_str().ok());
+        let replicas = result.as_ref().ok().and_then(|response| response.headers.get(REPLICA)?.to_str().ok());
         let is_cut_off = result.as_ref().map_or(true, |response| response.status == StatusCode::BAD_GATEWAY);
         if is_cut_off && self.tally.is_interrupted(started, replicas) {
             count(&self.tally.interrupted);
@@ -167,4 +170,9 @@ impl Client {
         }
         Ok(request.body(Full::new(Bytes::from(body)))?)
     }
+}
+
+/// Returns whether nginx has sent the request to several replicas.
+fn is_repeated(response: &Response) -> bool {
+    response.headers.get(REPLICA).is_some_and(|replicas| replicas.as_bytes().contains(&b','))
 }

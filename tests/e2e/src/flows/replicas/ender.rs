@@ -1,13 +1,11 @@
 //! A client that opens sessions, ends them, and checks that they have ended at every replica.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::client::Client;
 
-/// The time after a confirmed end within which all replicas reject the identifier.
-const PROPAGATION_TIME: Duration = Duration::from_millis(50);
 /// The number of ended sessions that are checked again later.
 const KEPT_SESSIONS: usize = 64;
 /// The number of sessions between two checks of an older one.
@@ -23,7 +21,6 @@ pub(super) async fn run(mut client: Client, end: Instant) -> anyhow::Result<()> 
         if !client.end(&session).await? {
             continue;
         }
-        sleep(PROPAGATION_TIME).await;
         client.check_ended(&session).await?;
         count += 1;
         ended.push_back(session);

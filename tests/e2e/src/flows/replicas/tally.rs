@@ -110,7 +110,7 @@ impl Tally {
             ("confirmed ends", self.confirmed.get().to_string()),
             ("  time in ms, median / 99 % / maximum", times(&mut self.confirmation_times.borrow_mut())),
             ("ends with 503 while redis was unavailable", self.unconfirmed.get().to_string()),
-            ("requests with ended identifiers, after 50 ms", self.checks.get().to_string()),
+            ("requests with ended identifiers", self.checks.get().to_string()),
             ("  of them with 503", self.not_ready.get().to_string()),
             ("faults", self.faults.borrow().len().to_string()),
         ];

@@ -1,28 +1,12 @@
 //! The table: one row for each peer, one cell for each command.
 
-use std::{fmt, time::Instant};
+use std::fmt;
 
-use anyhow::{anyhow, ensure};
+use anyhow::ensure;
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
-use tokio::time::error::Elapsed;
 
 use super::peer::Peer;
-
-/// The result of a command at a peer.
-#[derive(Clone, Serialize)]
-#[serde(tag = "result", rename_all = "lowercase")]
-pub(super) enum Cell {
-    Passed {
-        seconds: f64,
-    },
-    Failed {
-        reason: String,
-    },
-    /// The peer cannot be installed here.
-    Skipped {
-        reason: String,
-    },
-}
+use crate::flows::cell::Cell;
 
 /// One peer.
 pub(super) struct Row {
@@ -35,28 +19,6 @@ pub(super) struct Row {
 #[derive(Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct Report(Vec<Row>);
-
-impl Cell {
-    /// Waits for the result of a command.
-    pub(super) async fn of(trial: impl Future<Output = Result<anyhow::Result<()>, Elapsed>>) -> Self {
-        let started = Instant::now();
-        match trial.await.unwrap_or_else(|_| Err(anyhow!("it did not end in time"))) {
-            Ok(()) => Self::Passed { seconds: started.elapsed().as_secs_f64() },
-            Err(error) => Self::failed(&error),
-        }
-    }
-
-    pub(super) fn failed(error: &anyhow::Error) -> Self {
-        Self::Failed { reason: format!("{error:#}") }
-    }
-
-    fn reason(&self) -> Option<&str> {
-        match self {
-            Self::Passed { .. } => None,
-            Self::Failed { reason } | Self::Skipped { reason } => Some(reason),
-        }
-    }
-}
 
 impl Row {
     /// A peer at which both commands have the same result.
@@ -82,16 +44,6 @@ impl Report {
         ensure!(failed == 0, "{failed} cells failed");
         ensure!(cells().any(|cell| matches!(cell, Cell::Passed { .. })), "every cell was skipped");
         Ok(())
-    }
-}
-
-impl fmt::Display for Cell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Passed { seconds } => f.pad(&format!("passed {seconds:.1} s")),
-            Self::Failed { .. } => f.pad("FAILED"),
-            Self::Skipped { .. } => f.pad("skipped"),
-        }
     }
 }
 
@@ -129,6 +81,8 @@ impl Serialize for Row {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     fn row(login: Cell, connect: Cell) -> Row {

@@ -1,0 +1,76 @@
+//! [`NewRegistration`]: the question before a client is registered again for more scopes.
+
+use std::fmt;
+
+use portcullis_metadata::{Issuer, Scopes};
+
+use crate::StartUrl;
+
+/// A new registration that a step-up needs: the present one lacks scopes, and the authorization server does not update it
+/// (RFC 7592). The new client is another owner of sessions, so that a session with the server starts again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewRegistration {
+    /// The URL to sign in for.
+    pub start: StartUrl,
+    /// The authorization server.
+    pub issuer: Issuer,
+    /// The scopes that the registration lacks.
+    pub missing: Scopes,
+    /// All scopes to request.
+    pub scopes: Scopes,
+}
+
+impl NewRegistration {
+    /// Returns the command that registers again and signs in, quoted for a POSIX shell.
+    pub fn command(&self) -> String {
+        let (scopes, start) = (self.scopes.to_string(), self.start.to_string());
+        format!("portcullis login --fresh --scope {} {}", quoted(&scopes), quoted(&start))
+    }
+}
+
+impl fmt::Display for NewRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the client's registration at {} lacks the scopes {}, and the authorization server does not update it",
+            self.issuer, self.missing
+        )
+    }
+}
+
+/// Returns a text as one word of a POSIX shell. A server chooses the scopes, which can contain `$` and `` ` ``.
+fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// I6: the printed command requests exactly these scopes, and no scope is run by the shell.
+    #[test]
+    fn scopes_are_quoted() {
+        let command = |scopes: &str| {
+            let scopes = Scopes::parse(scopes).unwrap();
+            NewRegistration {
+                start: StartUrl::parse("https://mcp.example.com/mcp").unwrap(),
+                issuer: Issuer::parse("https://auth.example.com").unwrap(),
+                missing: scopes.clone(),
+                scopes,
+            }
+            .command()
+        };
+        assert_eq!(command("a:b"), "portcullis login --fresh --scope a:b https://mcp.example.com/mcp");
+        assert!(command("a b").contains("--scope 'a b' "));
+        assert!(
+            command("$(reboot) `x` it's").contains(r"--scope '$(reboot) `x` it'\''s' "),
+            "{}",
+            command("$(reboot) `x` it's")
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! Tokens with certain scopes, without the user.
+
+use super::*;
+
+/// I5, I6: scopes of the sign-in that the token lacks are requested with the refresh token. Others are not requested, and the
+/// user is never asked.
+#[tokio::test]
+async fn scopes_of_the_sign_in_are_requested() {
+    let fixture = Fixture::new();
+    *fixture.server.grants.lock().unwrap() = Some("a".into());
+    let scopes = |names: &str| Scopes::parse(names).unwrap();
+    let mut settings = AuthorizerSettings::default();
+    settings.scopes = Some(scopes("a b"));
+    let authorizer =
+        Arc::new(Authorizer::new(fixture.network.clone(), fixture.user.clone(), fixture.clock.clone(), settings));
+    let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), authorizer.clone());
+    assert!(token_manager.token_with_scopes(&scopes("a")).await.unwrap().is_none());
+    token_manager.sign_in().await.unwrap();
+    let with = async |names: &str| {
+        let token = token_manager.token_with_scopes(&scopes(names)).await.unwrap().unwrap();
+        (token.access_token().secret().to_owned(), token.scopes().unwrap().to_string())
+    };
+    for names in ["", "a", "c", "a b c"] {
+        assert_eq!(with(names).await, ("t1".to_owned(), "a".to_owned()), "{names}");
+    }
+    assert_eq!(fixture.server.counts(), (1, 0));
+    assert_eq!(with("b").await, ("t2".to_owned(), "a".to_owned()), "it is not granted");
+    *fixture.server.grants.lock().unwrap() = None;
+    assert_eq!(with("b").await, ("t3".to_owned(), "a b".to_owned()));
+    assert_eq!(form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"], "a b");
+    assert_eq!(with("a b").await.0, "t3");
+    fixture.server.down.store(true, Ordering::Relaxed);
+    *fixture.server.grants.lock().unwrap() = Some("a".into());
+    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((3, 2), 1));
+    // Another process finds the token in the store.
+    let other = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), authorizer);
+    assert_eq!(other.token_with_scopes(&scopes("b")).await.unwrap().unwrap().access_token().secret(), "t3");
+}

@@ -1,0 +1,49 @@
+//! The environment variable `SSL_CERT_FILE`, which replaces the system's trusted certificates.
+
+use std::{ffi::OsStr, fs, path::Path};
+
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+
+use super::error::{CertificateVariableError, FetchSettingsError};
+
+/// Checks the value of the variable.
+///
+/// # Errors
+/// Fails if it is set, and the file cannot be read or has no certificate.
+pub(super) fn check(value: Option<&OsStr>) -> Result<(), FetchSettingsError> {
+    let Some(value) = value else { return Ok(()) };
+    usable(Path::new(value)).map_err(FetchSettingsError::CertificateVariable)
+}
+
+fn usable(file: &Path) -> Result<(), CertificateVariableError> {
+    if file.as_os_str().is_empty() {
+        return Err(CertificateVariableError::Empty);
+    }
+    let path = || file.display().to_string();
+    let pem =
+        fs::read(file).map_err(|error| CertificateVariableError::Unreadable { path: path(), kind: error.kind() })?;
+    match CertificateDer::pem_slice_iter(&pem).any(|certificate| certificate.is_ok()) {
+        true => Ok(()),
+        false => Err(CertificateVariableError::NoCertificate { path: path() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G6: a value that would leave no trusted certificate is an error that names the variable and the fix.
+    #[test]
+    fn unusable_values_are_errors() {
+        assert!(check(None).is_ok());
+        for (value, reason) in [
+            ("", "SSL_CERT_FILE is empty"),
+            ("/no/such/file.pem", "/no/such/file.pem, which cannot be read"),
+            ("/", "cannot be read"),
+            ("/dev/null", "no PEM certificate"),
+        ] {
+            let error = check(Some(OsStr::new(value))).unwrap_err().to_string();
+            assert!(error.contains(reason) && error.contains("unset SSL_CERT_FILE"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The header `traceparent` of W3C Trace Context.
+
+use http::{HeaderMap, HeaderName};
+
+/// The trace context of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceParent {
+    /// The identifier of the trace, which is not zero.
+    pub trace_id: [u8; 16],
+    /// The identifier of the client's span, which is not zero.
+    pub parent_id: [u8; 8],
+    /// Whether the client's span is recorded.
+    pub is_sampled: bool,
+}
+
+impl TraceParent {
+    /// The header.
+    pub const HEADER: HeaderName = HeaderName::from_static("traceparent");
+
+    /// Returns the trace context if the headers contain exactly one `traceparent`, and it is well-formed.
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut parents = headers.get_all(Self::HEADER).iter();
+        let parent = parents.next().filter(|_| parents.next().is_none())?;
+        Self::parse(parent.as_bytes())
+    }
+
+    /// `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no identifier all zeros. Versions
+    /// after 00 may append further fields; version ff is invalid.
+    fn parse(value: &[u8]) -> Option<Self> {
+        let (fields, rest) = value.split_first_chunk::<55>()?;
+        let hyphens = [fields[2], fields[35], fields[52]] == *b"---";
+        let [version] = bytes(&fields[..2])?;
+        let [flags] = bytes(&fields[53..])?;
+        let (trace_id, parent_id) = (bytes(&fields[3..35])?, bytes(&fields[36..52])?);
+        let rest_fits = rest.is_empty() || (version != 0 && rest.starts_with(b"-"));
+        let is_valid = hyphens && rest_fits && version != 0xff && trace_id != [0; 16] && parent_id != [0; 8];
+        is_valid.then_some(Self { trace_id, parent_id, is_sampled: flags & 1 == 1 })
+    }
+}
+
+/// Decodes lower-case hexadecimal.
+fn bytes<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        let &[high, low] = pair else { return None };
+        *byte = digit(high)? << 4 | digit(low)?;
+    }
+    Some(bytes)
+}
+
+fn digit(character: u8) -> Option<u8> {
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'a'..=b'f' => Some(character - b'a' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    fn valid(parents: &[&str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for parent in parents {
+            headers.append(TraceParent::HEADER, HeaderValue::from_str(parent).unwrap());
+        }
+        TraceParent::of(&headers).is_some()
+    }
+
+    /// L2: only a well-formed header is a trace context.
+    #[test]
+    fn valid_contexts_only() {
+        assert!(valid(&[VALID]));
+        let parsed = TraceParent::parse(VALID.as_bytes()).unwrap();
+        assert_eq!((parsed.trace_id[0], parsed.parent_id[7], parsed.is_sampled), (0x4b, 0xb7, true));
+        assert!(valid(&[&VALID.replacen("00", "cc", 1)]));
+        assert!(valid(&[&format!("{}-what-will-be", VALID.replacen("00", "cc", 1))]));
+        let invalid = [
+            String::new(),
+            VALID.to_uppercase(),
+            VALID.replacen("00", "ff", 1),
+            VALID[..54].to_owned(),
+            format!("{VALID}-more"),
+            format!("{}x", VALID.replacen("00", "cc", 1)),
+            VALID.replace('-', "_"),
+            VALID.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+            VALID.replace("00f067aa0ba902b7", &"0".repeat(16)),
+            VALID.replace("01", "0g"),
+        ];
+        for parent in invalid {
+            assert!(!valid(&[&parent]), "{parent}");
+        }
+        assert!(!valid(&[VALID, VALID]));
+        assert!(!valid(&[]));
+    }
+}

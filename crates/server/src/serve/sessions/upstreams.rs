@@ -1,0 +1,132 @@
+//! The upstreams at which sessions end: those of the running configuration, and former ones.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request};
+use http_body_util::Empty;
+use portcullis_gateway::HttpUpstream;
+use portcullis_session::SessionTarget;
+use tower_service::Service as _;
+
+use crate::demo::DemoService;
+
+/// The maximum number of former upstreams. The sessions of older ones are left to their upstreams' timeouts.
+const MAX_FORMER: usize = 64;
+
+/// The upstreams at which sessions end, by the targets of the sessions. A session never ends at the upstream of another target.
+#[derive(Default)]
+pub(crate) struct Upstreams {
+    current: HashMap<SessionTarget, SessionUpstream>,
+    /// The upstreams of former configurations that the running one does not have, the oldest first.
+    former: Vec<(SessionTarget, SessionUpstream)>,
+}
+
+/// An upstream, with the header that names its sessions.
+#[derive(Clone)]
+pub(crate) struct SessionUpstream {
+    pub(crate) header: HeaderName,
+    pub(crate) client: Upstream,
+}
+
+/// The client of an upstream, called from the control runtime.
+#[derive(Clone)]
+pub(crate) enum Upstream {
+    Demo(Box<DemoService>),
+    Http(HttpUpstream),
+}
+
+impl Upstreams {
+    /// Returns the upstream of these sessions.
+    pub(super) fn get(&self, target: &SessionTarget) -> Option<&SessionUpstream> {
+        self.current.get(target).or_else(|| {
+            let mut former = self.former.iter().filter(|(former, _)| former == target);
+            former.next().map(|(_, upstream)| upstream)
+        })
+    }
+
+    /// Returns the upstreams after a change of the configuration.
+    pub(super) fn followed_by(&self, current: &HashMap<SessionTarget, SessionUpstream>) -> Self {
+        let replaced = self.current.iter().map(|(target, upstream)| (target.clone(), upstream.clone()));
+        let mut former: Vec<_> = self.former.iter().cloned().chain(replaced).collect();
+        former.retain(|(target, _)| !current.contains_key(target));
+        former.drain(..former.len().saturating_sub(MAX_FORMER));
+        Self { current: current.clone(), former }
+    }
+
+    /// Returns only the upstreams of the running configuration.
+    pub(super) fn without_former(&self) -> Self {
+        Self { current: self.current.clone(), former: Vec::new() }
+    }
+}
+
+impl Upstream {
+    /// Asks the upstream to end one of its sessions.
+    pub(super) async fn end(&mut self, header: &HeaderName, backend: &[u8]) {
+        let status = match self {
+            Self::Http(upstream) => upstream.end_session(header.clone(), backend).await,
+            Self::Demo(service) => {
+                let mut request = Request::new(Empty::<Bytes>::new());
+                *request.method_mut() = Method::DELETE;
+                let Ok(backend) = HeaderValue::from_bytes(backend) else { return };
+                request.headers_mut().insert(header, backend);
+                match service.call(request).await {
+                    Ok(response) => response.status(),
+                    Err(infallible) => match infallible {},
+                }
+            }
+        };
+        tracing::debug!(status = status.as_u16(), "the session was ended at its upstream");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_metadata::ResourceUri;
+
+    use super::*;
+    use crate::demo;
+
+    fn configuration(upstreams: &[usize]) -> HashMap<SessionTarget, SessionUpstream> {
+        upstreams.iter().map(|number| (target(*number), upstream(*number))).collect()
+    }
+
+    fn target(number: usize) -> SessionTarget {
+        SessionTarget::new(ResourceUri::parse("https://r.example/mcp").unwrap(), &number.to_string())
+    }
+
+    /// The header tells the upstreams apart.
+    fn upstream(number: usize) -> SessionUpstream {
+        let header = HeaderName::try_from(format!("session-{number}")).unwrap();
+        SessionUpstream { header, client: Upstream::Demo(Box::new(demo::service().unwrap())) }
+    }
+
+    fn header(upstreams: &Upstreams, number: usize) -> Option<&str> {
+        upstreams.get(&target(number)).map(|upstream| upstream.header.as_str())
+    }
+
+    /// E9, J10: the sessions of a former upstream end there, and never at the one that replaced it.
+    #[test]
+    fn former_upstreams_are_kept() {
+        let mut upstreams = Upstreams::default().followed_by(&configuration(&[1]));
+        assert_eq!((header(&upstreams, 1), header(&upstreams, 2)), (Some("session-1"), None));
+        upstreams = upstreams.followed_by(&configuration(&[2])).followed_by(&configuration(&[3]));
+        assert_eq!(
+            [1, 2, 3].map(|number| header(&upstreams, number)),
+            [1, 2, 3].map(|number| Some(["", "session-1", "session-2", "session-3"][number]))
+        );
+        upstreams = upstreams.followed_by(&configuration(&[1]));
+        assert_eq!((upstreams.current.len(), upstreams.former.len()), (1, 2));
+        upstreams = upstreams.without_former();
+        assert_eq!([1, 2, 3].map(|number| header(&upstreams, number)), [Some("session-1"), None, None]);
+    }
+
+    /// J10: the number of former upstreams is bounded.
+    #[test]
+    fn the_latest_upstreams_are_kept() {
+        let all =
+            (0..100).fold(Upstreams::default(), |upstreams, number| upstreams.followed_by(&configuration(&[number])));
+        assert_eq!(all.former.len(), MAX_FORMER);
+        assert!(header(&all, 0).is_none() && header(&all, 98).is_some() && header(&all, 99).is_some());
+    }
+}

@@ -1,0 +1,103 @@
+//! The log line of a rejected token: what it claims, and what is expected. It never contains the token.
+
+use std::fmt;
+
+use portcullis_metadata::{EscapedText, IntrospectionResponse, UnverifiedClaims};
+
+use super::Verifier;
+use crate::error::VerifyError;
+
+/// The maximum length of a claim in the log, in characters.
+const MAX_CLAIM: usize = 256;
+/// The maximum number of audiences in the log.
+const MAX_AUDIENCES: usize = 8;
+
+/// What a token or an introspection response claims.
+#[derive(Default)]
+pub(super) struct Claimed<'a> {
+    issuer: Option<&'a str>,
+    audience: Vec<&'a str>,
+    scope: Option<String>,
+}
+
+impl<'a> Claimed<'a> {
+    /// Returns the claims of a token. They are not verified.
+    pub(super) fn of_token(claims: Option<&'a UnverifiedClaims<'_>>) -> Self {
+        let Some(claims) = claims.filter(|_| is_logged()) else { return Self::default() };
+        Self {
+            issuer: claims.iss(),
+            audience: claims.audience().into_iter().flatten().collect(),
+            scope: claims.scopes().ok().map(|scopes| scopes.to_string()),
+        }
+    }
+
+    pub(super) fn of_response(response: &'a IntrospectionResponse) -> Self {
+        if !is_logged() {
+            return Self::default();
+        }
+        Self {
+            issuer: response.iss.as_deref(),
+            audience: response.aud.iter().flat_map(|audience| audience.iter()).collect(),
+            scope: response.scope.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+fn is_logged() -> bool {
+    tracing::event_enabled!(tracing::Level::DEBUG)
+}
+
+/// Logs at level debug that a token is rejected.
+pub(super) fn log(verifier: &Verifier, error: &VerifyError, claimed: Claimed<'_>) {
+    if error.is_unavailable() {
+        return;
+    }
+    let issuers: Vec<&str> = verifier.issuers.iter().map(|issuer| issuer.issuer().as_str()).collect();
+    let further =
+        verifier.issuers.iter().flat_map(|issuer| &issuer.settings().audiences).map(|audience| audience.as_str());
+    let audiences: Vec<&str> = std::iter::once(verifier.settings.resource.as_str()).chain(further).collect();
+    tracing::debug!(
+        deny.code = error.code(),
+        token.issuer = claimed.issuer.map(text),
+        issuer.expected = %List(&issuers),
+        token.audience = %List(&claimed.audience),
+        audience.expected = %List(&audiences),
+        token.scope = claimed.scope.as_deref().map(text),
+        "token rejected: {error}"
+    );
+}
+
+fn text(claim: &str) -> tracing::field::DisplayValue<EscapedText<'_>> {
+    tracing::field::display(EscapedText::first(claim, MAX_CLAIM))
+}
+
+/// Prints texts of other parties, separated by spaces.
+struct List<'a>(&'a [&'a str]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, text) in self.0.iter().take(MAX_AUDIENCES).enumerate() {
+            let separator = if number > 0 { " " } else { "" };
+            write!(f, "{separator}{}", EscapedText::first(text, MAX_CLAIM))?;
+        }
+        if self.0.len() > MAX_AUDIENCES {
+            write!(f, " and {} more", self.0.len() - MAX_AUDIENCES)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J8: claims are escaped and bounded.
+    #[test]
+    fn claims_are_bounded() {
+        let many = ["a\u{202e}"; 20];
+        let printed = List(&many).to_string();
+        assert!(printed.starts_with(r"a\u{202e} a\u{202e} ") && printed.ends_with(" and 12 more"), "{printed}");
+        assert_eq!(List(&["é".repeat(1000).as_str()]).to_string().chars().count(), MAX_CLAIM);
+        assert_eq!(List(&[]).to_string(), "");
+    }
+}

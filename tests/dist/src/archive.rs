@@ -1,0 +1,45 @@
+//! The archive of one target: the full program, manual pages, completions, units and the example configuration.
+
+use std::fs;
+
+use crate::{
+    binaries::{self, Features},
+    manual,
+    release::{Release, install},
+    report::Step,
+    shell,
+    target::Target,
+};
+
+/// The other files of the archive, with their places in the workspace.
+const FILES: [(&str, &str); 7] = [
+    ("README.md", "README.md"),
+    ("CHANGELOG.md", "CHANGELOG.md"),
+    ("LICENSE-MIT", "LICENSE-MIT"),
+    ("LICENSE-APACHE", "LICENSE-APACHE"),
+    ("portcullis.toml", "deploy/portcullis.toml"),
+    ("systemd/portcullis.service", "deploy/systemd/portcullis.service"),
+    ("systemd/portcullis.socket", "deploy/systemd/portcullis.socket"),
+];
+
+/// # Errors
+/// Fails when a file cannot be read or written.
+pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
+    let name = format!("portcullis-{}-{}", release.version, target.triple);
+    let staging = release.stage("archive")?;
+    let folder = staging.join(&name);
+    install(&binaries::path(release, target, Features::Full), &folder.join("portcullis"), true)?;
+    for (to, from) in FILES {
+        install(&release.root.join(from), &folder.join(to), false)?;
+    }
+    let manual = manual::write(release, Features::Full)?;
+    for part in ["man", "completions"] {
+        for entry in fs::read_dir(manual.join(part))? {
+            let entry = entry?;
+            install(&entry.path(), &folder.join(part).join(entry.file_name()), false)?;
+        }
+    }
+    let file = release.out.join(format!("{name}.tar.gz"));
+    shell::tar_gz(&staging, &name, release.time, &file)?;
+    Ok(Step::Built(vec![file]))
+}

@@ -1,0 +1,109 @@
+//! The programs: one cross build for each target and set of features.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context as _, ensure};
+
+use crate::{
+    release::{Release, install},
+    report::Step,
+    shell,
+    target::Target,
+    toolchain::{Zig, missing_standard_library},
+};
+
+/// What the program contains.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Features {
+    /// Everything, with the development authorization server and the demonstration.
+    Full,
+    /// Everything else.
+    Server,
+}
+
+impl Features {
+    /// Returns the arguments of cargo.
+    pub(crate) const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Full => &[],
+            Self::Server => &["--no-default-features", "--features=redis,vendored"],
+        }
+    }
+
+    /// Returns the name in the paths of programs.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// Returns where the program is after it was built.
+pub(crate) fn path(release: &Release, target: &Target, features: Features) -> PathBuf {
+    release.staging.join("programs").join(target.triple).join(features.name()).join("portcullis")
+}
+
+/// Builds the program.
+///
+/// # Errors
+/// Fails when the build fails.
+pub(crate) fn build(release: &Release, target: &Target, features: Features) -> anyhow::Result<Step> {
+    if let Some(reason) = missing_standard_library(target.triple) {
+        return Ok(Step::NotRun(reason));
+    }
+    let zig = match Zig::new(release) {
+        Ok(zig) => zig,
+        Err(reason) => return Ok(Step::NotRun(reason)),
+    };
+    let mut cargo = zig.cargo("zigbuild");
+    cargo.args(["--locked", "--package=portcullis", "--bin=portcullis", "--profile", &release.profile]);
+    cargo.arg("--target").arg(target.for_zig()).args(features.arguments());
+    shell::run(&mut cargo)?;
+    let folder = if release.profile == "dev" { "debug" } else { &release.profile };
+    let target_directory = release.out.parent().context("the packages are in the target folder")?;
+    let built = target_directory.join(target.triple).join(folder).join("portcullis");
+    let program = path(release, target, features);
+    install(&built, &program, true)?;
+    if target.is_static() {
+        ensure!(is_static(&fs::read(&program)?), "the program for {} is not static", target.triple);
+    }
+    Ok(Step::Built(vec![program]))
+}
+
+/// Returns whether an ELF program names no interpreter (a program header of type `PT_INTERP`), and so is static.
+fn is_static(program: &[u8]) -> bool {
+    let number = |at: usize, length: usize| -> Option<usize> {
+        let bytes = program.get(at..at.checked_add(length)?)?;
+        Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | usize::from(*byte)))
+    };
+    let headers = || Some((number(32, 8)?, number(54, 2)?, number(56, 2)?));
+    let Some((start, length, count)) = headers().filter(|_| program.starts_with(b"\x7fELF\x02\x01")) else {
+        return false;
+    };
+    (0..count).all(|header| number(start + header * length, 4).is_some_and(|kind| kind != 3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A 64-bit ELF header with one program header of this type.
+    fn program(header: u8) -> Vec<u8> {
+        let mut program = b"\x7fELF\x02\x01".to_vec();
+        program.resize(120, 0);
+        program[32] = 64;
+        program[54] = 56;
+        program[56] = 1;
+        program[64] = header;
+        program
+    }
+
+    #[test]
+    fn a_static_program_has_no_interpreter() {
+        assert!(is_static(&program(1)));
+        assert!(!is_static(&program(3)));
+        assert!(!is_static(&program(1)[..64]), "cut off");
+        assert!(!is_static(b"#!/bin/sh"));
+    }
+}

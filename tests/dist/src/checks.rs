@@ -1,0 +1,111 @@
+//! Checks of the files in `deploy` that need no build.
+
+mod chart;
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, ensure};
+use xtask::workspace;
+
+use crate::{
+    report::{Report, Step},
+    shell,
+};
+
+/// The maximum exposure of the service, as `systemd-analyze security` computes it: 0 is closed, 10 is open.
+const MAX_EXPOSURE: f64 = 2.0;
+
+/// Runs all checks.
+///
+/// # Errors
+/// Fails when the folder for the checks cannot be written.
+pub(crate) fn run(report: &mut Report) -> anyhow::Result<()> {
+    let (deploy, folder) =
+        (workspace::root().join("deploy"), workspace::metadata()?.target_directory.join("deploy-checks"));
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    report.add("systemd exposure", || exposure(&deploy));
+    report.add("systemd units", || units(&deploy, &folder));
+    report.add("maintainer scripts", || scripts(&deploy));
+    report.add("npm launcher", || launcher(&deploy));
+    report.add("yaml and values", || chart::values(&deploy, &folder));
+    report.add("helm chart", || chart::rendered(&deploy, &folder));
+    Ok(())
+}
+
+fn missing(program: &str) -> anyhow::Result<Step> {
+    Ok(Step::NotRun(format!("{program} is not installed")))
+}
+
+/// The exposure of the service.
+fn exposure(deploy: &Path) -> anyhow::Result<Step> {
+    if !shell::exists("systemd-analyze") {
+        return missing("systemd-analyze");
+    }
+    let mut analyze = Command::new("systemd-analyze");
+    analyze.args(["security", "--offline=true", "--no-pager"]).arg(deploy.join("systemd/portcullis.service"));
+    let report = shell::output(&mut analyze)?;
+    let exposure = overall_exposure(&report).context("systemd-analyze printed no overall exposure")?;
+    ensure!(exposure <= MAX_EXPOSURE, "the exposure is {exposure}, more than {MAX_EXPOSURE}");
+    Ok(Step::Checked(format!("exposure {exposure} of 10")))
+}
+
+fn overall_exposure(report: &str) -> Option<f64> {
+    let line = report.lines().find(|line| line.contains("Overall exposure level"))?;
+    line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
+}
+
+/// The units as systemd reads them. The program of the units must exist, so that copies name one that does.
+fn units(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
+    if !shell::exists("systemd-analyze") {
+        return missing("systemd-analyze");
+    }
+    let mut analyze = Command::new("systemd-analyze");
+    analyze.args(["verify", "--man=no", "--recursive-errors=no"]);
+    for unit in ["portcullis.service", "portcullis.socket"] {
+        let text = fs::read_to_string(deploy.join("systemd").join(unit))?.replace("=/usr/bin/portcullis", "=/bin/true");
+        let copy = folder.join(unit);
+        fs::write(&copy, text)?;
+        analyze.arg(copy);
+    }
+    let output = analyze.output().context("systemd-analyze could not be started")?;
+    let messages = String::from_utf8_lossy(&output.stderr);
+    // It exits with 0 in spite of unknown keys.
+    let ours: Vec<&str> = messages.lines().filter(|line| line.contains("portcullis.")).collect();
+    ensure!(output.status.success() && ours.is_empty(), "{}", ours.join("; "));
+    Ok(Step::Checked("no message".to_owned()))
+}
+
+/// The syntax of the scripts of the Debian package.
+fn scripts(deploy: &Path) -> anyhow::Result<Step> {
+    for script in ["postinst", "prerm", "postrm"] {
+        shell::output(Command::new("sh").arg("-n").arg(deploy.join("debian").join(script)))?;
+    }
+    Ok(Step::Checked("valid".to_owned()))
+}
+
+/// The launcher of the npm package, which runs nothing on platforms without a program.
+fn launcher(deploy: &Path) -> anyhow::Result<Step> {
+    if !shell::exists("node") {
+        return missing("node");
+    }
+    let script = "Object.defineProperty(process, 'platform', { value: 'sunos' }); await import(process.argv[1]);";
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "--eval", script, "--"]).arg(deploy.join("npm/bin/portcullis-mcp.js"));
+    let output = node.output().context("node could not be started")?;
+    let message = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1) && message.lines().count() == 1, "it says on another platform: {message}");
+    ensure!(message.contains("there is no program for sunos-"), "it says on another platform: {message}");
+    Ok(Step::Checked("one line on other platforms".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exposure_is_read() {
+        let report = "✓ PrivateNetwork=\n\n→ Overall exposure level for portcullis.service: 1.4 OK 🙂\n";
+        assert_eq!(overall_exposure(report), Some(1.4));
+        assert_eq!(overall_exposure("nothing"), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The Debian package: the static program without the development commands, units, manual pages and completions.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::{
+    binaries::{self, Features},
+    formula::fill,
+    manual,
+    release::{Release, install, install_content},
+    report::Step,
+    shell,
+    target::Target,
+};
+
+/// Where the completions are on Debian, in the order of [`manual::COMPLETIONS`].
+const COMPLETIONS: [&str; 3] = [
+    "usr/share/bash-completion/completions/portcullis",
+    "usr/share/zsh/vendor-completions/_portcullis",
+    "usr/share/fish/vendor_completions.d/portcullis.fish",
+];
+
+/// # Errors
+/// Fails when a file cannot be read or written, or `dpkg-deb` fails.
+pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
+    if !shell::exists("dpkg-deb") {
+        return Ok(Step::NotRun("dpkg-deb is not installed".to_owned()));
+    }
+    let folder = release.stage("deb")?;
+    install(&binaries::path(release, target, Features::Server), &folder.join("usr/bin/portcullis"), true)?;
+    install(&release.deploy("portcullis.toml"), &folder.join("etc/portcullis/portcullis.toml"), false)?;
+    for unit in ["portcullis.service", "portcullis.socket"] {
+        let from = release.deploy("systemd").join(unit);
+        install(&from, &folder.join("lib/systemd/system").join(unit), false)?;
+    }
+    write_manual(release, &folder)?;
+    write_documents(release, &folder)?;
+    write_control(release, target, &folder)?;
+    let file = release.out.join(format!("portcullis_{}_{}.deb", release.version, target.debian));
+    let mut dpkg = Command::new("dpkg-deb");
+    dpkg.args(["--root-owner-group", "-Zxz", "--build"]).arg(&folder).arg(&file);
+    shell::output(dpkg.env("SOURCE_DATE_EPOCH", release.time.to_string()))?;
+    Ok(Step::Built(vec![file]))
+}
+
+/// Writes compressed manual pages, and the completions.
+fn write_manual(release: &Release, folder: &Path) -> anyhow::Result<()> {
+    let manual = manual::write(release, Features::Server)?;
+    for entry in fs::read_dir(manual.join("man"))? {
+        let entry = entry?;
+        let page = folder.join("usr/share/man/man1").join(entry.file_name());
+        install(&entry.path(), &page, false)?;
+        gzip(&page)?;
+    }
+    for ((_, from), to) in manual::COMPLETIONS.into_iter().zip(COMPLETIONS) {
+        install(&manual.join("completions").join(from), &folder.join(to), false)?;
+    }
+    Ok(())
+}
+
+/// Writes the copyright file and the changelog.
+fn write_documents(release: &Release, folder: &Path) -> anyhow::Result<()> {
+    let documents = folder.join("usr/share/doc/portcullis");
+    let copyright = fs::read_to_string(release.deploy("debian/copyright"))?;
+    let license = indented(&fs::read_to_string(release.root.join("LICENSE-MIT"))?);
+    let copyright = fill(&copyright, &[("@MIT@", &license)])?;
+    install_content(copyright.as_bytes(), &documents.join("copyright"), false)?;
+    let changelog = documents.join("changelog");
+    install(&release.root.join("CHANGELOG.md"), &changelog, false)?;
+    gzip(&changelog)
+}
+
+/// Writes the files of `DEBIAN`.
+fn write_control(release: &Release, target: &Target, folder: &Path) -> anyhow::Result<()> {
+    // In units of 1024 bytes, as `du` counts.
+    let size =
+        shell::output(Command::new("du").args(["--apparent-size", "--summarize", "--block-size=1024"]).arg(folder))?;
+    let size = size.split_whitespace().next().unwrap_or_default().to_owned();
+    let control = fill(
+        &fs::read_to_string(release.deploy("debian/control"))?,
+        &[
+            ("@VERSION@", &release.version),
+            ("@ARCHITECTURE@", &target.debian.to_owned()),
+            ("@SIZE@", &size),
+            ("@MAINTAINER@", &release.maintainer),
+        ],
+    )?;
+    install_content(control.as_bytes(), &folder.join("DEBIAN/control"), false)?;
+    install(&release.deploy("debian/conffiles"), &folder.join("DEBIAN/conffiles"), false)?;
+    for script in ["postinst", "prerm", "postrm"] {
+        install(&release.deploy("debian").join(script), &folder.join("DEBIAN").join(script), true)?;
+    }
+    let sums = shell::output(
+        Command::new("sh").args(["-c", "find etc lib usr -type f | LC_ALL=C sort | xargs md5sum"]).current_dir(folder),
+    )?;
+    install_content(sums.as_bytes(), &folder.join("DEBIAN/md5sums"), false)
+}
+
+fn gzip(file: &Path) -> anyhow::Result<()> {
+    shell::run(Command::new("gzip").args(["-9", "--no-name", "--force"]).arg(file))
+}
+
+/// The text as a field of a control file: each line begins with a blank, and an empty line is a dot.
+fn indented(text: &str) -> String {
+    let lines =
+        text.trim().lines().map(|line| if line.trim().is_empty() { " .".to_owned() } else { format!(" {line}") });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_license_becomes_a_field() {
+        assert_eq!(indented("MIT\n\nPermission is\n"), " MIT\n .\n Permission is");
+    }
+}

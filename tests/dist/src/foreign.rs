@@ -1,0 +1,69 @@
+//! A type check of the crates for the targets that have no packages yet: Windows and macOS.
+
+use std::path::Path;
+
+use crate::{
+    release::Release,
+    report::Step,
+    shell,
+    toolchain::{Zig, missing_standard_library},
+};
+
+/// The targets.
+pub(crate) const TRIPLES: [&str; 3] = ["aarch64-apple-darwin", "x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
+
+/// The published crates in the order of their layers. The first that does not compile is named.
+const CRATES: [&str; 16] = [
+    "portcullis-metadata",
+    "portcullis-mcp",
+    "portcullis-http1",
+    "portcullis-discovery",
+    "portcullis-session",
+    "portcullis-jose",
+    "portcullis-verifier",
+    "portcullis-client",
+    "portcullis-devidp",
+    "portcullis-store",
+    "portcullis-guard",
+    "portcullis-bridge",
+    "portcullis-endpoint",
+    "portcullis-gateway",
+    "portcullis-doctor",
+    "portcullis",
+];
+
+/// Where Debian has the headers of OpenSSL. A type check reads their version and links nothing.
+const HEADERS: &str = "/usr/include";
+
+/// Checks each crate. Crates that do not compile are the result, and no failure: there are no packages for these targets.
+///
+/// # Errors
+/// Never. The signature is that of all steps.
+pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
+    if let Some(reason) = missing_standard_library(triple) {
+        return Ok(Step::NotRun(reason));
+    }
+    let zig = match Zig::new(release) {
+        Ok(zig) => zig,
+        Err(reason) => return Ok(Step::NotRun(reason)),
+    };
+    let failed: Vec<&str> = CRATES.into_iter().filter(|package| !compiles(&zig, package, triple)).collect();
+    Ok(Step::Checked(match failed.as_slice() {
+        [] => "all crates compile".to_owned(),
+        failed => {
+            format!("{} of {} crates compile; not {}", CRATES.len() - failed.len(), CRATES.len(), failed.join(", "))
+        }
+    }))
+}
+
+fn compiles(zig: &Zig, package: &str, triple: &str) -> bool {
+    let mut cargo = zig.cargo("check");
+    cargo.args(["--quiet", "--locked", "--package", package, "--target", triple]);
+    if package == "portcullis" {
+        cargo.args(["--no-default-features", "--features=dev,redis"]);
+    }
+    if Path::new(HEADERS).join("openssl/opensslv.h").exists() {
+        cargo.env("OPENSSL_NO_VENDOR", "1").env("OPENSSL_INCLUDE_DIR", HEADERS).env("OPENSSL_LIB_DIR", "/usr/lib");
+    }
+    shell::run(&mut cargo).is_ok()
+}

@@ -1,0 +1,68 @@
+//! The source archive, and the Homebrew formula that builds it.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context as _, ensure};
+
+use crate::{
+    release::{Release, sha256},
+    report::Step,
+    shell,
+};
+
+/// Packs the files of the last commit.
+///
+/// # Errors
+/// Fails when git fails.
+pub(crate) fn source(release: &Release) -> anyhow::Result<Step> {
+    let file = source_path(release);
+    let mut git = Command::new("git");
+    git.args(["-c", "tar.tar.gz.command=gzip -9n", "archive", "--format=tar.gz"]).current_dir(&release.root);
+    git.arg(format!("--prefix=portcullis-{}/", release.version)).arg("--output").arg(&file).arg("HEAD");
+    shell::run(&mut git)?;
+    Ok(Step::Built(vec![file]))
+}
+
+/// Fills in the version, the address and the checksum of the source archive.
+///
+/// # Errors
+/// Fails when there is no source archive.
+pub(crate) fn formula(release: &Release) -> anyhow::Result<Step> {
+    let template =
+        fs::read_to_string(release.deploy("homebrew/portcullis.rb")).context("the formula cannot be read")?;
+    let values =
+        [("@VERSION@", &release.version), ("@URL@", &release.url), ("@SHA256@", &sha256(&source_path(release))?)];
+    let file = release.out.join("portcullis.rb");
+    fs::write(&file, fill(&template, &values)?)?;
+    Ok(Step::Built(vec![file]))
+}
+
+/// Replaces names between `@` by their values.
+///
+/// # Errors
+/// Fails when a name is not in the template.
+pub(crate) fn fill(template: &str, values: &[(&str, &String)]) -> anyhow::Result<String> {
+    let mut text = template.to_owned();
+    for (name, value) in values {
+        ensure!(text.contains(name), "{name} is not in the template");
+        text = text.replace(name, value);
+    }
+    Ok(text)
+}
+
+fn source_path(release: &Release) -> PathBuf {
+    release.out.join(format!("portcullis-{}.tar.gz", release.version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_values_are_filled_in() {
+        let (version, url) = ("1.0.0".to_owned(), "https://example.com".to_owned());
+        let values = [("@VERSION@", &version), ("@URL@", &url)];
+        assert_eq!(fill("@URL@/@VERSION@/@VERSION@", &values).unwrap(), "https://example.com/1.0.0/1.0.0");
+        assert!(fill("@URL@", &values).is_err());
+    }
+}

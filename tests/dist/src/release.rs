@@ -1,0 +1,133 @@
+//! What all packages of a release have in common: version, time and folders.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::Context as _;
+use sha2::{Digest as _, Sha256};
+use xtask::workspace;
+
+use crate::{report::Step, shell};
+
+/// A release of the workspace.
+pub(crate) struct Release {
+    pub(crate) version: String,
+    /// The cargo profile of the programs.
+    pub(crate) profile: String,
+    /// Where the files will be published.
+    pub(crate) url: String,
+    pub(crate) maintainer: String,
+    /// The time of the commit, in seconds since 1970. Files in packages have it, so that a build can be repeated.
+    pub(crate) time: u64,
+    /// The workspace.
+    pub(crate) root: PathBuf,
+    /// Where the packages are written.
+    pub(crate) out: PathBuf,
+    /// Where files are prepared for packages.
+    pub(crate) staging: PathBuf,
+}
+
+impl Release {
+    /// # Errors
+    /// Fails when the workspace cannot be read, or the folders cannot be written.
+    pub(crate) fn new(profile: &str, url: &str, maintainer: &str) -> anyhow::Result<Self> {
+        let root = workspace::root();
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
+        let manifest: toml::Table = manifest.parse().context("Cargo.toml is not TOML")?;
+        let version = manifest.get("workspace").and_then(|table| table.get("package")?.get("version")?.as_str());
+        let version = version.context("Cargo.toml has no workspace.package.version")?.to_owned();
+        let time = shell::output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(&root))?;
+        let out = workspace::metadata()?.target_directory.join("packages");
+        let staging = out.join("staging");
+        fs::create_dir_all(&staging).with_context(|| format!("{} cannot be created", staging.display()))?;
+        let time = time.trim().parse().context("git printed no time")?;
+        let [profile, url, maintainer] = [profile, url.trim_end_matches('/'), maintainer].map(str::to_owned);
+        Ok(Self { version, profile, url, maintainer, time, root, out, staging })
+    }
+
+    /// Returns the path of a file of `deploy`.
+    pub(crate) fn deploy(&self, file: &str) -> PathBuf {
+        self.root.join("deploy").join(file)
+    }
+
+    /// Creates an empty folder for a package.
+    ///
+    /// # Errors
+    /// Fails when it cannot be created, or the files of a former build cannot be removed.
+    pub(crate) fn stage(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let folder = self.staging.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+        }
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// Writes `SHA256SUMS` with all packages. `sha256sum --check SHA256SUMS` verifies them.
+    ///
+    /// # Errors
+    /// Fails when a package cannot be read.
+    pub(crate) fn checksums(&self) -> anyhow::Result<Step> {
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(&self.out)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
+        files.retain(|file| file.is_file() && !file.ends_with("SHA256SUMS"));
+        files.sort();
+        let mut lines = String::new();
+        for file in &files {
+            let name = file.file_name().context("a file has a name")?.to_string_lossy();
+            writeln!(lines, "{}  {name}", sha256(file)?)?;
+        }
+        let sums = self.out.join("SHA256SUMS");
+        fs::write(&sums, lines)?;
+        Ok(Step::Built(vec![sums]))
+    }
+}
+
+/// Returns the SHA-256 hash of a file in hexadecimal digits.
+///
+/// # Errors
+/// Fails when the file cannot be read.
+pub(crate) fn sha256(file: &Path) -> anyhow::Result<String> {
+    let content = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    Ok(Sha256::digest(&content).iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}")))
+}
+
+/// Copies a file, with its folders. The mode is that of an ordinary file, or of a program.
+///
+/// # Errors
+/// Fails when a file or folder cannot be written.
+pub(crate) fn install(from: &Path, to: &Path, is_program: bool) -> anyhow::Result<()> {
+    let content = fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
+    install_content(&content, to, is_program)
+}
+
+/// Writes a file as [`install`] does.
+///
+/// # Errors
+/// Fails when a file or folder cannot be written.
+pub(crate) fn install_content(content: &[u8], to: &Path, is_program: bool) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    }
+    fs::write(to, content).with_context(|| format!("{} cannot be written", to.display()))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(if is_program { 0o755 } else { 0o644 }))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_sha256sum() {
+        let file = std::env::temp_dir().join(format!("portcullis-dist-{}", std::process::id()));
+        install_content(b"abc", &file, false).unwrap();
+        assert_eq!(sha256(&file).unwrap(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        fs::remove_file(file).unwrap();
+    }
+}

@@ -1,0 +1,76 @@
+//! One user who opens and deletes sessions in a loop.
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, call, full_amount};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+const CLIENTS: usize = 8;
+
+/// The number of sessions. The full one is more than the file of ends could take without being rewritten.
+fn sessions() -> usize {
+    if full_amount() { 20_000 } else { 1_000 }
+}
+
+/// The ends of one owner that are remembered, and for each an end in the file: 61 bytes, twice with the floor that rises.
+const REMEMBERED: usize = 256;
+const LINE: u64 = 61;
+/// The file is rewritten when it has grown by this, in bytes.
+const GROWTH: u64 = 1 << 20;
+
+/// E9, E12: one user in a loop of `initialize` and DELETE ends no session of another user, not even after a restart, and the state
+/// directory stays small.
+#[tokio::test]
+async fn in_a_loop() {
+    let state = Scratch::path_for("state");
+    let top = format!("state_dir = \"{}\"", state.as_str());
+    let deployment = Deployment::builder().top(top).tables("[session]\nended_status = 404").start().await;
+    let bob = deployment.token().subject("bob").sign();
+    let kept = deployment.open_session(&bob).await;
+    let (address, left) = (deployment.portcullis.address(), Arc::new(AtomicUsize::new(sessions())));
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (token, left) = (deployment.token().subject("mallory").sign(), Arc::clone(&left));
+        clients.spawn(async move {
+            let mut connection = Connection::open(address).await;
+            let mut last = String::new();
+            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+                let answer = connection.send(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token)).await;
+                assert_eq!(answer.status, 200, "{answer:?}");
+                last = answer.header("mcp-session-id").unwrap().to_owned();
+                let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&last);
+                assert_eq!(connection.send(&delete).await.status, 200);
+            }
+            (token, last)
+        });
+    }
+    let mut deleted = Vec::new();
+    while let Some(client) = clients.join_next().await {
+        deleted.push(client.unwrap());
+    }
+    let echo = |token: &str, session: &str| {
+        Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
+    };
+    assert_eq!(deployment.send(echo(&bob, &kept)).await.status, 200);
+    assert!(size(&state) <= 2 * LINE * sessions() as u64 + GROWTH / 16, "{}", size(&state));
+    assert!(size(&state) <= 2 * GROWTH, "{}", size(&state));
+    let deployment = deployment.restart(Signal::KILL).await;
+    assert_eq!(deployment.send(echo(&bob, &kept)).await.status, 200);
+    for (token, session) in deleted.iter().filter(|(_, session)| !session.is_empty()) {
+        deployment.send(echo(token, session)).await.assert_rpc_error(404, -32000);
+    }
+    assert!(size(&state) <= 2 * LINE * (REMEMBERED as u64 + 2), "{}", size(&state));
+}
+
+/// Returns the size of all files, in bytes.
+fn size(state: &Scratch) -> u64 {
+    let files = fs::read_dir(state.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    files.sum()
+}
