@@ -13,19 +13,19 @@ pub(super) fn text(answers: &Answers) -> String {
     // Writing to a string cannot fail.
     let _ = write!(text, "base_url = {}\n{}", quoted(answers.base_url()), listen(answers));
     let issuer = answers.issuer.as_ref().map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
-    let _ = write!(text, "{ISSUER}issuer = {}\n", quoted(issuer));
+    let _ = writeln!(text, "{ISSUER}issuer = {}", quoted(issuer));
     if let Some(algorithm) = answers.algorithm {
         let _ =
-            write!(text, "# The signature algorithms of its keys.\nalgorithms = [{}]\n", quoted(algorithm.as_str()));
+            writeln!(text, "# The signature algorithms of its keys.\nalgorithms = [{}]", quoted(algorithm.as_str()));
     }
     if let Some(provider) = answers.issuer.as_ref().and_then(provider::of) {
         text += &provider.comment(&answers.resource());
     }
     let scopes = answers.scopes.iter().map(|scope| quoted(scope)).collect::<Vec<_>>().join(", ");
-    let _ = write!(
+    let _ = writeln!(
         text,
         "\n[[resource]]\n# The path that clients use: {}\nendpoint = {}\n{SCOPES}scopes_supported = [{scopes}]\nrequired_scopes = \
-         [{scopes}]\n{UPSTREAM}upstream = {{ http = {} }}\n",
+         [{scopes}]\n{UPSTREAM}upstream = {{ http = {} }}",
         answers.resource(),
         quoted(&answers.endpoint),
         quoted(&answers.upstream),
