@@ -202,7 +202,7 @@ mod tests {
             ("http://127.0.0.1:8000/mcp", "/mcp"),
             ("http://127.0.0.1:8000/api/tools", "/api/tools"),
             ("http://127.0.0.1:8000", "/mcp"),
-            ("http://127.0.0.1:8000/a%20b", "/mcp"),
+            ("http://127.0.0.1:8000/a//b", "/mcp"),
             ("http://127.0.0.1:8000/healthz", "/mcp"),
         ] {
             let mut answers = Answers::new();
