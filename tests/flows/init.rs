@@ -192,7 +192,7 @@ async fn the_file_fits_the_services() {
     let written = setup.written();
     for part in [
         "\nsessions = \"off\"\n",
-        "\nalgorithms = [\"ES256\"]\n",
+        "\nalgorithms = [\"RS256\", \"ES256\"]\n",
         "\nendpoint = \"/tools\"\n",
         "\nrequired_scopes = [\"a\", \"b\"]\n",
         "\nlisten = \"127.0.0.1:30",

@@ -44,8 +44,8 @@ fn spans(receiver: &Peer) -> Vec<Span> {
     let attributes = |value: &Value| -> HashMap<String, String> {
         let attributes = each(value, "attributes").into_iter().map(|attribute| {
             let value = &attribute["value"];
-            let value = value["stringValue"].as_str().or(value["intValue"].as_str()).expect("a value");
-            (attribute["key"].as_str().expect("a key").to_owned(), value.to_owned())
+            let value = value["stringValue"].as_str().or(value["intValue"].as_str()).unwrap();
+            (attribute["key"].as_str().unwrap().to_owned(), value.to_owned())
         });
         attributes.collect()
     };

@@ -95,6 +95,15 @@ impl McpError {
         Self::UnexpectedContent { response: Box::new(response.excerpt().await) }
     }
 
+    /// The status of an error response, and the code of its JSON-RPC error. None for other errors.
+    pub(crate) fn rejection(&self) -> Option<(StatusCode, Option<i64>)> {
+        match self {
+            Self::Status { status, .. } => Some((*status, None)),
+            Self::Rpc(error) => Some((error.status, Some(error.code))),
+            _ => None,
+        }
+    }
+
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {

@@ -7,11 +7,12 @@
 
 mod bridge;
 mod error;
+mod http_sse;
 mod mcp_client;
 mod message_budget;
-mod message_endpoint;
 mod resource_fetch;
 mod response;
+mod resumption;
 #[cfg(test)]
 mod testing;
 mod tool_headers;

@@ -17,20 +17,21 @@ use url::Url;
 
 use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenManager};
 
-use crate::{error::McpError, tool_headers::ToolHeaders};
+use crate::{error::McpError, http_sse::suggests_http_sse, tool_headers::ToolHeaders};
 
 mod call;
 mod endpoint;
 mod http_sse;
 mod message_stream;
 mod outgoing;
+mod server_request_handler;
 mod server_requests;
 
 pub use message_stream::MessageStream;
-pub use server_requests::ServerRequestHandler;
+pub use server_request_handler::ServerRequestHandler;
 
 use endpoint::ProtectedEndpoint;
-use http_sse::{SseConnection, suggests_http_sse};
+use http_sse::SseConnection;
 use message_stream::Answer;
 use outgoing::Outgoing;
 
@@ -117,7 +118,8 @@ impl McpClient {
         Self { endpoint, settings, session, next_id, tools, requests: None }
     }
 
-    /// Declares the capabilities of `requests`, which then answers the server's requests during a call.
+    /// Declares the capabilities of `requests`, which then answers the server's requests: during a call, and on a stream
+    /// that [`answer_stream`](Self::answer_stream) reads. See [`ServerRequestHandler`] for an example.
     #[must_use]
     pub fn with_request_handler(self, requests: Arc<dyn ServerRequestHandler>) -> Self {
         Self { requests: Some(requests), ..self }
@@ -143,8 +145,8 @@ impl McpClient {
         let message = Outgoing::request(self.id(), "initialize", Some(params));
         let (head, answer, connection) = match self.post(&message).await {
             Ok((head, answer)) => (head, answer, None),
-            Err(error) if suggests_http_sse(&error) => {
-                let connection = match self.connect_sse().await {
+            Err(error) if error.rejection().is_some_and(|(status, code)| suggests_http_sse(status, code)) => {
+                let connection = match SseConnection::open(&self.endpoint, self.settings.max_message).await {
                     Ok(connection) => connection,
                     Err(McpError::NoSseEndpoint) => return Err(error),
                     Err(other) => return Err(other),
@@ -173,6 +175,20 @@ impl McpClient {
     /// # Errors
     /// As [`call`](Self::call), except that an error response in the stream is returned like any message.
     /// [`McpError::UnavailableInRevision`] over HTTP with SSE, where all messages share a stream.
+    ///
+    /// # Examples
+    /// ```
+    /// # use portcullis_bridge::{McpClient, McpError};
+    /// # use serde_json::json;
+    /// async fn follow(client: &McpClient) -> Result<(), McpError> {
+    ///     let params = json!({ "notifications": { "toolsListChanged": true } });
+    ///     let mut changes = client.call_stream("subscriptions/listen", Some(params)).await?;
+    ///     while let Some(message) = changes.next().await? {
+    ///         println!("{message}");
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
         let message = self.outgoing(Some(self.id()), method, params)?;
         self.post(&message).await?.1.into_messages().ok_or(McpError::UnavailableInRevision)
@@ -234,7 +250,8 @@ impl McpClient {
         self.endpoint.token_manager().current()
     }
 
-    /// Sets the current token. A token that cannot be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
+    /// Sets the current token, for example the [`token`](Self::token) of another client of the same endpoint. A token that
+    /// cannot be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
         self.endpoint.token_manager().set_current(token);
     }

@@ -13,7 +13,7 @@ pub(crate) use portcullis_testkit::{
 };
 use url::Url;
 
-use portcullis_client::{AuthorizationRequest, Interaction, InteractionError, RedirectParameters};
+use portcullis_client::{AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters};
 
 /// A user whose response a function creates from `state`.
 pub(crate) struct ScriptedUser {
@@ -67,6 +67,13 @@ impl Interaction for ScriptedUser {
             tokio::task::yield_now().await;
             Ok(parameters)
         })
+    }
+
+    fn accept_new_registration<'a>(
+        &'a self,
+        _registration: &'a NewRegistration,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        Box::pin(async { Ok(true) })
     }
 }
 

@@ -24,6 +24,8 @@ const ANNOTATION: &str = "x-mcp-header";
 /// The maximum number of tools that are stored; the arguments of others are sent only in the body.
 const MAX_TOOLS: usize = 1000;
 const MAX_DEPTH: usize = 64;
+/// The maximum number of pages of tools that are searched for one tool.
+pub(crate) const MAX_PAGES: u32 = 32;
 /// Members of a schema whose value is data, not a schema.
 const DATA: [&str; 5] = ["default", "const", "enum", "examples", ANNOTATION];
 /// The largest integer that every JSON parser represents exactly.
@@ -64,6 +66,15 @@ impl ToolHeaders {
             })
             .collect()
     }
+}
+
+/// The cursor of the page of tools after this one. None if this page is the last one, or has the tool.
+pub(crate) fn next_cursor(page: &Value, tool: Option<&str>) -> Option<Value> {
+    let mut tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();
+    if tools.any(|listed| listed.get("name").and_then(Value::as_str) == tool) {
+        return None;
+    }
+    page.get("nextCursor").filter(|cursor| cursor.is_string()).cloned()
 }
 
 /// The header value of an argument. None for values that cannot be headers.

@@ -112,6 +112,18 @@ impl Authorizer {
     ///
     /// # Errors
     /// Each step of the flow has its own variants.
+    ///
+    /// # Examples
+    /// ```
+    /// # use portcullis_client::{Authorizer, ClientError, ResourceToken, StartUrl};
+    /// # use portcullis_metadata::{BearerChallenge, parse_challenges};
+    /// /// Obtains a token after the caller's own request got a 401 with this `WWW-Authenticate` header.
+    /// async fn after_401(authorizer: &Authorizer, start: &StartUrl, header: &str) -> Result<ResourceToken, ClientError> {
+    ///     let challenges = parse_challenges([header.as_bytes()]).unwrap_or_default();
+    ///     let challenge = BearerChallenge::from_challenges(&challenges);
+    ///     authorizer.answer_challenge(start, challenge.as_ref()).await
+    /// }
+    /// ```
     pub async fn answer_challenge(
         &self,
         start: &StartUrl,

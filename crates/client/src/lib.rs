@@ -44,6 +44,7 @@ mod authorization;
 mod authorizer;
 
 mod error;
+mod error_chain;
 mod interaction;
 mod provider;
 mod random;
@@ -68,6 +69,7 @@ pub use authorizer::new_registration::NewRegistration;
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
+pub use error_chain::error_chain;
 pub use interaction::{
     AutoConsent, Interaction, InteractionError, LoopbackRedirect, RedirectAddress, RedirectAddressError,
 };

@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::{HeaderMap, StatusCode, header};
 use portcullis_discovery::ResourceMatch;
-use portcullis_metadata::{EscapedText, ResourceUri};
+use portcullis_metadata::{EscapedText, ResourceUri, url_without_secrets};
 use url::Url;
 
 /// Why a redirect is not followed.
@@ -124,13 +124,7 @@ fn target_of(target: Option<&str>) -> String {
 
 /// The URL without user information, query and fragment, escaped and truncated.
 fn shown(target: &Url) -> String {
-    let mut target = target.clone();
-    target.set_query(None);
-    target.set_fragment(None);
-    // These fail only for URLs without a host, which have no user information.
-    let _ = target.set_username("");
-    let _ = target.set_password(None);
-    EscapedText::first(target.as_str(), MAX_SHOWN).to_string()
+    EscapedText::first(url_without_secrets(target).as_str(), MAX_SHOWN).to_string()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portcullis_metadata::{ResourceUri, is_https_or_loopback_http, is_loopback};
+use portcullis_metadata::{ResourceUri, is_https_or_loopback_http, is_loopback, url_without_secrets};
 use url::Url;
 
 /// The URL of a protected resource that a user enters: `https`, or `http` to a loopback host, so that a token can be
@@ -79,9 +79,7 @@ impl StartUrl {
 /// The URL without its query, which may hold a secret.
 impl fmt::Display for StartUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = self.0.clone();
-        shown.set_query(None);
-        f.write_str(shown.as_str())
+        f.write_str(url_without_secrets(&self.0).as_str())
     }
 }
 

@@ -14,7 +14,7 @@ mod error;
 mod resource_match;
 
 use crate::{
-    fetch::{Fetch, FetchRequest, ResponseExcerpt, without_query},
+    fetch::{Fetch, FetchRequest, ResponseExcerpt, shown_url},
     url_policy::ChainPolicy,
 };
 pub use endpoints::{InsecureEndpoint, insecure_endpoints};
@@ -131,7 +131,7 @@ impl Discovery {
         match insecure_endpoints(&metadata, &self.policy).into_iter().next() {
             None => Ok(metadata),
             Some(InsecureEndpoint { member, url }) => {
-                let url = without_query(&url);
+                let url = shown_url(&url);
                 Err(DiscoveryError::InsecureEndpoint { issuer: metadata.issuer, member, url })
             }
         }
@@ -148,12 +148,12 @@ impl Discovery {
             Ok(response) => response,
             Err(error) => {
                 let earlier = std::mem::take(attempts);
-                return Err(DiscoveryError::Fetch { url: without_query(url), earlier, error });
+                return Err(DiscoveryError::Fetch { url: shown_url(url), earlier, error });
             }
         };
         let excerpt = || ResponseExcerpt::new(&response.headers, &response.body);
         if response.status.is_server_error() {
-            let (url, response_excerpt) = (without_query(url), Box::new(excerpt()));
+            let (url, response_excerpt) = (shown_url(url), Box::new(excerpt()));
             let (earlier, status) = (std::mem::take(attempts), response.status);
             return Err(DiscoveryError::ServerError { url, earlier, status, response: response_excerpt });
         }
@@ -161,12 +161,12 @@ impl Discovery {
             match parse(&response.body) {
                 Ok(document) => return Ok(Some(document)),
                 Err(DocumentError::NotJson) => AttemptOutcome::NotJson,
-                Err(error) => return Err(DiscoveryError::Document { url: without_query(url), error }),
+                Err(error) => return Err(DiscoveryError::Document { url: shown_url(url), error }),
             }
         } else {
             AttemptOutcome::Status(response.status)
         };
-        attempts.add(without_query(url), outcome, Some(excerpt()));
+        attempts.add(shown_url(url), outcome, Some(excerpt()));
         Ok(None)
     }
 }
@@ -180,8 +180,8 @@ fn check_resource(
     match ResourceMatch::of(&metadata.resource, requested) {
         Some(resource_match) => Ok(DiscoveredResource { metadata, from, resource_match }),
         None => {
-            let found = without_query(metadata.resource.url());
-            Err(DiscoveryError::ResourceMismatch { requested: without_query(requested), found })
+            let found = shown_url(metadata.resource.url());
+            Err(DiscoveryError::ResourceMismatch { requested: shown_url(requested), found })
         }
     }
 }

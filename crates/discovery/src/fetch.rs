@@ -30,6 +30,8 @@ pub use response_excerpt::ResponseExcerpt;
 
 use std::{future::Future, pin::Pin};
 
+use portcullis_metadata::url_without_secrets;
+
 use response::CompleteBody;
 
 /// A boxed future, as returned by the object-safe traits of this crate.
@@ -64,13 +66,7 @@ pub trait Fetch: Send + Sync + 'static {
     }
 }
 
-/// Returns a URL for logs and errors: without query, fragment and user information.
-pub(crate) fn without_query(url: &url::Url) -> String {
-    let mut shown = url.clone();
-    shown.set_query(None);
-    shown.set_fragment(None);
-    // These fail only for URLs without a host, which have no user information.
-    let _ = shown.set_username("");
-    let _ = shown.set_password(None);
-    shown.into()
+/// Returns a URL for logs and errors ([`url_without_secrets`]).
+pub(crate) fn shown_url(url: &url::Url) -> String {
+    url_without_secrets(url).into()
 }

@@ -2,7 +2,7 @@
 
 use http::{StatusCode, header::CONTENT_TYPE};
 use portcullis_discovery::{FetchResponse, ResourceMatch};
-use portcullis_metadata::{DocumentError, ProtectedResourceMetadata};
+use portcullis_metadata::{DocumentError, ProtectedResourceMetadata, has_media_type};
 use url::Url;
 
 use crate::{
@@ -123,14 +123,14 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
 }
 
 fn check_content_type(response: &FetchResponse) -> Finding {
-    let content_type = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
+    if has_media_type(&response.headers, "application/json") {
         Finding::met(CONTENT, "it is served as application/json")
     } else {
+        let content_type = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
         Finding::warning(
             CONTENT,
-            format!("it is served as `{}`", text::quoted(essence)),
+            format!("it is served as `{}`", text::quoted(media_type)),
             "serve it as application/json",
         )
     }

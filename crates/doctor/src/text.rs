@@ -1,6 +1,6 @@
 //! Escapes and shortens text of a peer for display.
 
-use portcullis_metadata::EscapedText;
+use portcullis_metadata::{EscapedText, url_without_secrets};
 use url::Url;
 
 /// The maximum number of characters that are shown.
@@ -22,13 +22,7 @@ pub(crate) fn line(text: &str) -> String {
 
 /// A URL without query, fragment and user information.
 pub(crate) fn url(url: &Url) -> String {
-    let mut shown = url.clone();
-    shown.set_query(None);
-    shown.set_fragment(None);
-    // These fail only for URLs without a host, which have no user information.
-    let _ = shown.set_username("");
-    let _ = shown.set_password(None);
-    quoted(shown.as_str())
+    quoted(url_without_secrets(url).as_str())
 }
 
 /// Several texts of a peer, separated by commas.

@@ -1,9 +1,10 @@
-//! The endpoint as a whole, behind a real guard, over an inner service that answers from a script.
+//! The endpoint as a whole, behind a real guard, over an inner service that responds from a script.
 
 mod admitted;
 mod allocations;
 mod bodies;
 mod ending;
+mod fixture;
 mod limits;
 mod modern;
 mod owners;
@@ -14,4 +15,3 @@ mod sessions;
 mod stateless;
 mod streams;
 mod versions;
-mod world;

@@ -6,6 +6,7 @@ mod trust;
 use std::{fmt, path::PathBuf};
 
 use http::{HeaderValue, uri::PathAndQuery};
+use portcullis_metadata::url_without_secrets;
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
@@ -88,13 +89,8 @@ impl Target {
     /// The URL in a `Location` of this upstream (RFC 9110 section 10.2.2), without user information, query and fragment,
     /// which may contain secrets. `None` if it is not an http or https URL.
     pub(crate) fn redirected(&self, location: &HeaderValue) -> Option<Url> {
-        let mut url =
-            self.url.join(location.to_str().ok()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-        url.set_query(None);
-        url.set_fragment(None);
-        url.set_username("").ok()?;
-        url.set_password(None).ok()?;
-        Some(url)
+        let url = self.url.join(location.to_str().ok()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        Some(url_without_secrets(&url))
     }
 
     /// The path and query of this address, followed by the query of the client. Client parameters that the address has,

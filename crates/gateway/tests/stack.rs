@@ -108,12 +108,12 @@ impl TestStack {
 }
 
 /// Reads one request with this body and responds.
-async fn serve(socket: &mut TcpStream, body: &str, answer: &str) -> String {
+async fn serve(socket: &mut TcpStream, body: &str, response: &str) -> String {
     let mut request = Vec::new();
     while !request.ends_with(body.as_bytes()) {
         request.push(socket.read_u8().await.unwrap());
     }
-    socket.write_all(answer.as_bytes()).await.unwrap();
+    socket.write_all(response.as_bytes()).await.unwrap();
     String::from_utf8(request).unwrap()
 }
 
@@ -123,10 +123,10 @@ async fn the_upstream_gets_the_identity() {
     let bench = test_stack().await;
     let upstream = async {
         let (mut socket, _) = bench.listener.accept().await.unwrap();
-        let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
-        let first = serve(&mut socket, INITIALIZE, answer).await;
-        let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n4\r\n:a\n\n\r\n0\r\n\r\n";
-        (first, serve(&mut socket, LIST, answer).await)
+        let response = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
+        let first = serve(&mut socket, INITIALIZE, response).await;
+        let response = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n4\r\n:a\n\n\r\n0\r\n\r\n";
+        (first, serve(&mut socket, LIST, response).await)
     };
     let client = async {
         let opened = bench.call(bench.request(INITIALIZE, &[])).await;
@@ -171,10 +171,10 @@ async fn the_upstream_gets_the_identity() {
 #[tokio::test]
 async fn connection_options_are_removed_before_all_checks() {
     let bench = test_stack().await;
-    let answer = "HTTP/1.1 200 OK\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
+    let response = "HTTP/1.1 200 OK\r\nmcp-session-id: backend-id\r\ncontent-length: 2\r\n\r\n{}";
     let upstream = async {
         let (mut socket, _) = bench.listener.accept().await.unwrap();
-        serve(&mut socket, INITIALIZE, answer).await;
+        serve(&mut socket, INITIALIZE, response).await;
         // Any further data was forwarded.
         let mut more = Vec::new();
         while socket.read_buf(&mut more).await.unwrap() > 0 && !more.ends_with(b"}") {}
@@ -195,8 +195,8 @@ async fn connection_options_are_removed_before_all_checks() {
                 ],
             ),
         ] {
-            let answer = bench.call(bench.request(body, headers)).await;
-            assert!(answer.status().is_client_error(), "{headers:?}");
+            let response = bench.call(bench.request(body, headers)).await;
+            assert!(response.status().is_client_error(), "{headers:?}");
         }
         drop(opened);
     };
@@ -212,17 +212,17 @@ async fn only_the_log_has_the_reason_of_a_failure() {
     let bench = test_stack().await;
     let upstream = async {
         let (mut socket, _) = bench.listener.accept().await.unwrap();
-        let answer = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n";
-        serve(&mut socket, INITIALIZE, answer).await;
+        let response = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n";
+        serve(&mut socket, INITIALIZE, response).await;
         serve(&mut socket, INITIALIZE, "not HTTP at all\r\n\r\n").await;
     };
     let client = async {
         for _ in 0..2 {
-            let answer = bench.call(bench.request(INITIALIZE, &[])).await;
-            assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
-            assert!(!answer.headers().contains_key("www-authenticate"));
-            assert!(!answer.headers().contains_key("mcp-session-id"));
-            assert_eq!(answer.headers()["content-type"], "application/json");
+            let response = bench.call(bench.request(INITIALIZE, &[])).await;
+            assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+            assert!(!response.headers().contains_key("www-authenticate"));
+            assert!(!response.headers().contains_key("mcp-session-id"));
+            assert_eq!(response.headers()["content-type"], "application/json");
         }
     };
     tokio::join!(upstream, client);

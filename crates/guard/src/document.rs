@@ -1,13 +1,11 @@
 //! [`Document`]: serves the protected resource metadata (RFC 9728).
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Response, StatusCode,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
 };
-use portcullis_metadata::ProtectedResourceMetadata;
+use portcullis_metadata::{ProtectedResourceMetadata, hexadecimal};
 use sha2::{Digest, Sha256};
 
 use crate::cors;
@@ -38,12 +36,7 @@ pub(crate) enum DocumentResponse {
 impl Document {
     pub(crate) fn new(metadata: &ProtectedResourceMetadata, path: &str, at_root: bool) -> Self {
         let body = Bytes::from(metadata.to_json());
-        let mut etag = String::from("\"");
-        for byte in &Sha256::digest(&body)[..16] {
-            // Writing to a String cannot fail.
-            let _ = write!(etag, "{byte:02x}");
-        }
-        etag.push('"');
+        let etag = format!("\"{}\"", hexadecimal(&Sha256::digest(&body)[..16]));
         Self {
             path: path.into(),
             at_root,

@@ -80,11 +80,6 @@ impl KeySet {
         self.keys.is_empty()
     }
 
-    /// Returns whether the set has a key with this identifier and algorithm.
-    pub fn knows_kid(&self, kid: &str, algorithm: Algorithm) -> bool {
-        self.keys.iter().any(|named| named.key.algorithm() == algorithm && named.kid.as_deref() == Some(kid))
-    }
-
     /// Returns whether exactly one key matches the token. Does not verify the signature.
     pub fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
         self.find(token.header().kid(), token.header().alg()).is_ok()

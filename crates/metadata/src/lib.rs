@@ -5,6 +5,7 @@ mod challenge;
 mod claims;
 mod client;
 mod discovery;
+mod hexadecimal;
 mod identifier;
 mod json;
 mod media_type;
@@ -12,6 +13,7 @@ mod query;
 mod secret;
 mod time;
 mod untrusted_text;
+mod url_without_secrets;
 mod wildcard;
 
 pub use authorization::{
@@ -30,6 +32,7 @@ pub use discovery::{
     AuthorizationServerMetadata, Jwk, JwkRejection, JwkSet, ProtectedResourceMetadata, RejectedJwk,
     authorization_server_urls, protected_resource_path, protected_resource_urls,
 };
+pub use hexadecimal::hexadecimal;
 pub use identifier::{
     Audience, Issuer, IssuerError, ResourceUri, ResourceUriError, Scopes, ScopesError, is_https_or_loopback_http,
     is_loopback, is_uuid,
@@ -40,4 +43,5 @@ pub use query::{QUERY_SEPARATORS, has_access_token_parameter, is_access_token_pa
 pub use secret::{AccessToken, Secret};
 pub use time::{Clock, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;
+pub use url_without_secrets::url_without_secrets;
 pub use wildcard::wildcard_matches;

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod client_document;
 pub(crate) mod completions;
 mod config_file;
+mod confirmation;
 pub(crate) mod connect;
 #[cfg(feature = "dev")]
 pub(crate) mod demo;

@@ -36,7 +36,7 @@ const QUEUE: usize = 8192;
 pub(crate) struct Traces(Arc<Queue>);
 
 struct Queue {
-    spans: mpsc::Sender<Box<RequestSpan>>,
+    spans: mpsc::Sender<RequestSpan>,
     /// The number of requests whose spans were lost.
     lost: AtomicU64,
 }
@@ -91,7 +91,7 @@ impl Traces {
 impl DecisionSink for Traces {
     fn decided(&self, decision: &Decision<'_>) {
         if let Some(context) = decision.trace.filter(TraceContext::is_sampled)
-            && self.0.spans.try_send(Box::new(RequestSpan::new(context, decision))).is_err()
+            && self.0.spans.try_send(RequestSpan::new(context, decision)).is_err()
         {
             self.lose(1);
         }

@@ -1,4 +1,4 @@
-//! [`FetchFn`]: a [`Fetch`] that answers by a function.
+//! [`FetchFn`]: a [`Fetch`] that responds with a function.
 
 use std::{
     fmt,
@@ -57,19 +57,19 @@ impl Reply {
     }
 }
 
-type Answers = dyn Fn(&FetchRequest) -> Option<Reply> + Send + Sync;
+type Respond = dyn Fn(&FetchRequest) -> Option<Reply> + Send + Sync;
 
-/// A [`Fetch`] that answers by a function and records the requests. When the function returns `None`, the connection is
+/// A [`Fetch`] that responds with a function and records the requests. When the function returns `None`, the connection is
 /// refused.
 pub struct FetchFn {
-    answers: Box<Answers>,
+    respond: Box<Respond>,
     requests: Mutex<Vec<FetchRequest>>,
 }
 
 impl FetchFn {
-    /// Creates a network that answers by `answers`.
-    pub fn new(answers: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { answers: Box::new(answers), requests: Mutex::default() })
+    /// Creates a network that responds with `respond`.
+    pub fn new(respond: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { respond: Box::new(respond), requests: Mutex::default() })
     }
 
     /// The requests so far, in order.
@@ -82,8 +82,8 @@ impl FetchFn {
         self.requests().into_iter().filter(|request| request.url.as_str() == url).collect()
     }
 
-    fn answer(&self, request: FetchRequest) -> Result<Reply, FetchError> {
-        let reply = (self.answers)(&request);
+    fn reply(&self, request: FetchRequest) -> Result<Reply, FetchError> {
+        let reply = (self.respond)(&request);
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         reply.ok_or_else(|| FetchError::network(NetworkFailure::Connect))
     }
@@ -92,7 +92,7 @@ impl FetchFn {
 impl Fetch for FetchFn {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
-            let reply = self.answer(request)?;
+            let reply = self.reply(request)?;
             let status = StatusCode::from_u16(reply.status).expect("a status from 100 to 999");
             Ok(FetchResponse { status, headers: reply.headers, body: reply.pieces.concat().into() })
         })
@@ -100,7 +100,7 @@ impl Fetch for FetchFn {
 
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
-            let reply = self.answer(request)?;
+            let reply = self.reply(request)?;
             let status = StatusCode::from_u16(reply.status).expect("a status from 100 to 999");
             let body = Box::new(Pieces(reply.pieces.into_iter()));
             Ok(OpenResponse { status, headers: reply.headers, body })

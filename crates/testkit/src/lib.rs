@@ -1,5 +1,5 @@
 //! Test utilities of this workspace: a [`ManualClock`], a [`TestIssuer`] for valid and malicious tokens, a
-//! [`ScriptedFetch`] that answers fetches from a script, a [`FetchFn`] that answers them by a function, and [`Canaries`]
+//! [`ScriptedFetch`] that responds to fetches from a script, a [`FetchFn`] that responds to them with a function, and [`Canaries`]
 //! that detect leaked secrets. Use it only as a dev-dependency.
 //!
 //! All functions panic on misuse.

@@ -18,7 +18,7 @@ pub const REGISTRATION_URL: &str = "https://auth.example.com/register";
 /// The token endpoint.
 pub const TOKEN_URL: &str = "https://auth.example.com/token";
 
-/// Answers as a resource and an authorization server that follow the specifications. `None` for the resource with a token
+/// Responds as a resource and an authorization server that follow the specifications. `None` for the resource with a token
 /// and for unknown URLs.
 pub fn well_behaved(request: &FetchRequest) -> Option<Reply> {
     Some(match request.url.as_str() {

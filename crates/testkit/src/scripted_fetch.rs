@@ -23,12 +23,12 @@ pub struct ScriptedFetch(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 struct Script {
-    responses: HashMap<String, Answer>,
+    responses: HashMap<String, Respond>,
     gates: HashMap<String, Gate>,
     requests: Vec<FetchRequest>,
 }
 
-type Answer = Arc<dyn Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync>;
+type Respond = Arc<dyn Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync>;
 
 impl ScriptedFetch {
     /// Creates an issuer that responds with 404 to all requests.

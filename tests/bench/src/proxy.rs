@@ -68,14 +68,14 @@ async fn forward(
 ) -> Result<Response<Either<Incoming, Empty<Bytes>>>, Infallible> {
     let mut target = std::mem::take(request.uri_mut()).into_parts();
     (target.scheme, target.authority) = (Some(Scheme::HTTP), Some(upstream));
-    let answer = match Uri::from_parts(target) {
+    let response = match Uri::from_parts(target) {
         Ok(target) => {
             *request.uri_mut() = target;
             pool.request(request).await.ok()
         }
         Err(_) => None,
     };
-    Ok(answer.map(|response| response.map(Either::Left)).unwrap_or_else(|| {
+    Ok(response.map(|response| response.map(Either::Left)).unwrap_or_else(|| {
         let mut response = Response::new(Either::Right(Empty::new()));
         *response.status_mut() = StatusCode::BAD_GATEWAY;
         response

@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// 90 bytes of JSON-RPC.
-const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789abcdef"}]}}"#;
+const RESPONSE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789abcdef"}]}}"#;
 
 /// Serves until the process is killed. Prints its address first. The response to GET is the number of POST requests.
 pub(super) fn run() -> anyhow::Result<()> {
@@ -36,13 +36,13 @@ pub(super) fn run() -> anyhow::Result<()> {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             let hits = Arc::clone(&hits);
-            let service = service_fn(move |request| answer(request, Arc::clone(&hits)));
+            let service = service_fn(move |request| respond(request, Arc::clone(&hits)));
             tokio::spawn(http1::Builder::new().writev(false).serve_connection(TokioIo::new(stream), service));
         }
     })
 }
 
-async fn answer(request: Request<Incoming>, hits: Arc<AtomicU64>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>, hits: Arc<AtomicU64>) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() == Method::GET {
         return Ok(Response::new(Full::from(hits.load(Ordering::Relaxed).to_string())));
     }
@@ -50,7 +50,7 @@ async fn answer(request: Request<Incoming>, hits: Arc<AtomicU64>) -> Result<Resp
     // An incomplete body ends its connection, so there is no response.
     let _ = request.into_body().collect().await;
     hits.fetch_add(1, Ordering::Relaxed);
-    let mut response = Response::new(Full::from(ANSWER));
+    let mut response = Response::new(Full::from(RESPONSE));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if !has_session {
         response.headers_mut().insert(SESSION, HeaderValue::from_static("0e3b5d5c-6a1f-4a0e-8d57-2f6c9b7e1a43"));

@@ -1,11 +1,8 @@
 //! [`Context`]: the state of a running bridge, and the routing of the server's messages.
 
-use std::{
-    error::Error,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
@@ -174,7 +171,7 @@ impl Context {
     /// Reports to the client that a request failed, unless it has been answered or cancelled.
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
         let Some(entry) = self.pending.take(id) else { return };
-        let text = error_chain(error);
+        let text = with_advice(error);
         tracing::warn!(reason = error.code(), "a request has no answer: {text}");
         if matches!(entry.requester, Requester::Client) {
             self.send_to_client(message::error_answer(Some(id), ErrorCode::InternalError, &text, error.code())).await;
@@ -229,17 +226,8 @@ impl Context {
 }
 
 /// An error with its causes and advice.
-pub(crate) fn error_chain(error: &McpError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
+pub(crate) fn with_advice(error: &McpError) -> String {
+    let mut text = portcullis_client::error_chain(error);
     if let Some(advice) = portcullis_client::advice(error) {
         text.push_str("; ");
         text.push_str(advice);

@@ -6,7 +6,6 @@ use http::{HeaderMap, Method, StatusCode, header};
 use portcullis_discovery::{
     BodyStream, Fetch, FetchError, FetchRequest, NetworkFailure, OpenResponse, ResponseExcerpt, UrlPolicy,
 };
-use portcullis_mcp::ErrorCode;
 use tokio::time::sleep;
 use url::Url;
 
@@ -15,6 +14,7 @@ use portcullis_client::{ResourceRedirects, TokenManager};
 use crate::{
     bridge::settings::BridgeSettings,
     error::McpError,
+    http_sse::suggests_http_sse,
     message_budget::Reservation,
     resource_fetch::ResourceFetch,
     response::{Content, Limits, insufficient_scope, is_unknown_session, read_body},
@@ -206,21 +206,16 @@ impl ErrorResponse {
 
     /// Whether the server does not know the session.
     pub(crate) fn is_unknown_session(&self) -> bool {
-        is_unknown_session(self.status, self.error.as_ref().map(|error| error.code))
+        is_unknown_session(self.status, self.code())
     }
 
-    /// Whether a server of 2024-11-05 rejects a POST to its stream's URL in this way. A newer server gives a reason,
-    /// with a code that 2026-07-28 defines for it.
+    /// Whether the server uses HTTP with SSE, as far as its rejection of a POST shows that.
     pub(crate) fn suggests_http_sse(&self) -> bool {
-        const MODERN: [ErrorCode; 4] = [
-            ErrorCode::MethodNotFound,
-            ErrorCode::HeaderMismatch,
-            ErrorCode::MissingRequiredClientCapability,
-            ErrorCode::UnsupportedProtocolVersion,
-        ];
-        let is_modern = |error: &RpcErrorBody| MODERN.iter().any(|code| code.value() == error.code);
-        matches!(self.status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
-            && !self.error.as_ref().is_some_and(is_modern)
+        suggests_http_sse(self.status, self.code())
+    }
+
+    fn code(&self) -> Option<i64> {
+        self.error.as_ref().map(|error| error.code)
     }
 
     pub(crate) fn into_error(self) -> McpError {

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::bridge::{
-    context::{Context, error_chain},
+    context::{Context, with_advice},
     message::{Message, MessageKind},
     session_requests,
     state::latch::LatchGuard,
@@ -76,7 +76,7 @@ pub(crate) async fn run(context: Arc<Context>, mut outgoing: mpsc::Receiver<Outg
             Protocol::Modern { method, version } => modern::notify(&context, &message, method, version).await,
         };
         if let Err(error) = sent {
-            tracing::warn!(reason = error.code(), "a message did not reach the server: {}", error_chain(&error));
+            tracing::warn!(reason = error.code(), "a message did not reach the server: {}", with_advice(&error));
         } else if opens.is_some() {
             context.start_server_stream();
         }

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     bridge::{
-        context::{Context, error_chain},
+        context::{Context, with_advice},
         endpoint::TokenRenewal,
         state::{pending_requests::Purpose, session::Session, subscriptions::SubscriptionChange},
         transport::legacy,
@@ -103,7 +103,7 @@ async fn ask(context: &Arc<Context>, change: SubscriptionChange, token_renewal: 
             context.subscriptions.forget(&change);
             tracing::warn!(method, reason = "mcp.rpc", "{LACKING}: the server rejects the request");
         }
-        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{LACKING}: {}", error_chain(&error)),
+        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{LACKING}: {}", with_advice(&error)),
         Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{LACKING}: the server does not respond"),
     }
 }

@@ -16,16 +16,12 @@ use super::{
 use crate::{
     error::{McpError, RpcError},
     response::is_unknown_session,
+    resumption::{MAX_RESUME_AFTER, MAX_RESUMES, RESUME_AFTER},
+    tool_headers::{MAX_PAGES, next_cursor},
 };
 
 /// The maximum number of times that a server can request input during one call.
 const MAX_ROUNDS: u32 = 16;
-/// The maximum number of resumptions without an event.
-const MAX_RESUMES: u32 = 8;
-const RESUME_AFTER: u64 = 1_000;
-const MAX_RESUME_AFTER: u64 = 30_000;
-/// The maximum number of pages of tools that are searched for one tool.
-const MAX_PAGES: u32 = 32;
 
 impl McpClient {
     /// Calls a method and returns its result. Messages before the result are ignored.
@@ -103,12 +99,8 @@ impl McpClient {
 
     /// Whether the server rejected a request without processing it, because it does not know the session.
     fn lost_session(&self, error: &McpError) -> bool {
-        let (status, code) = match error {
-            McpError::Status { status, .. } => (*status, None),
-            McpError::Rpc(error) => (error.status, Some(error.code)),
-            _ => return false,
-        };
-        is_unknown_session(status, code) && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
+        let is_unknown = error.rejection().is_some_and(|(status, code)| is_unknown_session(status, code));
+        is_unknown && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
     }
 
     /// Reads up to the response and returns its result.
@@ -142,7 +134,7 @@ impl McpClient {
     async fn resumed(&self, event: &str, retry: Option<u64>) -> Result<MessageStream, McpError> {
         let session = self.legacy_session().map_err(|_| McpError::StreamEnded)?;
         let event = HeaderValue::from_str(event).map_err(|_| McpError::StreamEnded)?;
-        sleep(Duration::from_millis(retry.unwrap_or(RESUME_AFTER).min(MAX_RESUME_AFTER))).await;
+        sleep(retry.map_or(RESUME_AFTER, Duration::from_millis).min(MAX_RESUME_AFTER)).await;
         let request = || {
             let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
                 .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
@@ -167,7 +159,7 @@ impl McpClient {
 
     /// Reads tool definitions up to the one that is called.
     async fn read_tools(&self, params: Option<&Value>) -> Result<(), McpError> {
-        let called = params.and_then(|params| params.get("name"));
+        let called = params.and_then(|params| params.get("name")?.as_str());
         let mut cursor: Option<Value> = None;
         for _ in 0..MAX_PAGES {
             let params = cursor.map(|cursor| json!({ "cursor": cursor }));
@@ -175,9 +167,8 @@ impl McpClient {
             let (_, answer) = self.post(&message).await?;
             let mut page = self.result(answer, &mut |_| ()).await?;
             self.tools.learn(&mut page);
-            let mut tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();
-            cursor = page.get("nextCursor").filter(|cursor| cursor.is_string()).cloned();
-            if cursor.is_none() || tools.any(|tool| tool.get("name") == called) {
+            cursor = next_cursor(&page, called);
+            if cursor.is_none() {
                 break;
             }
         }

@@ -1,20 +1,9 @@
-//! [`ServerRequestHandler`]: answers the requests of a server.
+//! Answers requests of a server with the [`ServerRequestHandler`](super::ServerRequestHandler).
 
-use portcullis_discovery::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::{McpClient, message_stream::MessageStream, outgoing::Outgoing};
 use crate::error::McpError;
-
-/// Answers the server's requests during a call: for the user's input (`elicitation/create`), for a model's response
-/// (`sampling/createMessage`), or for the roots (`roots/list`).
-pub trait ServerRequestHandler: Send + Sync + 'static {
-    /// The capabilities to declare: those whose requests are answered.
-    fn capabilities(&self) -> Value;
-
-    /// The result of a request. None if the method is not supported.
-    fn answer<'a>(&'a self, method: &'a str, params: &'a Value) -> BoxFuture<'a, Option<Value>>;
-}
 
 /// The JSON-RPC error for an unsupported method.
 const METHOD_NOT_FOUND: (i64, &str) = (-32601, "the client has no such method");

@@ -141,6 +141,21 @@ async fn a_modern_call_needs_no_session() {
     assert_eq!(client.delete().await.unwrap_err().code(), "mcp.not_in_revision");
 }
 
+/// A response that does not end is read message by message.
+#[tokio::test]
+async fn a_response_is_read_as_a_stream() {
+    let network = endpoint(|message, _| {
+        assert_eq!(message["method"], "subscriptions/listen");
+        let last = format!("data: {}\n\n", result(message, json!({})));
+        Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n", &last])
+    });
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
+    let mut stream = client.call_stream("subscriptions/listen", Some(json!({}))).await.unwrap();
+    assert_eq!(stream.next().await.unwrap().unwrap()["method"], "notifications/tools/list_changed");
+    assert_eq!(stream.next().await.unwrap().unwrap()["result"], json!({}));
+    assert_eq!(stream.next().await.unwrap(), None);
+}
+
 /// The rules for annotations of tools apply only to 2026-07-28. A legacy list is not changed.
 #[tokio::test]
 async fn a_legacy_list_of_tools_is_unchanged() {

@@ -136,7 +136,11 @@ impl Authorizer {
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|it| it.as_str() == client_id) {
             return Ok(documented(issuer, document));
         }
-        match self.store().client(issuer, client_id)?.filter(|known| known.has_valid_secret(self.clock.now())) {
+        match self
+            .store()
+            .client(issuer, client_id)?
+            .filter(|known| !known.response.secret_has_expired(self.clock.now()))
+        {
             Some(known) => known.credentials(),
             None => Err(ClientError::NoRegistration { issuer: issuer.clone() }),
         }

@@ -48,7 +48,7 @@ impl Interaction for AutoConsent {
                 .ok()
                 .and_then(|location| request.url().join(location).ok())
                 .ok_or(InteractionError::Malformed)?;
-            if !is_answer_to(&location, &self.redirect_uri) {
+            if !is_redirect_to(&location, &self.redirect_uri) {
                 return Err(InteractionError::RedirectedElsewhere);
             }
             RedirectParameters::parse(location.query().unwrap_or("")).map_err(|_| InteractionError::Malformed)
@@ -63,7 +63,7 @@ impl Interaction for AutoConsent {
     }
 }
 
-fn is_answer_to(location: &Url, redirect_uri: &Url) -> bool {
+fn is_redirect_to(location: &Url, redirect_uri: &Url) -> bool {
     let mut bare = location.clone();
     bare.set_query(None);
     bare.set_fragment(None);

@@ -156,7 +156,8 @@ impl Registered {
 
     /// Whether it can be used for `redirect_uri` and its secret has not expired.
     pub(crate) fn serves(&self, redirect_uri: &str, now: UnixTime) -> bool {
-        self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri) && self.has_valid_secret(now)
+        self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri)
+            && !self.response.secret_has_expired(now)
     }
 
     /// Whether it can authenticate with the method that the user chose.
@@ -179,11 +180,6 @@ impl Registered {
         let is_named = |scope: &str| self.asked.contains(scope) || named.split(' ').any(|named| named == scope);
         // They are names of a set already.
         Scopes::from_names(scopes.iter().filter(|scope| !is_named(scope))).unwrap_or_default()
-    }
-
-    /// Whether it has no secret, or one that has not expired.
-    pub(crate) fn has_valid_secret(&self, now: UnixTime) -> bool {
-        self.response.client_secret_expires_at.is_none_or(|end| end > now)
     }
 }
 

@@ -1,8 +1,6 @@
 //! [`Name`]: the name of an entry.
 
-use std::fmt::Write as _;
-
-use portcullis_metadata::Issuer;
+use portcullis_metadata::{Issuer, hexadecimal};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -68,9 +66,5 @@ fn hash(parts: &[&str]) -> String {
         digest.update(part);
         digest.update("\n");
     }
-    digest.finalize().iter().take(12).fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hexadecimal(&digest.finalize()[..12])
 }

@@ -5,11 +5,6 @@ use portcullis_metadata::Scopes;
 use crate::{ResourceToken, authorizer::selection::OFFLINE};
 
 impl ResourceToken {
-    /// Returns the scopes that were requested.
-    pub fn requested_scopes(&self) -> &Scopes {
-        self.asked()
-    }
-
     /// Returns the scopes that were requested and not granted. `offline_access` counts as granted if there is a refresh token
     /// (OpenID Connect Core 1.0 section 11). If the response has no scopes, all were granted (RFC 6749 section 5.1).
     pub fn ungranted_scopes(&self) -> Scopes {

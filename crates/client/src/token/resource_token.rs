@@ -62,8 +62,11 @@ pub(crate) struct Purpose<'a> {
     pub(crate) binding: Option<Arc<DpopBinding>>,
 }
 
-/// A token is refreshed this long before it expires, or when a fifth of its lifetime is left, whichever is later.
-const REFRESH_MARGIN: Duration = Duration::from_secs(60);
+/// Returns how long before its expiry a token with this lifetime is renewed: 60 s, or a fifth of the lifetime if that is
+/// shorter.
+pub(crate) fn renewal_margin(lifetime: Duration) -> Duration {
+    (lifetime / 5).min(Duration::from_secs(60))
+}
 
 impl ResourceToken {
     pub(crate) fn new(response: TokenResponse, purpose: Purpose<'_>, now: UnixTime) -> Result<Self, ClientError> {
@@ -225,9 +228,8 @@ impl ResourceToken {
 
     /// Whether it should be refreshed before it is used again. False if its expiry is unknown.
     pub(crate) fn is_due(&self, now: UnixTime) -> bool {
-        self.0.expires.is_some_and(|end| {
-            now >= end.saturating_sub(REFRESH_MARGIN.min(end.saturating_duration_since(self.0.obtained) / 5))
-        })
+        let due = |end: UnixTime| end.saturating_sub(renewal_margin(end.saturating_duration_since(self.0.obtained)));
+        self.0.expires.is_some_and(|end| now >= due(end))
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {

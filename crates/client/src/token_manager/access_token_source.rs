@@ -1,12 +1,12 @@
 //! [`AccessTokenSource`]: access tokens that another program or library obtains.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use portcullis_discovery::BoxFuture;
 use portcullis_metadata::{AccessToken, Clock, SystemClock, TokenResponse, UnixTime};
 use tokio::sync::Mutex;
 
-use crate::ClientError;
+use crate::{ClientError, token::resource_token::renewal_margin};
 
 /// A source of access tokens that this crate does not obtain.
 pub trait AccessTokenSource: Send + Sync + 'static {
@@ -73,11 +73,10 @@ impl ExternalTokens {
         if !response.is_bearer() {
             return Err(ClientError::UnsupportedTokenType);
         }
-        let now = SystemClock::new().now().as_millis();
-        let renew_at = response.expires_in.map(|life| {
-            // As for other tokens: 60 s before expiry, or when a fifth of the lifetime is left.
-            let life = life.saturating_mul(1000);
-            UnixTime::from_millis(now.saturating_add(life.saturating_sub((life / 5).min(60_000))))
+        let now = SystemClock::new().now();
+        let renew_at = response.expires_in.map(|seconds| {
+            let lifetime = Duration::from_secs(seconds);
+            now.saturating_add(lifetime.saturating_sub(renewal_margin(lifetime)))
         });
         *held = Some(Held { token: response.access_token.clone(), renew_at });
         Ok(response.access_token)

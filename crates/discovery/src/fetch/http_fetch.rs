@@ -17,9 +17,9 @@ use super::{
     request::FetchRequest,
     resolver::{self, FilteringResolver, Lookup, NoAddress},
     response::{BodyStream, FetchResponse, OpenResponse},
+    shown_url,
     tls::Tls,
     trace::RequestTrace,
-    without_query,
 };
 use crate::url_policy::UrlPolicyError;
 
@@ -46,7 +46,7 @@ impl fmt::Debug for FetchSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchSettings")
             .field("ca_file", &self.ca_file)
-            .field("proxy", &self.proxy.as_ref().map(without_query))
+            .field("proxy", &self.proxy.as_ref().map(shown_url))
             .field("user_agent", &self.user_agent)
             .finish()
     }

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use url::{Url, form_urlencoded};
 use zeroize::Zeroizing;
 
-use super::without_query;
+use super::shown_url;
 use crate::url_policy::UrlPolicy;
 
 /// A request. `Debug` prints no header values, body or query.
@@ -92,7 +92,7 @@ impl fmt::Debug for FetchRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchRequest")
             .field("method", &self.method)
-            .field("url", &without_query(&self.url))
+            .field("url", &shown_url(&self.url))
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }

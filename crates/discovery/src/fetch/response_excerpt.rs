@@ -7,7 +7,7 @@ use portcullis_metadata::EscapedText;
 use serde_json::Value;
 use url::Url;
 
-use super::without_query;
+use super::shown_url;
 
 /// The parts of a response that an error shows beside the status: content type, `Location` and the beginning of the body.
 ///
@@ -158,7 +158,7 @@ fn without_tokens(text: &str) -> String {
 /// The target without query, fragment and user information.
 fn without_parameters(location: &str) -> String {
     match Url::parse(location) {
-        Ok(url) => without_query(&url),
+        Ok(url) => shown_url(&url),
         Err(_) => location.split(['?', '#']).next().unwrap_or_default().to_owned(),
     }
 }

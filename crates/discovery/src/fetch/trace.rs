@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use tokio::time::Instant;
 use tracing::Level;
 
-use super::{FetchRequest, error::FetchError, without_query};
+use super::{FetchRequest, error::FetchError, shown_url};
 
 /// A request in progress. Its event has the method, the URL without its query, the status or the error, and the time. It
 /// has no header and no body.
@@ -19,7 +19,7 @@ impl RequestTrace {
     pub(super) fn begin(request: &FetchRequest) -> Option<Self> {
         tracing::enabled!(Level::DEBUG).then(|| Self {
             method: request.method.clone(),
-            url: without_query(&request.url),
+            url: shown_url(&request.url),
             start: Instant::now(),
         })
     }

@@ -13,39 +13,39 @@ const NAMED: &str = "https://mcp.example.com/.well-known/oauth-protected-resourc
 const ROOT: &str = "https://mcp.example.com/.well-known/oauth-protected-resource";
 const ISSUER: &str = "https://auth.example.com";
 
-struct World {
+struct Fixture {
     fetch: ScriptedFetch,
-    forge: TestIssuer,
+    test_issuer: TestIssuer,
 }
 
-impl World {
+impl Fixture {
     /// A chain without a fault.
     fn new() -> Self {
-        let world = Self { fetch: ScriptedFetch::new(), forge: TestIssuer::new(ISSUER) };
-        world.fetch.publish(&world.forge);
-        world.issuer(json!({}));
-        world
-            .fetch
-            .respond(world.forge.endpoint("token"), |_| Ok(answer(401, &[CORS], &json!({"error": "invalid_client"}))));
-        world.challenge(401, &format!(r#"Bearer resource_metadata="{NAMED}", scope="mcp:tools""#));
+        let fixture = Self { fetch: ScriptedFetch::new(), test_issuer: TestIssuer::new(ISSUER) };
+        fixture.fetch.publish(&fixture.test_issuer);
+        fixture.issuer(json!({}));
+        fixture.fetch.respond(fixture.test_issuer.endpoint("token"), |_| {
+            Ok(response(401, &[CORS], &json!({"error": "invalid_client"})))
+        });
+        fixture.challenge(401, &format!(r#"Bearer resource_metadata="{NAMED}", scope="mcp:tools""#));
         let document = json!({
             "resource": RESOURCE, "authorization_servers": [ISSUER], "scopes_supported": ["mcp:tools"],
         });
-        world.fetch.respond(NAMED, move |_| Ok(answer(200, &[CORS], &document)));
-        world
+        fixture.fetch.respond(NAMED, move |_| Ok(response(200, &[CORS], &document)));
+        fixture
     }
 
     fn challenge(&self, status: u16, challenge: &str) {
         let challenge = HeaderValue::from_str(challenge).unwrap();
         self.fetch.respond(RESOURCE, move |request| {
             if request.method == http::Method::OPTIONS {
-                return Ok(answer(
+                return Ok(response(
                     204,
                     &[CORS, (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization"), ALLOW_POST],
                     &Value::Null,
                 ));
             }
-            let mut response = answer(status, &[CORS, EXPOSE], &Value::Null);
+            let mut response = response(status, &[CORS, EXPOSE], &Value::Null);
             response.headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
             Ok(response)
         });
@@ -53,12 +53,12 @@ impl World {
 
     /// Changes members of the issuer's metadata; null takes one away.
     fn issuer(&self, changes: Value) {
-        let mut document: Value = serde_json::from_str(&self.forge.metadata_json()).unwrap();
+        let mut document: Value = serde_json::from_str(&self.test_issuer.metadata_json()).unwrap();
         for (name, value) in changes.as_object().unwrap() {
             document[name] = value.clone();
         }
         document.as_object_mut().unwrap().retain(|_, value| !value.is_null());
-        self.fetch.respond(self.forge.metadata_url(), move |_| Ok(answer(200, &[CORS], &document)));
+        self.fetch.respond(self.test_issuer.metadata_url(), move |_| Ok(response(200, &[CORS], &document)));
     }
 
     async fn examine(&self) -> Report {
@@ -84,7 +84,7 @@ const CORS: (HeaderName, &str) = (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
 const EXPOSE: (HeaderName, &str) = (header::ACCESS_CONTROL_EXPOSE_HEADERS, "WWW-Authenticate");
 const ALLOW_POST: (HeaderName, &str) = (header::ACCESS_CONTROL_ALLOW_METHODS, "POST");
 
-fn answer(status: u16, headers: &[(HeaderName, &'static str)], body: &Value) -> FetchResponse {
+fn response(status: u16, headers: &[(HeaderName, &'static str)], body: &Value) -> FetchResponse {
     let mut all: HeaderMap =
         headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
     all.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -93,7 +93,7 @@ fn answer(status: u16, headers: &[(HeaderName, &'static str)], body: &Value) -> 
 
 #[tokio::test]
 async fn a_chain_without_a_fault() {
-    let report = World::new().examine().await;
+    let report = Fixture::new().examine().await;
     let wrong: Vec<_> = report.findings().filter(|finding| finding.verdict >= Verdict::Warning).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(report.steps.len() >= 6, "{report:#?}");
@@ -102,18 +102,18 @@ async fn a_chain_without_a_fault() {
 
 #[tokio::test]
 async fn the_first_cause_at_the_resource() {
-    let world = World::new();
-    world.fetch.fail(RESOURCE);
-    assert_eq!(world.first_problem().await, "connection.reachable");
-    assert_eq!(world.fetch.urls().len(), 1, "nothing is asked after the break");
+    let fixture = Fixture::new();
+    fixture.fetch.fail(RESOURCE);
+    assert_eq!(fixture.first_problem().await, "connection.reachable");
+    assert_eq!(fixture.fetch.urls().len(), 1, "nothing is asked after the break");
 
-    let world = World::new();
-    world.fetch.time_out(RESOURCE);
-    assert_eq!(world.first_problem().await, "connection.bounded");
+    let fixture = Fixture::new();
+    fixture.fetch.time_out(RESOURCE);
+    assert_eq!(fixture.first_problem().await, "connection.bounded");
 
-    let world = World::new();
-    world.challenge(403, &format!(r#"Bearer resource_metadata="{NAMED}""#));
-    assert_eq!(world.first_problem().await, "challenge.status");
+    let fixture = Fixture::new();
+    fixture.challenge(403, &format!(r#"Bearer resource_metadata="{NAMED}""#));
+    assert_eq!(fixture.first_problem().await, "challenge.status");
 }
 
 #[tokio::test]
@@ -129,14 +129,14 @@ async fn the_first_cause_in_the_resources_metadata() {
         (json!([]), "resource.document"),
     ];
     for (document, expected) in cases {
-        let world = World::new();
-        world.fetch.serve(NAMED, 200, document.to_string());
-        assert_eq!(world.first_problem().await, expected, "{document}");
-        assert_eq!(world.fetch.hits(world.forge.metadata_url()), 0, "a client goes no further");
+        let fixture = Fixture::new();
+        fixture.fetch.serve(NAMED, 200, document.to_string());
+        assert_eq!(fixture.first_problem().await, expected, "{document}");
+        assert_eq!(fixture.fetch.hits(fixture.test_issuer.metadata_url()), 0, "a client goes no further");
     }
-    let world = World::new();
-    world.fetch.serve(NAMED, 404, "");
-    assert_eq!(world.first_problem().await, "resource.found");
+    let fixture = Fixture::new();
+    fixture.fetch.serve(NAMED, 404, "");
+    assert_eq!(fixture.first_problem().await, "resource.found");
 }
 
 /// H4: a resource that is only a prefix of the URL gets a warning: a token for it is also valid for the other paths.
@@ -149,9 +149,9 @@ async fn a_broader_resource_is_warned_about() {
         ("https://mcp.example.com/", Verdict::Warning),
         ("https://mcp.example.com/other", Verdict::Problem),
     ] {
-        let world = World::new();
-        world.fetch.serve(NAMED, 200, json!({"resource": resource, "authorization_servers": [ISSUER]}).to_string());
-        let report = world.examine().await;
+        let fixture = Fixture::new();
+        fixture.fetch.serve(NAMED, 200, json!({"resource": resource, "authorization_servers": [ISSUER]}).to_string());
+        let report = fixture.examine().await;
         let finding = report.findings().find(|finding| finding.rule.id == "resource.match").unwrap();
         assert_eq!(finding.verdict, verdict, "{resource}");
     }
@@ -160,18 +160,18 @@ async fn a_broader_resource_is_warned_about() {
 /// G1: without a place named, the well-known URLs are looked at, path first.
 #[tokio::test]
 async fn the_well_known_urls_stand_in_for_the_challenge() {
-    let world = World::new();
-    world.challenge(401, "Bearer");
-    assert_eq!(world.examine().await.first_problem(), None, "the path form is there");
+    let fixture = Fixture::new();
+    fixture.challenge(401, "Bearer");
+    assert_eq!(fixture.examine().await.first_problem(), None, "the path form is there");
     let document = json!({"resource": RESOURCE, "authorization_servers": [ISSUER]});
-    world.fetch.serve(NAMED, 404, "");
-    world.fetch.serve(ROOT, 200, document.to_string());
-    assert_eq!(world.examine().await.first_problem(), None, "the root form is there");
-    world.fetch.serve(NAMED, 500, "");
-    assert_eq!(world.first_problem().await, "resource.found", "the search ends");
-    world.fetch.serve(NAMED, 404, "");
-    world.fetch.serve(ROOT, 404, "");
-    assert_eq!(world.first_problem().await, "resource.found");
+    fixture.fetch.serve(NAMED, 404, "");
+    fixture.fetch.serve(ROOT, 200, document.to_string());
+    assert_eq!(fixture.examine().await.first_problem(), None, "the root form is there");
+    fixture.fetch.serve(NAMED, 500, "");
+    assert_eq!(fixture.first_problem().await, "resource.found", "the search ends");
+    fixture.fetch.serve(NAMED, 404, "");
+    fixture.fetch.serve(ROOT, 404, "");
+    assert_eq!(fixture.first_problem().await, "resource.found");
 }
 
 #[tokio::test]
@@ -192,49 +192,49 @@ async fn the_first_cause_at_the_issuer() {
         (json!({"jwks_uri": "https://auth.example.com/nothing"}), "keys.found"),
     ];
     for (changes, expected) in cases {
-        let world = World::new();
-        world.issuer(changes.clone());
-        assert_eq!(world.first_problem().await, expected, "{changes}");
+        let fixture = Fixture::new();
+        fixture.issuer(changes.clone());
+        assert_eq!(fixture.first_problem().await, expected, "{changes}");
     }
 }
 
 /// G3, G4: every form of the address is tried; a document of another issuer ends the search.
 #[tokio::test]
 async fn each_form_of_the_issuers_address_is_shown() {
-    let world = World::new();
-    world.fetch.serve(world.forge.metadata_url(), 404, "");
-    assert_eq!(world.first_problem().await, "issuer.found");
+    let fixture = Fixture::new();
+    fixture.fetch.serve(fixture.test_issuer.metadata_url(), 404, "");
+    assert_eq!(fixture.first_problem().await, "issuer.found");
     let openid = "https://auth.example.com/.well-known/openid-configuration";
-    assert_eq!(world.fetch.hits(openid), 1);
+    assert_eq!(fixture.fetch.hits(openid), 1);
 
-    world.fetch.serve(openid, 200, world.forge.metadata_json());
-    assert_eq!(world.examine().await.first_problem(), None);
-    world.fetch.serve(world.forge.metadata_url(), 503, "");
-    assert_eq!(world.first_problem().await, "issuer.found");
+    fixture.fetch.serve(openid, 200, fixture.test_issuer.metadata_json());
+    assert_eq!(fixture.examine().await.first_problem(), None);
+    fixture.fetch.serve(fixture.test_issuer.metadata_url(), 503, "");
+    assert_eq!(fixture.first_problem().await, "issuer.found");
 }
 
 #[tokio::test]
 async fn keys_are_looked_at_one_by_one() {
-    let world = World::new();
-    let url = world.forge.endpoint("jwks");
-    world.fetch.serve(&url, 200, r#"{"keys":[]}"#);
-    assert_eq!(world.first_problem().await, "keys.usable");
-    world.fetch.serve(&url, 200, "<html>");
-    assert_eq!(world.first_problem().await, "keys.document");
+    let fixture = Fixture::new();
+    let url = fixture.test_issuer.endpoint("jwks");
+    fixture.fetch.serve(&url, 200, r#"{"keys":[]}"#);
+    assert_eq!(fixture.first_problem().await, "keys.usable");
+    fixture.fetch.serve(&url, 200, "<html>");
+    assert_eq!(fixture.first_problem().await, "keys.document");
 
-    let mut set: Value = serde_json::from_str(&world.forge.jwks_json()).unwrap();
+    let mut set: Value = serde_json::from_str(&fixture.test_issuer.jwks_json()).unwrap();
     set["keys"].as_array_mut().unwrap().push(json!({"kty": "oct", "kid": "shared", "k": "AAAA"}));
-    world.fetch.serve(&url, 200, set.to_string());
-    let report = world.examine().await;
+    fixture.fetch.serve(&url, 200, set.to_string());
+    let report = fixture.examine().await;
     assert_eq!(report.first_problem(), None, "a bad key costs only itself");
     assert!(report.findings().any(|finding| finding.text.contains("shared is not used: the key is symmetric")));
 }
 
 #[tokio::test]
 async fn scopes_that_nobody_can_grant_are_told() {
-    let world = World::new();
-    world.issuer(json!({"scopes_supported": ["openid"]}));
-    let report = world.examine().await;
+    let fixture = Fixture::new();
+    fixture.issuer(json!({"scopes_supported": ["openid"]}));
+    let report = fixture.examine().await;
     let finding = report.findings().find(|finding| finding.rule.id == "scopes.known").unwrap();
     assert_eq!((finding.verdict, finding.text.as_str()), (Verdict::Warning, "the server does not list: mcp:tools"));
 }
@@ -242,11 +242,12 @@ async fn scopes_that_nobody_can_grant_are_told() {
 /// G6: what a peer names is fetched under the peer's policy, the start under the operator's.
 #[tokio::test]
 async fn a_peer_cannot_send_us_into_the_private_network() {
-    let world = World::new();
-    world.challenge(401, r#"Bearer resource_metadata="https://10.0.0.1/metadata""#);
-    assert_eq!(world.first_problem().await, "connection.public_address");
+    let fixture = Fixture::new();
+    fixture.challenge(401, r#"Bearer resource_metadata="https://10.0.0.1/metadata""#);
+    assert_eq!(fixture.first_problem().await, "connection.public_address");
 
-    let doctor = Doctor::new(Arc::new(world.fetch.clone()), Arc::new(ManualClock::new())).allow_private_addresses(true);
+    let doctor =
+        Doctor::new(Arc::new(fixture.fetch.clone()), Arc::new(ManualClock::new())).allow_private_addresses(true);
     let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), None, &mut |_| ()).await;
     assert_eq!(report.first_problem().unwrap().rule.id, "resource.found", "it was asked this time");
     let plain = doctor.examine(&Url::parse("http://mcp.example.com/mcp").unwrap(), None, &mut |_| ()).await;
@@ -257,10 +258,10 @@ mod responses;
 
 #[tokio::test]
 async fn a_report_is_json_for_machines() {
-    let world = World::new();
-    world.challenge(403, "Bearer");
-    world.fetch.serve(NAMED, 500, "");
-    let report: Value = serde_json::to_value(world.examine().await).unwrap();
+    let fixture = Fixture::new();
+    fixture.challenge(403, "Bearer");
+    fixture.fetch.serve(NAMED, 500, "");
+    let report: Value = serde_json::to_value(fixture.examine().await).unwrap();
     let step = &report["steps"][0];
     assert_eq!(report["resource"], RESOURCE);
     assert_eq!(step["asked"], json!({"method": "POST", "url": RESOURCE}));
@@ -281,56 +282,56 @@ async fn a_report_is_json_for_machines() {
     });
     assert_eq!(report["summary"], counts);
     assert_eq!(report["requests"][0]["outcome"], "403 Forbidden application/json");
-    let good = serde_json::to_value(World::new().examine().await).unwrap();
+    let good = serde_json::to_value(Fixture::new().examine().await).unwrap();
     assert_eq!(good["first_cause"], Value::Null);
 }
 
-async fn broken(world: &World, token: String) -> Vec<String> {
-    let report = world.examine_with(Some(&AccessToken::new(token))).await;
+async fn broken(fixture: &Fixture, token: String) -> Vec<String> {
+    let report = fixture.examine_with(Some(&AccessToken::new(token))).await;
     let steps = &report.steps[report.steps.len() - 2..];
     let problems = steps.iter().flat_map(|step| &step.findings).filter(|finding| finding.verdict == Verdict::Problem);
     let mut told: Vec<_> = problems.map(|finding| finding.rule.id.to_owned()).collect();
-    told.push(steps[1].response.as_ref().map(|answered| answered.status.to_string()).unwrap_or_default());
+    told.push(steps[1].response.as_ref().map(|response| response.status.to_string()).unwrap_or_default());
     told
 }
 
 #[tokio::test]
 async fn a_token_is_checked_against_every_rule() {
-    let world = World::new();
-    let good = || world.forge.token().audience(RESOURCE).scope("mcp:tools");
-    assert_eq!(broken(&world, good().sign()).await, ["200 OK"]);
-    assert_eq!(broken(&world, good().scope("other").sign()).await, ["token.scopes", "403 Forbidden"]);
+    let fixture = Fixture::new();
+    let good = || fixture.test_issuer.token().audience(RESOURCE).scope("mcp:tools");
+    assert_eq!(broken(&fixture, good().sign()).await, ["200 OK"]);
+    assert_eq!(broken(&fixture, good().scope("other").sign()).await, ["token.scopes", "403 Forbidden"]);
     let many = good().audience("https://other.example/").expires_in(-600).claim("at_hash", "x").sign();
-    assert_eq!(broken(&world, many).await, ["token.kind", "token.audience", "token.times", "401 Unauthorized"]);
+    assert_eq!(broken(&fixture, many).await, ["token.kind", "token.audience", "token.times", "401 Unauthorized"]);
     let other = good().issuer("https://other.example").sign();
-    assert_eq!(broken(&world, other).await, ["token.issuer", "401 Unauthorized"]);
+    assert_eq!(broken(&fixture, other).await, ["token.issuer", "401 Unauthorized"]);
     assert_eq!(
-        broken(&world, portcullis_testkit::flip_signature(&good().sign())).await,
+        broken(&fixture, portcullis_testkit::flip_signature(&good().sign())).await,
         ["token.signature", "401 Unauthorized"]
     );
-    assert_eq!(broken(&world, "opaque".to_owned()).await, ["token.answer", "401 Unauthorized"]);
-    assert_eq!(broken(&world, "a\nb".to_owned()).await, ["token.answer", ""]);
+    assert_eq!(broken(&fixture, "opaque".to_owned()).await, ["token.answer", "401 Unauthorized"]);
+    assert_eq!(broken(&fixture, "a\nb".to_owned()).await, ["token.answer", ""]);
 }
 
 /// Without published keys, as at servers with opaque tokens, a guard can verify nothing.
 #[tokio::test]
 async fn a_token_of_a_server_without_keys() {
-    let world = World::new();
-    world.issuer(json!({"jwks_uri": null}));
-    for token in ["opaque".to_owned(), world.forge.token().audience(RESOURCE).sign()] {
-        assert_eq!(broken(&world, token).await, ["token.answer", ""]);
+    let fixture = Fixture::new();
+    fixture.issuer(json!({"jwks_uri": null}));
+    for token in ["opaque".to_owned(), fixture.test_issuer.token().audience(RESOURCE).sign()] {
+        assert_eq!(broken(&fixture, token).await, ["token.answer", ""]);
     }
 }
 
 #[tokio::test]
 async fn a_report_never_shows_the_token() {
-    let world = World::new();
-    let token = world.forge.token().audience(RESOURCE).sign();
-    let report = world.examine_with(Some(&AccessToken::new(token.as_str()))).await;
+    let fixture = Fixture::new();
+    let token = fixture.test_issuer.token().audience(RESOURCE).sign();
+    let report = fixture.examine_with(Some(&AccessToken::new(token.as_str()))).await;
     let json = serde_json::to_string(&report).unwrap();
     assert!(token.split('.').all(|segment| !json.contains(segment)), "{json}");
     assert!(json.contains("aud: https://mcp.example.com/mcp"), "{json}");
-    let asked = world.fetch.urls().into_iter().flat_map(|url| world.fetch.requests(url));
+    let asked = fixture.fetch.urls().into_iter().flat_map(|url| fixture.fetch.requests(url));
     // Only the made-up client at the token endpoint authenticates.
     let credentials = asked.filter_map(|request| request.headers.get(header::AUTHORIZATION).cloned());
     assert!(credentials.collect::<Vec<_>>().iter().all(|value| value.as_bytes().starts_with(b"Basic ")));

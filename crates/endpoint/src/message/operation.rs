@@ -20,7 +20,8 @@ fn target<'e>(name: &'e Name<'_>) -> Cow<'e, str> {
     }
 }
 
-/// Removes query, fragment and user information from a URI. They can contain secrets.
+/// Removes query, fragment and user information from a URI. They can contain secrets. A resource's URI does not have to be a
+/// URL that parses.
 fn without_secrets(uri: &str) -> Cow<'_, str> {
     let uri = uri.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = uri.split_once("://") else { return Cow::Borrowed(uri) };

@@ -14,7 +14,7 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::world::*;
+use super::fixture::*;
 use crate::{Admitted, AdmittedBody, EndpointLayer, Plain};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ struct Mark(u8);
 /// The inner service sees the request as received, and the body that was checked.
 #[tokio::test]
 async fn an_admitted_request_is_the_one_that_came_in() {
-    let world = World::open();
+    let fixture = Fixture::open();
     let seen = Arc::new(Mutex::new(None));
     let inner = tower::service_fn({
         let seen = Arc::clone(&seen);
@@ -32,14 +32,15 @@ async fn an_admitted_request_is_the_one_that_came_in() {
             ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
         }
     });
-    let endpoint = EndpointLayer::new(world.settings.clone()).unwrap().layer(inner);
+    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(inner);
     let message = Bytes::from(initialize().to_string());
-    let mut request = world.request("POST", &[("content-type", "application/json")], Full::new(message.clone()));
+    let mut request = fixture.request("POST", &[("content-type", "application/json")], Full::new(message.clone()));
     *request.uri_mut() = "/mcp?page=2".parse().unwrap();
     *request.version_mut() = Version::HTTP_10;
     request.extensions_mut().insert(Mark(7));
-    let answer = GuardLayer::new(Arc::clone(&world.settings.resource)).layer(endpoint).oneshot(request).await.unwrap();
-    assert_eq!(answer.status(), 200);
+    let response =
+        GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint).oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 200);
 
     let admitted = seen.lock().unwrap().take().unwrap();
     assert_eq!((admitted.uri().to_string().as_str(), admitted.query()), ("/mcp?page=2", Some("page=2")));
@@ -73,7 +74,7 @@ async fn readiness_is_that_of_the_service() {
     fn is_busy(mut service: impl Service<Request<Full<Bytes>>, Error = Busy>) -> bool {
         matches!(service.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(Busy)))
     }
-    let layer = EndpointLayer::new(World::open().settings).unwrap();
+    let layer = EndpointLayer::new(Fixture::open().settings).unwrap();
     assert!(is_busy(layer.layer(Busy)));
     assert!(is_busy(layer.layer(Plain::new(Busy))));
 }

@@ -15,10 +15,10 @@ use serde_json::json;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::world::*;
+use super::fixture::*;
 use crate::{Admitted, EndpointLayer};
 
-/// Drops what it is given and answers at once, without allocating.
+/// Drops the request and responds at once, without allocating.
 #[derive(Clone)]
 struct Silent;
 
@@ -36,12 +36,12 @@ impl Service<Admitted> for Silent {
     }
 }
 
-/// How many allocations an admitted request costs from the guard to the answer's head.
-fn counted(world: &World, headers: &[(&str, &str)], body: String) -> u64 {
-    let endpoint = EndpointLayer::new(world.settings.clone()).unwrap().layer(Silent);
-    let mut guarded = GuardLayer::new(Arc::clone(&world.settings.resource)).layer(endpoint);
+/// How many allocations an admitted request costs from the guard to the response's head.
+fn counted(fixture: &Fixture, headers: &[(&str, &str)], body: String) -> u64 {
+    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(Silent);
+    let mut guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let headers = [headers, &[("content-type", "application/json")]].concat();
-    let request = world.request("POST", &headers, Full::new(Bytes::from(body)));
+    let request = fixture.request("POST", &headers, Full::new(Bytes::from(body)));
     let mut status = None;
     let counted = measure(|| {
         let future = pin!(guarded.call(request));
@@ -56,29 +56,29 @@ fn counted(world: &World, headers: &[(&str, &str)], body: String) -> u64 {
 /// A call in a session, and a modern one, by a token that was verified before.
 #[tokio::test]
 async fn admitting_a_message_allocates_little() {
-    let world = World::guarded("mcp:tools");
-    let identifier = world.initialize().await;
+    let fixture = Fixture::guarded("mcp:tools");
+    let identifier = fixture.initialize().await;
     let call = json!({"name": "add", "arguments": {"a": 1}});
-    let legacy = counted(&world, &[(SESSION, &identifier)], request("tools/call", call.clone()).to_string());
+    let legacy = counted(&fixture, &[(SESSION, &identifier)], request("tools/call", call.clone()).to_string());
     let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "add")];
-    let modern = counted(&world, &headers, modern("tools/call", call).to_string());
+    let modern = counted(&fixture, &headers, modern("tools/call", call).to_string());
     // The guard: the request's id, the path that is remembered, what the caller's clones share, three for the extension,
-    // two for the answer's headers. The endpoint: what the message is about, the body's share of the budget, and the
-    // identifier that the backend knows. The test: its copy of what was told.
-    assert!(modern <= 11 && legacy <= 12, "{modern} {legacy}");
+    // two for the response's headers. The endpoint: what the message is about, its id for an error of the inner service, the
+    // body's share of the budget, and the identifier that the backend knows. The test: its copy of what was told.
+    assert!(modern <= 12 && legacy <= 13, "{modern} {legacy}");
 }
 
 /// L3: an open event stream in the session makes its requests allocate no more.
 #[tokio::test]
 async fn an_open_stream_costs_other_requests_no_allocation() {
-    let world = World::guarded("mcp:tools");
-    let identifier = world.initialize().await;
+    let fixture = Fixture::guarded("mcp:tools");
+    let identifier = fixture.initialize().await;
     let headers = [(SESSION, identifier.as_str())];
     let call = || request("tools/call", json!({"name": "add", "arguments": {"a": 1}})).to_string();
-    let before = counted(&world, &headers, call());
-    world.inner.answers(200, &[("content-type", "text/event-stream")], "");
-    let stream = world.start("GET", &headers, Full::<Bytes>::default()).await;
-    assert_eq!(world.settings.streams.len(), 1);
-    assert_eq!(counted(&world, &headers, call()), before);
+    let before = counted(&fixture, &headers, call());
+    fixture.inner.responds(200, &[("content-type", "text/event-stream")], "");
+    let stream = fixture.start("GET", &headers, Full::<Bytes>::default()).await;
+    assert_eq!(fixture.settings.streams.len(), 1);
+    assert_eq!(counted(&fixture, &headers, call()), before);
     drop(stream);
 }

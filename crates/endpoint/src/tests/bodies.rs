@@ -12,7 +12,7 @@ use serde_json::json;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use super::world::*;
+use super::fixture::*;
 use crate::{BodyBudget, EndpointLayer};
 
 fn pieces<const N: usize>(pieces: [Result<&'static str, &'static str>; N]) -> Pieces {
@@ -22,20 +22,20 @@ fn pieces<const N: usize>(pieces: [Result<&'static str, &'static str>; N]) -> Pi
 /// F4: a body over the limit is refused by its announced length and by what comes.
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
-    let mut world = World::open();
-    let identifier = world.initialize().await;
+    let mut fixture = Fixture::open();
+    let identifier = fixture.initialize().await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    world.settings.max_body = ping.len();
+    fixture.settings.max_body = ping.len();
     let headers = [("content-type", "application/json"), (SESSION, identifier.as_str())];
-    assert_eq!(world.send("POST", &headers, ping).await.status, 200);
-    let answer = world.send("POST", &headers, format!("{ping} ")).await;
-    assert_eq!((answer.error(), answer.json()["id"].clone()), ((413, -32600), json!(null)));
+    assert_eq!(fixture.send("POST", &headers, ping).await.status, 200);
+    let response = fixture.send("POST", &headers, format!("{ping} ")).await;
+    assert_eq!((response.error(), response.json()["id"].clone()), ((413, -32600), json!(null)));
     let cut = pieces([Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"), Ok("\"method\":\"ping\"}"), Ok(" ")]);
-    assert_eq!(world.send_body("POST", &headers, cut).await.error(), (413, -32600));
-    assert_eq!(world.decided(), (413, Some("body.too_large")));
+    assert_eq!(fixture.send_body("POST", &headers, cut).await.error(), (413, -32600));
+    assert_eq!(fixture.decided(), (413, Some("body.too_large")));
     let fits = pieces([Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"), Ok(""), Ok("\"method\":\"ping\"}")]);
-    assert_eq!(world.send_body("POST", &headers, fits).await.status, 200);
-    assert_eq!(world.inner.last().body, ping);
+    assert_eq!(fixture.send_body("POST", &headers, fits).await.status, 200);
+    assert_eq!(fixture.inner.last().body, ping);
 }
 
 /// A body of announced length that must not be waited for.
@@ -57,42 +57,42 @@ impl Body for Announced {
 /// F4: a body that announces too much is refused before any of it is read.
 #[tokio::test]
 async fn an_announced_length_is_checked_at_once() {
-    let world = World::open();
-    assert_eq!(world.send_body("POST", &[], Announced(4 * 1024 * 1024 + 1)).await.status, 413);
+    let fixture = Fixture::open();
+    assert_eq!(fixture.send_body("POST", &[], Announced(4 * 1024 * 1024 + 1)).await.status, 413);
 }
 
 /// E5, F4: too large goes before a missing session.
 #[tokio::test]
 async fn too_large_goes_before_everything_else() {
-    let mut world = World::open();
-    world.settings.max_body = 3;
-    assert_eq!(world.send("POST", &[], "1234").await.status, 413);
-    assert_eq!(world.send("POST", &[], "123").await.error(), (400, -32000));
+    let mut fixture = Fixture::open();
+    fixture.settings.max_body = 3;
+    assert_eq!(fixture.send("POST", &[], "1234").await.status, 413);
+    assert_eq!(fixture.send("POST", &[], "123").await.error(), (400, -32000));
 }
 
 /// F4: what all bodies may take together is bounded, and free again when they are gone.
 #[tokio::test]
 async fn a_spent_budget_is_answered_with_retry_after() {
-    let mut world = World::open();
+    let mut fixture = Fixture::open();
     let message = initialize().to_string();
-    world.settings.budget = BodyBudget::new(message.len() + 2);
-    let budget = Arc::clone(&world.settings.budget);
-    assert_eq!(world.post(&[], &message).await.status, 200);
+    fixture.settings.budget = BodyBudget::new(message.len() + 2);
+    let budget = Arc::clone(&fixture.settings.budget);
+    assert_eq!(fixture.post(&[], &message).await.status, 200);
     // The inner service still holds the body.
     assert_eq!(budget.available(), 2);
-    let answer = world.send("POST", &[], "123").await;
-    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
-    assert_eq!(answer.json()["error"]["code"], -32603);
-    assert_eq!(world.send("POST", &[], "12").await.status, 400);
-    world.inner = Inner::default();
+    let response = fixture.send("POST", &[], "123").await;
+    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
+    assert_eq!(response.json()["error"]["code"], -32603);
+    assert_eq!(fixture.send("POST", &[], "12").await.status, 400);
+    fixture.inner = Inner::default();
     assert_eq!(budget.available(), message.len() + 2);
 }
 
 /// F4: in a session, a message that cannot be checked gets its own error and is not forwarded.
 #[tokio::test]
 async fn unreadable_messages_in_a_session_get_their_own_errors() {
-    let world = World::open();
-    let identifier = world.initialize().await;
+    let fixture = Fixture::open();
+    let identifier = fixture.initialize().await;
     let deep = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{{\"a\":{0}1{1}}}}}",
         "[".repeat(63),
@@ -127,21 +127,21 @@ async fn unreadable_messages_in_a_session_get_their_own_errors() {
         ),
         (deep.as_bytes(), -32600, "message.too_deep", json!(1)),
     ] {
-        let answer = world.send("POST", &headers, body.to_vec()).await;
-        assert_eq!(answer.error(), (400, code), "{}", body.escape_ascii());
-        assert_eq!(answer.json()["id"], id, "{}", body.escape_ascii());
-        assert_eq!(world.decided(), (400, Some(reason)));
+        let response = fixture.send("POST", &headers, body.to_vec()).await;
+        assert_eq!(response.error(), (400, code), "{}", body.escape_ascii());
+        assert_eq!(response.json()["id"], id, "{}", body.escape_ascii());
+        assert_eq!(fixture.decided(), (400, Some(reason)));
     }
-    assert_eq!(world.inner.seen().len(), 1);
+    assert_eq!(fixture.inner.seen().len(), 1);
     let wrong_type = [("content-type", "text/plain"), (SESSION, identifier.as_str())];
-    assert_eq!(world.send("POST", &wrong_type, "{").await.error(), (415, -32600));
+    assert_eq!(fixture.send("POST", &wrong_type, "{").await.error(), (415, -32600));
 }
 
 /// F4: the bytes that were checked are forwarded unchanged, to the last blank.
 #[tokio::test]
 async fn the_checked_bytes_are_the_forwarded_bytes() {
-    let world = World::open();
-    let identifier = world.initialize().await;
+    let fixture = Fixture::open();
+    let identifier = fixture.initialize().await;
     let odd = " {\"id\" : 1,\r\n\"jsonrpc\":\"2.0\", \"m\\u0065thod\":\"ping\", \"x\":1e999, \"x\":2}\n ";
     let headers = [
         ("content-type", "application/json"),
@@ -151,8 +151,8 @@ async fn the_checked_bytes_are_the_forwarded_bytes() {
         ("trailer", "x-late"),
         ("x-other", "kept"),
     ];
-    assert_eq!(world.send("POST", &headers, odd).await.status, 200);
-    let seen = world.inner.last();
+    assert_eq!(fixture.send("POST", &headers, odd).await.status, 200);
+    let seen = fixture.inner.last();
     assert_eq!(seen.body, odd);
     assert_eq!((seen.header("content-length"), seen.header("transfer-encoding")), (None, None));
     assert_eq!(seen.header("trailer"), None);
@@ -161,35 +161,35 @@ async fn the_checked_bytes_are_the_forwarded_bytes() {
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_refused() {
-    let world = World::open();
-    let answer = world.send_body("POST", &[], pieces([Ok("{"), Err("reset")])).await;
-    assert_eq!(answer.error(), (400, -32600));
-    assert_eq!(world.decided(), (400, Some("body.broken")));
+    let fixture = Fixture::open();
+    let response = fixture.send_body("POST", &[], pieces([Ok("{"), Err("reset")])).await;
+    assert_eq!(response.error(), (400, -32600));
+    assert_eq!(fixture.decided(), (400, Some("body.broken")));
 }
 
 /// F1: a method that is not served is told so, after the bearer check.
 #[tokio::test]
 async fn other_methods_are_refused_after_the_bearer_check() {
-    let mut world = World::guarded("");
+    let mut fixture = Fixture::guarded("");
     for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "post", "BREW"] {
-        let answer = world.send(method, &[], "").await;
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, POST, DELETE")), "{method}");
+        let response = fixture.send(method, &[], "").await;
+        assert_eq!((response.status, response.header("allow")), (405, Some("GET, POST, DELETE")), "{method}");
     }
-    assert_eq!(world.decided(), (405, Some("endpoint.method")));
-    world.comes_without_token();
+    assert_eq!(fixture.decided(), (405, Some("endpoint.method")));
+    fixture.comes_without_token();
     for method in ["PUT", "HEAD", "GET", "POST", "DELETE", "BREW"] {
-        assert_eq!(world.send(method, &[], "").await.status, 401, "{method}");
+        assert_eq!(fixture.send(method, &[], "").await.status, 401, "{method}");
     }
-    assert!(world.inner.seen().is_empty());
+    assert!(fixture.inner.seen().is_empty());
 }
 
 #[tokio::test]
 async fn without_a_guard_nothing_is_admitted() {
-    let world = World::open();
-    let endpoint = EndpointLayer::new(world.settings.clone()).unwrap().layer(world.inner.clone());
+    let fixture = Fixture::open();
+    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(fixture.inner.clone());
     let request = Request::post("/mcp").body(Full::<Bytes>::from(initialize().to_string())).unwrap();
     let response = endpoint.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 500);
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "Internal error");
-    assert!(world.inner.seen().is_empty());
+    assert!(fixture.inner.seen().is_empty());
 }

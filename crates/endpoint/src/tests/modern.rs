@@ -1,7 +1,7 @@
 use portcullis_mcp::{Era, Revision, Revisions};
 use serde_json::json;
 
-use super::world::*;
+use super::fixture::*;
 use crate::EndpointLayer;
 
 const MODERN: (&str, &str) = (VERSION, "2026-07-28");
@@ -9,34 +9,34 @@ const MODERN: (&str, &str) = (VERSION, "2026-07-28");
 /// E11: a modern request needs no session; a stray identifier goes no further, and none comes back.
 #[tokio::test]
 async fn modern_requests_have_no_session() {
-    let world = World::guarded("");
-    let identifier = world.initialize().await;
+    let fixture = Fixture::guarded("");
+    let identifier = fixture.initialize().await;
     for stray in [&*identifier, "made-up", BACKEND] {
-        world.inner.answers(200, &[(SESSION, "minted-by-the-backend")], "{}");
+        fixture.inner.responds(200, &[(SESSION, "minted-by-the-backend")], "{}");
         let headers = [MODERN, ("mcp-method", "tools/list"), (SESSION, stray), ("mcp-param-region", "us-west1")];
-        let answer = world.post(&headers, modern("tools/list", json!({}))).await;
-        assert_eq!((answer.status, answer.header(SESSION)), (200, None));
-        let seen = world.inner.last();
+        let response = fixture.post(&headers, modern("tools/list", json!({}))).await;
+        assert_eq!((response.status, response.header(SESSION)), (200, None));
+        let seen = fixture.inner.last();
         assert_eq!((seen.header(SESSION), seen.header("mcp-param-region")), (None, Some("us-west1")));
         assert_eq!(seen.era, Era::Modern(Revision::V2026_07_28));
         assert_eq!(seen.subject.as_deref(), Some("alice"));
     }
-    assert_eq!(world.sessions.len(), 1);
+    assert_eq!(fixture.sessions.len(), 1);
 }
 
 /// E11: a token without subject may do anything that needs no session.
 #[tokio::test]
 async fn modern_requests_need_no_owner() {
-    let mut world = World::guarded("");
-    world.comes_with(&world.forge.token().without("sub"));
-    let answer = world.post(&[MODERN, ("mcp-method", "tools/list")], modern("tools/list", json!({}))).await;
-    assert_eq!(answer.status, 200);
+    let mut fixture = Fixture::guarded("");
+    fixture.comes_with(&fixture.test_issuer.token().without("sub"));
+    let response = fixture.post(&[MODERN, ("mcp-method", "tools/list")], modern("tools/list", json!({}))).await;
+    assert_eq!(response.status, 200);
 }
 
 /// F5: each disagreement is answered 400 with its own code and the request's id, and goes no further.
 #[tokio::test]
 async fn modern_requests_are_held_against_their_headers() {
-    let world = World::guarded("");
+    let fixture = Fixture::guarded("");
     let call = modern("tools/call", json!({"name": "add"}));
     let (method, name) = (("mcp-method", "tools/call"), ("mcp-name", "add"));
     let mut bare = call.clone();
@@ -51,27 +51,27 @@ async fn modern_requests_are_held_against_their_headers() {
         (&[MODERN], &request("tools/list", json!({})), -32020),
         (&[MODERN, method, name], &bare, -32602),
     ] {
-        let answer = world.post(headers, body).await;
-        assert_eq!((answer.error(), answer.json()["id"].clone()), ((400, code), json!(7)), "{headers:?}");
+        let response = fixture.post(headers, body).await;
+        assert_eq!((response.error(), response.json()["id"].clone()), ((400, code), json!(7)), "{headers:?}");
     }
     for (body, code) in [("{", -32700), ("[]", -32600), ("\"x\"", -32600)] {
-        let answer = world.post(&[MODERN], body).await;
-        assert_eq!((answer.error(), answer.json()["id"].clone()), ((400, code), json!(null)));
+        let response = fixture.post(&[MODERN], body).await;
+        assert_eq!((response.error(), response.json()["id"].clone()), ((400, code), json!(null)));
     }
-    assert!(world.inner.seen().is_empty());
-    assert_eq!(world.post(&[MODERN, method, ("mcp-name", "=?base64?YWRk?=")], &call).await.status, 200);
+    assert!(fixture.inner.seen().is_empty());
+    assert_eq!(fixture.post(&[MODERN, method, ("mcp-name", "=?base64?YWRk?=")], &call).await.status, 200);
 }
 
 /// F5: an unsupported version is answered with what is served.
 #[tokio::test]
 async fn an_unsupported_version_is_answered_with_the_served_ones() {
-    let world = World::guarded("");
+    let fixture = Fixture::guarded("");
     let mut message = modern("tools/list", json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
-    let answer = world.post(&[(VERSION, "2099-01-01"), ("mcp-method", "tools/list")], message).await;
-    assert_eq!(answer.status, 400);
+    let response = fixture.post(&[(VERSION, "2099-01-01"), ("mcp-method", "tools/list")], message).await;
+    assert_eq!(response.status, 400);
     assert_eq!(
-        answer.json(),
+        response.json(),
         json!({
             "jsonrpc": "2.0", "id": 7,
             "error": {
@@ -80,7 +80,7 @@ async fn an_unsupported_version_is_answered_with_the_served_ones() {
             },
         })
     );
-    assert_eq!(world.decided(), (400, Some("era.version_unsupported")));
+    assert_eq!(fixture.decided(), (400, Some("era.version_unsupported")));
 }
 
 /// E11, F5: once the upstream has listed its revisions, `supported` has no other ones.
@@ -107,82 +107,82 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
         ("tools/list", 400, NO_SESSION, all.clone()),
         ("server/discover", 500, NO_SESSION, all),
     ] {
-        let world = World::guarded("");
-        let layer = EndpointLayer::new(world.settings.clone()).unwrap();
-        world.inner.answers(status, &json, body);
-        let answer = world.post_through(&layer, &[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
-        assert_eq!((answer.status, &*answer.body), (status, body.as_bytes()));
+        let fixture = Fixture::guarded("");
+        let layer = EndpointLayer::new(fixture.settings.clone()).unwrap();
+        fixture.inner.responds(status, &json, body);
+        let response = fixture.post_through(&layer, &[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
+        assert_eq!((response.status, &*response.body), (status, body.as_bytes()));
         let mut message = modern("tools/list", json!({}));
         message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
         let headers = [(VERSION, "2099-01-01"), ("mcp-method", "tools/list")];
-        let answer = world.post_through(&layer, &headers, message).await;
-        assert_eq!(answer.error(), (400, -32022));
-        assert_eq!(answer.json()["error"]["data"]["supported"], supported, "{method} {body}");
+        let response = fixture.post_through(&layer, &headers, message).await;
+        assert_eq!(response.error(), (400, -32022));
+        assert_eq!(response.json()["error"]["data"]["supported"], supported, "{method} {body}");
     }
 }
 
 /// E11: a method that the revision does not have is answered by the upstream, even if parameters are missing.
 #[tokio::test]
 async fn methods_of_older_revisions_are_answered_by_the_upstream() {
-    let world = World::guarded("");
+    let fixture = Fixture::guarded("");
     const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#;
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        world.inner.answers(404, &[("content-type", "application/json")], UNKNOWN);
-        let answer = world.post(&[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
-        assert_eq!((answer.status, &*answer.body), (404, UNKNOWN.as_bytes()), "{method}");
+        fixture.inner.responds(404, &[("content-type", "application/json")], UNKNOWN);
+        let response = fixture.post(&[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
+        assert_eq!((response.status, &*response.body), (404, UNKNOWN.as_bytes()), "{method}");
     }
-    let read = world.post(&[MODERN, ("mcp-method", "resources/read")], modern("resources/read", json!({}))).await;
+    let read = fixture.post(&[MODERN, ("mcp-method", "resources/read")], modern("resources/read", json!({}))).await;
     assert_eq!((read.error(), read.json()["id"].clone()), ((400, -32602), json!(7)));
 }
 
 /// F5: where only modern revisions are served there are no streams and no initialize.
 #[tokio::test]
 async fn a_modern_only_endpoint_serves_post_alone() {
-    let mut world = World::guarded("");
-    world.settings.revisions = Revisions::from_iter([Revision::V2026_07_28]);
+    let mut fixture = Fixture::guarded("");
+    fixture.settings.revisions = Revisions::from_iter([Revision::V2026_07_28]);
     for method in ["GET", "DELETE", "PUT"] {
-        let answer = world.send(method, &[(SESSION, "any")], "").await;
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")));
+        let response = fixture.send(method, &[(SESSION, "any")], "").await;
+        assert_eq!((response.status, response.header("allow")), (405, Some("POST")));
     }
-    let answer = world.post(&[], initialize()).await;
-    assert_eq!(answer.error(), (400, -32022));
-    assert_eq!(answer.json()["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
+    let response = fixture.post(&[], initialize()).await;
+    assert_eq!(response.error(), (400, -32022));
+    assert_eq!(response.json()["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
     for body in ["{", "[]", &request("ping", json!({})).to_string()] {
-        let (status, code) = world.post(&[], body).await.error();
+        let (status, code) = fixture.post(&[], body).await.error();
         assert!(status == 400 && !(-32019..=-32000).contains(&code), "{body}");
     }
-    assert_eq!(world.post(&[MODERN, ("mcp-method", "ping")], modern("ping", json!({}))).await.status, 200);
+    assert_eq!(fixture.post(&[MODERN, ("mcp-method", "ping")], modern("ping", json!({}))).await.status, 200);
 }
 
 /// F4: a modern request of the wrong content type is refused as such.
 #[tokio::test]
 async fn a_modern_request_must_be_json() {
-    let world = World::guarded("");
+    let fixture = Fixture::guarded("");
     let headers = [MODERN, ("mcp-method", "ping"), ("content-type", "text/plain")];
-    let answer = world.send("POST", &headers, modern("ping", json!({})).to_string()).await;
-    assert_eq!(answer.error(), (415, -32600));
+    let response = fixture.send("POST", &headers, modern("ping", json!({})).to_string()).await;
+    assert_eq!(response.error(), (415, -32600));
 }
 
 /// L6: a modern 404 comes through as it is and ends no session.
 #[tokio::test]
 async fn an_unknown_modern_method_keeps_its_404() {
-    let world = World::guarded("");
-    let identifier = world.initialize().await;
+    let fixture = Fixture::guarded("");
+    let identifier = fixture.initialize().await;
     let body = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#;
-    world.inner.answers(404, &[("content-type", "application/json")], body);
+    fixture.inner.responds(404, &[("content-type", "application/json")], body);
     let headers = [MODERN, ("mcp-method", "acme/x"), (SESSION, &identifier)];
-    let answer = world.post(&headers, modern("acme/x", json!({}))).await;
-    assert_eq!((answer.status, answer.body.as_ref()), (404, body.as_bytes()));
-    assert_eq!((world.sessions.len(), world.ended().len()), (1, 0));
+    let response = fixture.post(&headers, modern("acme/x", json!({}))).await;
+    assert_eq!((response.status, response.body.as_ref()), (404, body.as_bytes()));
+    assert_eq!((fixture.sessions.len(), fixture.ended().len()), (1, 0));
 }
 
 /// E11, F5: initialize under a modern header opens nothing, here or behind the endpoint.
 #[tokio::test]
 async fn a_modern_header_does_not_smuggle_an_initialize() {
-    let world = World::guarded("");
-    let answer = world.post(&[MODERN, ("mcp-method", "initialize")], initialize()).await;
-    assert_eq!(answer.error(), (400, -32020));
-    let answer = world.post(&[MODERN, ("mcp-method", "initialize")], modern("initialize", json!({}))).await;
-    assert_eq!((answer.error(), answer.header(SESSION)), ((404, -32601), None));
-    assert!(world.sessions.is_empty() && world.inner.seen().is_empty());
+    let fixture = Fixture::guarded("");
+    let response = fixture.post(&[MODERN, ("mcp-method", "initialize")], initialize()).await;
+    assert_eq!(response.error(), (400, -32020));
+    let response = fixture.post(&[MODERN, ("mcp-method", "initialize")], modern("initialize", json!({}))).await;
+    assert_eq!((response.error(), response.header(SESSION)), ((404, -32601), None));
+    assert!(fixture.sessions.is_empty() && fixture.inner.seen().is_empty());
 }

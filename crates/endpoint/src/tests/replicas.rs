@@ -23,7 +23,7 @@ use portcullis_session::{
 use serde_json::json;
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::world::*;
+use super::fixture::*;
 use crate::{Admitted, EndpointLayer};
 
 /// Confirms an end when the test does.
@@ -47,28 +47,28 @@ impl SessionJournal for Slow {
     }
 }
 
-/// Another process with the keys of `World`, and its journal.
-fn process(max_total: usize) -> (World, Arc<Slow>) {
-    let (mut world, journal) = (World::open(), Arc::<Slow>::default());
+/// Another process with the keys of `Fixture`, and its journal.
+fn process(max_total: usize) -> (Fixture, Arc<Slow>) {
+    let (mut fixture, journal) = (Fixture::open(), Arc::<Slow>::default());
     let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
     settings.max_total = max_total;
-    let observer = Arc::clone(&world.log) as Arc<dyn SessionObserver>;
-    world.sessions =
-        SessionStore::with_journal(settings, Arc::new(world.clock.clone()), observer, Arc::clone(&journal) as _);
-    world.settings.sessions = world.sessions.clone();
-    (world, journal)
+    let observer = Arc::clone(&fixture.log) as Arc<dyn SessionObserver>;
+    fixture.sessions =
+        SessionStore::with_journal(settings, Arc::new(fixture.clock.clone()), observer, Arc::clone(&journal) as _);
+    fixture.settings.sessions = fixture.sessions.clone();
+    (fixture, journal)
 }
 
 /// E12: a DELETE is answered once the end is recorded, and with 503 if it cannot be; the session has ended in any case.
 #[tokio::test]
 async fn a_delete_is_confirmed_when_it_is_recorded() {
     for (is_recorded, status) in [(true, 200), (false, 503)] {
-        let (world, journal) = process(10);
-        let identifier = world.initialize().await;
+        let (fixture, journal) = process(10);
+        let identifier = fixture.initialize().await;
         let headers = [(SESSION, &*identifier)];
-        let mut delete = Box::pin(world.start("DELETE", &headers, Full::from("")));
+        let mut delete = Box::pin(fixture.start("DELETE", &headers, Full::from("")));
         assert!(poll_once(&mut delete).is_pending());
-        assert_eq!(world.ended(), [EndReason::Deleted]);
+        assert_eq!(fixture.ended(), [EndReason::Deleted]);
         let confirmation = journal.waiting.lock().unwrap().pop().unwrap();
         assert!(poll_once(&mut delete).is_pending());
         if is_recorded {
@@ -80,22 +80,22 @@ async fn a_delete_is_confirmed_when_it_is_recorded() {
         assert_eq!(response.status(), status);
         assert_eq!(response.headers().get("retry-after").is_some(), !is_recorded);
         if !is_recorded {
-            assert_eq!(world.decided(), (503, Some("session.end_not_recorded")));
+            assert_eq!(fixture.decided(), (503, Some("session.end_not_recorded")));
         }
-        assert_eq!(world.send("DELETE", &headers, "").await.status, 400);
+        assert_eq!(fixture.send("DELETE", &headers, "").await.status, 400);
     }
 }
 
-/// E12: a session of another process continues; at the total limit, and before the ends are known, the answer is 503.
+/// E12: a session of another process continues; at the total limit, and before the ends are known, the response is 503.
 #[tokio::test]
 async fn sessions_of_other_processes_continue() {
-    let (first, (second, journal)) = (World::open(), process(1));
+    let (first, (second, journal)) = (Fixture::open(), process(1));
     let identifier = first.initialize().await;
     let headers = [(SESSION, &*identifier)];
     journal.is_incomplete.store(true, Ordering::Relaxed);
     for (retry_after, reason) in [("1", "session.not_ready"), ("30", "session.store_full")] {
-        let answer = second.post(&headers, request("tools/list", json!({}))).await;
-        assert_eq!((answer.error(), answer.header("retry-after")), ((503, -32603), Some(retry_after)));
+        let response = second.post(&headers, request("tools/list", json!({}))).await;
+        assert_eq!((response.error(), response.header("retry-after")), ((503, -32603), Some(retry_after)));
         assert_eq!(second.decided(), (503, Some(reason)));
         assert_eq!(second.send("GET", &headers, "").await.status, 503);
         journal.is_incomplete.store(false, Ordering::Relaxed);
@@ -125,21 +125,21 @@ impl Body for Stalled {
 /// E12: the head of the response to `initialize` is held until the revision is known, and no longer than its time.
 #[tokio::test(start_paused = true)]
 async fn a_held_head_has_a_time_limit() {
-    let mut world = World::open();
-    world.settings.head_timeout = Duration::from_secs(60);
+    let mut fixture = Fixture::open();
+    fixture.settings.head_timeout = Duration::from_secs(60);
     let inner = service_fn(async |_: Admitted| {
         Ok::<_, Infallible>(Response::builder().header("content-type", "application/json").body(Stalled).unwrap())
     });
-    let endpoint = EndpointLayer::new(world.settings.clone()).unwrap().layer(inner);
-    let guarded = GuardLayer::new(Arc::clone(&world.settings.resource)).layer(endpoint);
+    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(inner);
+    let guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let body = Full::new(Bytes::from(initialize().to_string()));
-    let request = world.request("POST", &[("content-type", "application/json")], body);
+    let request = fixture.request("POST", &[("content-type", "application/json")], body);
     let mut initialized = Box::pin(guarded.oneshot(request));
     assert!(poll_once(&mut initialized).is_pending());
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(poll_once(&mut initialized).is_pending());
     tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(initialized.await.unwrap().status(), 504);
-    assert_eq!(world.decided(), (504, Some("upstream.head_timeout")));
-    assert!(world.sessions.is_empty());
+    assert_eq!(fixture.decided(), (504, Some("upstream.head_timeout")));
+    assert!(fixture.sessions.is_empty());
 }

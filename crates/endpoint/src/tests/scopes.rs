@@ -9,7 +9,7 @@ use serde_json::json;
 use tower::{ServiceExt, service_fn};
 use tower_layer::Layer;
 
-use super::world::*;
+use super::fixture::*;
 use crate::{AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, NameGlob, Plain};
 
 fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> MessageRule {
@@ -31,7 +31,7 @@ fn rules() -> Vec<MessageRule> {
     ]
 }
 
-impl Answer {
+impl Received {
     fn challenge(&self) -> BearerChallenge {
         let values = self.headers.get_all("www-authenticate").iter().map(|value| value.as_bytes());
         BearerChallenge::from_challenges(&parse_challenges(values).unwrap()).unwrap()
@@ -45,55 +45,55 @@ impl Answer {
 /// J4: a decision tells the message's method and tool, when it was refused too, and nothing where there was no message.
 #[tokio::test]
 async fn decisions_tell_what_messages_are_about() {
-    let mut world = World::guarded("");
-    world.settings.rules = rules();
-    let identifier = world.initialize().await;
-    assert_eq!(world.told().operation, Some(Operation::new("initialize", None)));
+    let mut fixture = Fixture::guarded("");
+    fixture.settings.rules = rules();
+    let identifier = fixture.initialize().await;
+    assert_eq!(fixture.told().operation, Some(Operation::new("initialize", None)));
     let call = |name: &str| request("tools/call", json!({"name": name}));
     for (message, status) in [(call("add"), 403), (call("admin_drop"), 403), (request("ping", json!({})), 200)] {
-        assert_eq!(world.post(&[(SESSION, &identifier)], &message).await.status, status);
+        assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, status);
         let name = message["params"]["name"].as_str();
-        assert_eq!(world.told().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
+        assert_eq!(fixture.told().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
     }
-    world.post(&[], &call("add")).await;
-    assert_eq!(world.told().operation, Some(Operation::new("tools/call", Some("add"))));
-    world.post(&[(SESSION, &identifier)], &json!([])).await;
-    assert_eq!(world.told().operation, None);
+    fixture.post(&[], &call("add")).await;
+    assert_eq!(fixture.told().operation, Some(Operation::new("tools/call", Some("add"))));
+    fixture.post(&[(SESSION, &identifier)], &json!([])).await;
+    assert_eq!(fixture.told().operation, None);
 }
 
-/// B3, B9: one answer names all that the message needs, by every rule that matches, and what is already held.
+/// B3, B9: one response names all that the message needs, by every rule that matches, and what is already held.
 #[tokio::test]
 async fn one_refusal_names_all_missing_scopes() {
-    let mut world = World::guarded("base");
-    world.settings.rules = rules();
-    let identifier = world.initialize().await;
-    let token = |scopes: &str| world.forge.token().scope(scopes);
+    let mut fixture = Fixture::guarded("base");
+    fixture.settings.rules = rules();
+    let identifier = fixture.initialize().await;
+    let token = |scopes: &str| fixture.test_issuer.token().scope(scopes);
     let (none, some, most) = (token(""), token("logs unrelated"), token("base tools"));
     let drop_all = request("tools/call", json!({"name": "admin_drop"}));
     for (token, scope) in [(none, "admin base tools"), (some, "admin base logs tools"), (most, "admin base tools")] {
-        world.comes_with(&token);
-        let answer = world.post(&[(SESSION, &identifier)], &drop_all).await;
-        assert_eq!((answer.status, answer.scope()), (403, scope.to_owned()));
-        let challenge = answer.challenge();
+        fixture.comes_with(&token);
+        let response = fixture.post(&[(SESSION, &identifier)], &drop_all).await;
+        assert_eq!((response.status, response.scope()), (403, scope.to_owned()));
+        let challenge = response.challenge();
         assert_eq!(challenge.error.as_deref(), Some("insufficient_scope"));
         assert_eq!(
             challenge.resource_metadata.as_deref(),
             Some("https://mcp.example.com/.well-known/oauth-protected-resource/mcp")
         );
-        assert_eq!(answer.json()["error"], "insufficient_scope");
-        assert_eq!(world.decided(), (403, Some("scope.insufficient")));
+        assert_eq!(response.json()["error"], "insufficient_scope");
+        assert_eq!(fixture.decided(), (403, Some("scope.insufficient")));
     }
-    assert_eq!(world.inner.seen().len(), 1);
-    world.comes_with(&world.forge.token().scope("base tools admin"));
-    assert_eq!(world.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
+    assert_eq!(fixture.inner.seen().len(), 1);
+    fixture.comes_with(&fixture.test_issuer.token().scope("base tools admin"));
+    assert_eq!(fixture.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
 }
 
 /// B9: each message needs what its method and name need, and no more.
 #[tokio::test]
 async fn rules_are_by_method_and_name() {
-    let mut world = World::guarded("");
-    world.settings.rules = rules();
-    let identifier = world.initialize().await;
+    let mut fixture = Fixture::guarded("");
+    fixture.settings.rules = rules();
+    let identifier = fixture.initialize().await;
     for (message, needed) in [
         (request("ping", json!({})), ""),
         (request("tools/list", json!({})), "tools"),
@@ -106,20 +106,20 @@ async fn rules_are_by_method_and_name() {
         (json!({"jsonrpc": "2.0", "method": "logging/setLevel"}), "logs"),
         (json!({"jsonrpc": "2.0", "id": 1, "result": {}}), ""),
     ] {
-        world.comes_with(&world.forge.token().scope(needed));
-        assert_eq!(world.post(&[(SESSION, &identifier)], &message).await.status, 200, "{message}");
-        world.comes_with(&world.forge.token().scope("other"));
+        fixture.comes_with(&fixture.test_issuer.token().scope(needed));
+        assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, 200, "{message}");
+        fixture.comes_with(&fixture.test_issuer.token().scope("other"));
         let expected = if needed.is_empty() { 200 } else { 403 };
-        assert_eq!(world.post(&[(SESSION, &identifier)], &message).await.status, expected, "{message}");
+        assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, expected, "{message}");
     }
 }
 
 /// B9: no spelling of a name gets around its rule.
 #[tokio::test]
 async fn a_rule_cannot_be_spelled_around() {
-    let mut world = World::guarded("");
-    world.settings.rules = vec![rule(Some("tools/call"), Some("admin"), "admin")];
-    let identifier = world.initialize().await;
+    let mut fixture = Fixture::guarded("");
+    fixture.settings.rules = vec![rule(Some("tools/call"), Some("admin"), "admin")];
+    let identifier = fixture.initialize().await;
     for (body, status) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0061dmin"}}"#, 403),
         (r#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"tools\/call","params":{"n\u0061me":"admin"}}"#, 403),
@@ -132,50 +132,50 @@ async fn a_rule_cannot_be_spelled_around() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{},"params":{"name":"admin"}}"#, 400),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin"}}]"#, 400),
     ] {
-        assert_eq!(world.post(&[(SESSION, &identifier)], body).await.status, status, "{body}");
+        assert_eq!(fixture.post(&[(SESSION, &identifier)], body).await.status, status, "{body}");
     }
     let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "admin")];
-    assert_eq!(world.post(&headers, modern("tools/call", json!({"name": "admin"}))).await.status, 403);
-    assert_eq!(world.inner.seen().len(), 1);
+    assert_eq!(fixture.post(&headers, modern("tools/call", json!({"name": "admin"}))).await.status, 403);
+    assert_eq!(fixture.inner.seen().len(), 1);
 }
 
 /// B3: streams, DELETE and initialize need what every request needs.
 #[tokio::test]
 async fn required_scopes_are_needed_for_everything() {
-    let mut world = World::guarded("base");
-    let identifier = world.initialize().await;
-    world.comes_with(&world.forge.token().scope("other"));
+    let mut fixture = Fixture::guarded("base");
+    let identifier = fixture.initialize().await;
+    fixture.comes_with(&fixture.test_issuer.token().scope("other"));
     for method in ["GET", "DELETE"] {
-        let answer = world.send(method, &[(SESSION, &identifier)], "").await;
-        assert_eq!((answer.status, answer.scope()), (403, "base".to_owned()), "{method}");
+        let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
+        assert_eq!((response.status, response.scope()), (403, "base".to_owned()), "{method}");
     }
-    assert_eq!(world.post(&[], initialize()).await.status, 403);
-    assert_eq!((world.sessions.len(), world.inner.seen().len()), (1, 1));
+    assert_eq!(fixture.post(&[], initialize()).await.status, 403);
+    assert_eq!((fixture.sessions.len(), fixture.inner.seen().len()), (1, 1));
 }
 
 /// B3: expiry is checked before scopes.
 #[tokio::test]
-async fn an_expired_token_is_unauthorized_whatever_its_scopes() {
-    let mut world = World::guarded("base");
-    world.comes_with(&world.forge.token().scope("other").expires_in(-60));
-    let answer = world.post(&[], initialize()).await;
-    assert_eq!((answer.status, answer.challenge().error.as_deref()), (401, Some("invalid_token")));
+async fn an_expired_token_is_unauthorized_with_any_scopes() {
+    let mut fixture = Fixture::guarded("base");
+    fixture.comes_with(&fixture.test_issuer.token().scope("other").expires_in(-60));
+    let response = fixture.post(&[], initialize()).await;
+    assert_eq!((response.status, response.challenge().error.as_deref()), (401, Some("invalid_token")));
 }
 
 /// F7: where authorization is off, rules count for nothing.
 #[tokio::test]
 async fn without_authorization_there_are_no_scopes() {
-    let mut world = World::open();
-    world.settings.rules = vec![rule(None, None, "admin")];
-    assert_eq!(world.post(&[], initialize()).await.status, 200);
+    let mut fixture = Fixture::open();
+    fixture.settings.rules = vec![rule(None, None, "admin")];
+    assert_eq!(fixture.post(&[], initialize()).await.status, 200);
 }
 
 /// A5: `offline_access` is no scope of a resource.
 #[tokio::test]
 async fn offline_access_is_refused_at_start() {
-    let world = World::open();
+    let fixture = Fixture::open();
     let refused = |change: fn(&mut EndpointSettings)| {
-        let mut settings = world.settings.clone();
+        let mut settings = fixture.settings.clone();
         change(&mut settings);
         EndpointLayer::new(settings).err()
     };
@@ -197,31 +197,31 @@ async fn offline_access_is_refused_at_start() {
     assert_eq!(codes, ["settings.offline_access", "settings.no_revision"]);
 }
 
-/// J1: clients get generic texts; the reason is told to the guard and to nobody else.
+/// J1: clients get generic texts; only the guard gets the reason.
 #[tokio::test]
 async fn reasons_stay_inside() {
-    let world = World::guarded("");
-    let answer = world.post(&[(SESSION, "made-up")], request("ping", json!({}))).await;
-    assert_eq!(world.decided(), (400, Some("session.unknown")));
-    assert!(!String::from_utf8_lossy(&answer.body).contains("unknown"));
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    assert_eq!(answer.header("x-request-id").unwrap().len(), 36);
+    let fixture = Fixture::guarded("");
+    let response = fixture.post(&[(SESSION, "made-up")], request("ping", json!({}))).await;
+    assert_eq!(fixture.decided(), (400, Some("session.unknown")));
+    assert!(!String::from_utf8_lossy(&response.body).contains("unknown"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    assert_eq!(response.header("x-request-id").unwrap().len(), 36);
 }
 
 #[tokio::test]
 async fn a_plain_service_finds_the_principal() {
-    let world = World::guarded("");
+    let fixture = Fixture::guarded("");
     let whoami = service_fn(|request: Request<AdmittedBody>| async move {
         let caller = request.extensions().get::<Caller>().unwrap();
         let subject = caller.principal().and_then(|principal| principal.subject()).unwrap().to_owned();
         assert!(!request.headers().contains_key("authorization"));
         Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(subject)))
     });
-    let endpoint = EndpointLayer::new(world.settings.clone()).unwrap().layer(Plain::new(whoami));
-    let guarded = GuardLayer::new(Arc::clone(&world.settings.resource)).layer(endpoint);
+    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(Plain::new(whoami));
+    let guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let request = Request::post("/mcp")
         .header("host", "mcp.example.com")
-        .header("authorization", format!("Bearer {}", world.forge.token().sign()))
+        .header("authorization", format!("Bearer {}", fixture.test_issuer.token().sign()))
         .header("content-type", "application/json")
         .body(Full::<Bytes>::from(initialize().to_string()))
         .unwrap();
@@ -233,18 +233,18 @@ async fn a_plain_service_finds_the_principal() {
 /// B7: what the guard's resource says of broader scopes counts for the endpoint's scopes, too.
 #[tokio::test]
 async fn broader_scopes_are_enough() {
-    let mut world = World::guarded_with("base", |guard| {
+    let mut fixture = Fixture::guarded_with("base", |guard| {
         let implied = Scopes::parse("base tools").unwrap();
         guard.scope_implications = ScopeImplications::new([("operator", implied)]).unwrap();
     });
-    world.settings.rules = rules();
-    world.comes_with(&world.forge.token().scope("operator"));
-    let identifier = world.initialize().await;
+    fixture.settings.rules = rules();
+    fixture.comes_with(&fixture.test_issuer.token().scope("operator"));
+    let identifier = fixture.initialize().await;
     for (name, status) in [("add", 200), ("admin_drop", 403)] {
-        let answer = world.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
-        assert_eq!(answer.status, status, "{name}");
+        let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
+        assert_eq!(response.status, status, "{name}");
         if status == 403 {
-            assert_eq!(answer.scope(), "admin base operator tools");
+            assert_eq!(response.scope(), "admin base operator tools");
         }
     }
 }
@@ -252,16 +252,16 @@ async fn broader_scopes_are_enough() {
 /// C14: a rule's claims count for the messages that it is for, before scopes; in report-only mode they are told alone.
 #[tokio::test]
 async fn claims_are_wanted_by_rules() {
-    let mut world = World::guarded("base");
+    let mut fixture = Fixture::guarded("base");
     let team = ClaimRule::new("team", ClaimTest::OneOf(vec!["blue".to_owned()])).unwrap();
     let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
-    world.settings.rules = vec![
+    fixture.settings.rules = vec![
         MessageRule { claims: vec![team], ..rule(Some("tools/call"), Some("admin_*"), "admin") },
         MessageRule { claims: vec![org], ..rule(Some("tools/*"), None, "") },
     ];
-    let token = |scopes: &str, team: &str| world.forge.token().scope(scopes).claim("team", team);
+    let token = |scopes: &str, team: &str| fixture.test_issuer.token().scope(scopes).claim("team", team);
     let (blue, red, poor) = (token("base admin", "blue"), token("base admin", "red"), token("base", "red"));
-    let identifier = world.initialize().await;
+    let identifier = fixture.initialize().await;
     for (token, name, decided, spared) in [
         (&blue, "admin_drop", (200, None), Some("claim.missing")),
         (&red, "admin_drop", (403, Some("claim.mismatch")), None),
@@ -269,27 +269,27 @@ async fn claims_are_wanted_by_rules() {
         (&poor, "admin_drop", (403, Some("claim.mismatch")), None),
         (&poor, "add", (200, None), Some("claim.missing")),
     ] {
-        world.comes_with(token);
-        let answer = world.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
-        assert_eq!((world.decided(), world.told().spared), (decided, spared), "{name}");
-        if answer.status == 403 {
-            assert!(!answer.headers.contains_key("www-authenticate"));
-            assert_eq!(answer.json()["error"], "access_denied");
+        fixture.comes_with(token);
+        let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
+        assert_eq!((fixture.decided(), fixture.told().spared), (decided, spared), "{name}");
+        if response.status == 403 {
+            assert!(!response.headers.contains_key("www-authenticate"));
+            assert_eq!(response.json()["error"], "access_denied");
         }
     }
-    let answer = world.post(&[(SESSION, &identifier)], &request("ping", json!({}))).await;
-    assert_eq!((answer.status, world.told().spared), (200, None));
+    let response = fixture.post(&[(SESSION, &identifier)], &request("ping", json!({}))).await;
+    assert_eq!((response.status, fixture.told().spared), (200, None));
 }
 
-/// J5: messages that a rule matches are limited for each principal, once nothing else speaks against them, and the answer
+/// J5: messages that a rule matches are limited for each principal, once nothing else speaks against them, and the response
 /// is one of JSON-RPC.
 #[tokio::test]
 async fn tools_are_limited() {
-    let mut world = World::guarded("base");
+    let mut fixture = Fixture::guarded("base");
     let rate = Rate::new(2, Duration::from_secs(60)).unwrap();
-    let limit = Some(RateLimiter::new(rate, 100, Arc::new(world.clock.clone())));
-    world.settings.rules = vec![MessageRule { limit, ..rule(Some("tools/call"), Some("slow_*"), "") }];
-    let identifier = world.initialize().await;
+    let limit = Some(RateLimiter::new(rate, 100, Arc::new(fixture.clock.clone())));
+    fixture.settings.rules = vec![MessageRule { limit, ..rule(Some("tools/call"), Some("slow_*"), "") }];
+    let identifier = fixture.initialize().await;
     let call = |name: &str| request("tools/call", json!({"name": name}));
     for (name, expected) in [
         ("slow_one", (200, None)),
@@ -298,32 +298,32 @@ async fn tools_are_limited() {
         ("slow_one", (429, Some("limit.tool"))),
         ("add", (200, None)),
     ] {
-        let answer = world.post(&[(SESSION, &identifier)], &call(name)).await;
-        assert_eq!(world.decided(), expected, "{name}");
-        if answer.status == 429 {
-            assert_eq!(answer.header("retry-after"), Some("30"));
-            assert_eq!((&answer.json()["error"]["code"], &answer.json()["id"]), (&json!(-32603), &json!(7)));
+        let response = fixture.post(&[(SESSION, &identifier)], &call(name)).await;
+        assert_eq!(fixture.decided(), expected, "{name}");
+        if response.status == 429 {
+            assert_eq!(response.header("retry-after"), Some("30"));
+            assert_eq!((&response.json()["error"]["code"], &response.json()["id"]), (&json!(-32603), &json!(7)));
         }
     }
-    world.comes_with(&world.forge.token().subject("bob").scope(""));
-    world.post(&[], &initialize()).await;
-    assert_eq!(world.decided().0, 403, "what is refused otherwise does not count");
-    world.comes_with(&world.forge.token().subject("bob").scope("base"));
-    let identifier = world.initialize().await;
-    assert_eq!(world.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
-    world.clock.advance(Duration::from_secs(30));
-    assert_eq!(world.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
+    fixture.comes_with(&fixture.test_issuer.token().subject("bob").scope(""));
+    fixture.post(&[], &initialize()).await;
+    assert_eq!(fixture.decided().0, 403, "what is refused otherwise does not count");
+    fixture.comes_with(&fixture.test_issuer.token().subject("bob").scope("base"));
+    let identifier = fixture.initialize().await;
+    assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
+    fixture.clock.advance(Duration::from_secs(30));
+    assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
 }
 
 /// J5: where authentication is off, all callers count together.
 #[tokio::test]
 async fn tools_are_limited_without_principals() {
-    let mut world = World::open();
+    let mut fixture = Fixture::open();
     let rate = Rate::new(1, Duration::from_secs(60)).unwrap();
-    let limit = Some(RateLimiter::new(rate, 100, Arc::new(world.clock.clone())));
-    world.settings.rules = vec![MessageRule { limit, ..rule(Some("ping"), None, "unheard") }];
-    let sessions = [world.initialize().await, world.initialize().await];
+    let limit = Some(RateLimiter::new(rate, 100, Arc::new(fixture.clock.clone())));
+    fixture.settings.rules = vec![MessageRule { limit, ..rule(Some("ping"), None, "unheard") }];
+    let sessions = [fixture.initialize().await, fixture.initialize().await];
     for (identifier, status) in sessions.iter().zip([200, 429]) {
-        assert_eq!(world.post(&[(SESSION, identifier)], &request("ping", json!({}))).await.status, status);
+        assert_eq!(fixture.post(&[(SESSION, identifier)], &request("ping", json!({}))).await.status, status);
     }
 }

@@ -4,106 +4,106 @@ use http::HeaderName;
 use portcullis_mcp::{Era, Revision};
 use serde_json::json;
 
-use super::world::*;
+use super::fixture::*;
 
-/// E2: initialize goes on without an identifier, and its answer carries one of ours, exposed to pages.
+/// E2: initialize goes on without an identifier, and its response carries one of ours, exposed to pages.
 #[tokio::test]
 async fn initialize_opens_a_session() {
-    let world = World::open();
-    world.inner.answers(200, &[(SESSION, BACKEND), ("x-other", "kept")], "{\"result\":1}");
-    let answer = world.post(&[("origin", "https://page.example")], initialize()).await;
-    assert_eq!((answer.status, answer.body.as_ref()), (200, b"{\"result\":1}".as_ref()));
-    let identifier = answer.header(SESSION).unwrap();
+    let fixture = Fixture::open();
+    fixture.inner.responds(200, &[(SESSION, BACKEND), ("x-other", "kept")], "{\"result\":1}");
+    let response = fixture.post(&[("origin", "https://page.example")], initialize()).await;
+    assert_eq!((response.status, response.body.as_ref()), (200, b"{\"result\":1}".as_ref()));
+    let identifier = response.header(SESSION).unwrap();
     assert!(identifier.len() >= 22 && identifier != BACKEND);
-    assert_eq!(answer.header("x-other"), Some("kept"));
-    let exposed = answer.header("access-control-expose-headers").unwrap().to_ascii_lowercase();
+    assert_eq!(response.header("x-other"), Some("kept"));
+    let exposed = response.header("access-control-expose-headers").unwrap().to_ascii_lowercase();
     assert!(exposed.contains(SESSION) && exposed.contains(VERSION), "{exposed}");
-    let seen = world.inner.last();
+    let seen = fixture.inner.last();
     assert_eq!((seen.header(SESSION), seen.body.as_ref()), (None, initialize().to_string().as_bytes()));
     assert_eq!(seen.era, Era::Legacy { version: Some(Revision::V2025_11_25) });
-    assert_eq!(world.sessions.len(), 1);
+    assert_eq!(fixture.sessions.len(), 1);
 }
 
 /// E2: what the backend does not accept opens nothing, and no identifier of its own comes through.
 #[tokio::test]
 async fn a_refused_initialize_opens_nothing() {
-    let world = World::open();
+    let fixture = Fixture::open();
     for status in [302, 400, 401, 404, 500] {
-        world.inner.answers(status, &[(SESSION, BACKEND)], "no");
-        let answer = world.post(&[], initialize()).await;
-        assert_eq!((answer.status, answer.header(SESSION)), (status, None));
-        assert!(world.sessions.is_empty());
+        fixture.inner.responds(status, &[(SESSION, BACKEND)], "no");
+        let response = fixture.post(&[], initialize()).await;
+        assert_eq!((response.status, response.header(SESSION)), (status, None));
+        assert!(fixture.sessions.is_empty());
     }
 }
 
 /// E2, E5: initialize with an identifier that names no session is no initialize.
 #[tokio::test]
 async fn initialize_with_an_unknown_identifier_is_refused() {
-    let world = World::open();
+    let fixture = Fixture::open();
     for identifier in ["made-up", BACKEND, ""] {
-        let answer = world.post(&[(SESSION, identifier)], initialize()).await;
-        assert_eq!((answer.status, answer.json()), (400, no_session()));
+        let response = fixture.post(&[(SESSION, identifier)], initialize()).await;
+        assert_eq!((response.status, response.json()), (400, no_session()));
     }
-    assert!(world.inner.seen().is_empty() && world.sessions.is_empty());
+    assert!(fixture.inner.seen().is_empty() && fixture.sessions.is_empty());
 }
 
 /// E4: requests go to the session with the backend's own identifier; the client sees only ours.
 #[tokio::test]
 async fn requests_in_a_session_are_mapped_both_ways() {
-    let world = World::open();
-    let identifier = world.initialize().await;
-    world.inner.answers(200, &[(SESSION, BACKEND)], "{}");
-    let answer = world.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
-    assert_eq!((answer.status, answer.header(SESSION)), (200, Some(&*identifier)));
-    assert_eq!(world.inner.last().header(SESSION), Some(BACKEND));
+    let fixture = Fixture::open();
+    let identifier = fixture.initialize().await;
+    fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+    let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
+    assert_eq!((response.status, response.header(SESSION)), (200, Some(&*identifier)));
+    assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
 
-    world.inner.answers(200, &[(SESSION, "another-backend-session")], "{}");
-    let answer = world.send("GET", &[(SESSION, &identifier)], "").await;
-    assert_eq!((answer.status, answer.header(SESSION)), (200, None));
-    assert_eq!(world.inner.last().header(SESSION), Some(BACKEND));
+    fixture.inner.responds(200, &[(SESSION, "another-backend-session")], "{}");
+    let response = fixture.send("GET", &[(SESSION, &identifier)], "").await;
+    assert_eq!((response.status, response.header(SESSION)), (200, None));
+    assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
 
     for message in [
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 3, "result": {}}),
         initialize(),
     ] {
-        assert_eq!(world.post(&[(SESSION, &identifier)], &message).await.status, 200);
-        assert_eq!(world.inner.last().header(SESSION), Some(BACKEND));
+        assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, 200);
+        assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
     }
-    assert_eq!(world.sessions.len(), 1);
+    assert_eq!(fixture.sessions.len(), 1);
 }
 
 /// E3: neither side's identifier shows where headers are printed.
 #[tokio::test]
 async fn identifiers_are_redacted_in_headers() {
-    let world = World::open();
-    let identifier = world.initialize().await;
-    world.inner.answers(200, &[(SESSION, BACKEND)], "{}");
-    let answer = world.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
-    let shown = format!("{:?} {:?}", answer.headers, world.inner.last().headers);
+    let fixture = Fixture::open();
+    let identifier = fixture.initialize().await;
+    fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+    let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
+    let shown = format!("{:?} {:?}", response.headers, fixture.inner.last().headers);
     assert!(shown.contains(SESSION) && !shown.contains(&identifier) && !shown.contains(BACKEND), "{shown}");
 }
 
 /// E4: a backend without sessions of its own is given no identifier, and its clients have one all the same.
 #[tokio::test]
 async fn a_backend_without_sessions_sees_no_identifier() {
-    let world = World::open();
-    let answer = world.post(&[], initialize()).await;
-    let identifier = answer.header(SESSION).unwrap().to_owned();
-    world.inner.answers(404, &[], "no such method");
-    let answer = world.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
-    assert_eq!(answer.status, 404);
-    assert_eq!(world.inner.last().header(SESSION), None);
-    assert_eq!(world.sessions.len(), 1);
-    world.inner.answers(400, &[], "what session?");
-    assert_eq!(world.send("DELETE", &[(SESSION, &identifier)], "").await.status, 204);
-    assert!(world.sessions.is_empty());
+    let fixture = Fixture::open();
+    let response = fixture.post(&[], initialize()).await;
+    let identifier = response.header(SESSION).unwrap().to_owned();
+    fixture.inner.responds(404, &[], "no such method");
+    let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
+    assert_eq!(response.status, 404);
+    assert_eq!(fixture.inner.last().header(SESSION), None);
+    assert_eq!(fixture.sessions.len(), 1);
+    fixture.inner.responds(400, &[], "what session?");
+    assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 204);
+    assert!(fixture.sessions.is_empty());
 }
 
-/// E5: the answer is the same whatever the body is, and whatever it is said to be.
+/// E5: the response is the same for every body and content type.
 #[tokio::test]
-async fn a_post_without_a_session_is_refused_whatever_it_holds() {
-    let world = World::open();
+async fn a_post_without_a_session_is_rejected_for_every_body() {
+    let fixture = Fixture::open();
     let json = "application/json";
     let deep = "[".repeat(1000);
     for (content_type, body) in [
@@ -123,78 +123,78 @@ async fn a_post_without_a_session_is_refused_whatever_it_holds() {
         for headers in [&[][..], &[(SESSION, "unknown")], &[(SESSION, "a"), (SESSION, "a")], &[(VERSION, "1999-01-01")]]
         {
             let headers = [headers, &[("content-type", content_type)]].concat();
-            let answer = world.send("POST", &headers, body.to_vec()).await;
-            assert_eq!((answer.status, answer.json()), (400, no_session()), "{}", body.escape_ascii());
+            let response = fixture.send("POST", &headers, body.to_vec()).await;
+            assert_eq!((response.status, response.json()), (400, no_session()), "{}", body.escape_ascii());
         }
     }
-    assert!(world.inner.seen().is_empty());
+    assert!(fixture.inner.seen().is_empty());
 }
 
 /// E5, E6: a session that `Connection` names away is none, and nothing else that it names goes on.
 #[tokio::test]
 async fn connection_options_are_no_part_of_a_request() {
-    let world = World::open();
-    let identifier = world.initialize().await;
-    let seen = world.inner.seen().len();
+    let fixture = Fixture::open();
+    let identifier = fixture.initialize().await;
+    let seen = fixture.inner.seen().len();
     let headers = [("connection", "close, Mcp-Session-Id"), (SESSION, &*identifier)];
-    let answer = world.post(&headers, request("tools/list", json!({}))).await;
-    assert_eq!((answer.status, answer.json()), (400, no_session()));
-    assert_eq!(world.send("GET", &headers, "").await.status, 400);
-    assert_eq!(world.inner.seen().len(), seen);
+    let response = fixture.post(&headers, request("tools/list", json!({}))).await;
+    assert_eq!((response.status, response.json()), (400, no_session()));
+    assert_eq!(fixture.send("GET", &headers, "").await.status, 400);
+    assert_eq!(fixture.inner.seen().len(), seen);
     let headers = [("connection", "x-mine"), ("x-mine", "1"), (SESSION, &*identifier)];
-    assert_eq!(world.send("GET", &headers, "").await.status, 200);
-    assert_eq!((world.inner.last().header("connection"), world.inner.last().header("x-mine")), (None, None));
+    assert_eq!(fixture.send("GET", &headers, "").await.status, 200);
+    assert_eq!((fixture.inner.last().header("connection"), fixture.inner.last().header("x-mine")), (None, None));
 }
 
 /// E5: initialize is checked like any message.
 #[tokio::test]
 async fn initialize_must_be_json() {
-    let world = World::open();
-    let answer = world.send("POST", &[("content-type", "text/plain")], initialize().to_string()).await;
-    assert_eq!(answer.error(), (415, -32600));
-    let answer = world.post(&[(VERSION, "1999-01-01")], initialize()).await;
-    assert_eq!(answer.error(), (400, -32600));
-    assert!(world.inner.seen().is_empty());
+    let fixture = Fixture::open();
+    let response = fixture.send("POST", &[("content-type", "text/plain")], initialize().to_string()).await;
+    assert_eq!(response.error(), (415, -32600));
+    let response = fixture.post(&[(VERSION, "1999-01-01")], initialize()).await;
+    assert_eq!(response.error(), (400, -32600));
+    assert!(fixture.inner.seen().is_empty());
 }
 
 /// E6: GET and DELETE without a usable session get plain text.
 #[tokio::test]
 async fn streams_without_a_session_are_refused_in_plain_text() {
-    let world = World::open();
+    let fixture = Fixture::open();
     for method in ["GET", "DELETE"] {
         for headers in [&[][..], &[(SESSION, "unknown")], &[(SESSION, "")], &[(SESSION, "a"), (SESSION, "b")]] {
-            let answer = world.send(method, headers, "").await;
-            assert_eq!((answer.status, answer.body.as_ref()), (400, b"Invalid or missing session ID".as_ref()));
-            assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+            let response = fixture.send(method, headers, "").await;
+            assert_eq!((response.status, response.body.as_ref()), (400, b"Invalid or missing session ID".as_ref()));
+            assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"));
         }
     }
-    assert!(world.inner.seen().is_empty());
-    assert_eq!(world.decided(), (400, Some("session.repeated")));
+    assert!(fixture.inner.seen().is_empty());
+    assert_eq!(fixture.decided(), (400, Some("session.repeated")));
 }
 
 /// E1: the header's name is configurable; under the usual name nothing passes in either direction.
 #[tokio::test]
 async fn the_session_header_can_have_another_name() {
-    let mut world = World::open();
-    world.settings.session_header = HeaderName::from_static("acme-session-id");
-    world.inner.answers(200, &[("acme-session-id", BACKEND), (SESSION, "stray")], "{}");
-    let answer = world.post(&[], initialize()).await;
-    let identifier = answer.header("acme-session-id").unwrap().to_owned();
-    assert_eq!(answer.header(SESSION), None);
-    world.send("GET", &[("acme-session-id", &identifier), (SESSION, "guess")], "").await;
-    let seen = world.inner.last();
+    let mut fixture = Fixture::open();
+    fixture.settings.session_header = HeaderName::from_static("acme-session-id");
+    fixture.inner.responds(200, &[("acme-session-id", BACKEND), (SESSION, "stray")], "{}");
+    let response = fixture.post(&[], initialize()).await;
+    let identifier = response.header("acme-session-id").unwrap().to_owned();
+    assert_eq!(response.header(SESSION), None);
+    fixture.send("GET", &[("acme-session-id", &identifier), (SESSION, "guess")], "").await;
+    let seen = fixture.inner.last();
     assert_eq!((seen.header("acme-session-id"), seen.header(SESSION)), (Some(BACKEND), None));
-    assert_eq!(world.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
+    assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
 }
 
 /// E1: any identifier that is not ours is an unknown one, however odd.
 #[tokio::test]
 async fn odd_identifiers_are_unknown() {
-    let world = World::open();
-    let identifier = world.initialize().await;
+    let fixture = Fixture::open();
+    let identifier = fixture.initialize().await;
     let (long, spaced) = ("a".repeat(100_000), format!("{identifier} "));
     for odd in [&*long, &spaced, "a b", "\t", &identifier[1..], &identifier.to_ascii_uppercase()] {
-        let answer = world.post(&[(SESSION, odd)], request("ping", json!({}))).await;
-        assert_eq!(answer.json(), no_session());
+        let response = fixture.post(&[(SESSION, odd)], request("ping", json!({}))).await;
+        assert_eq!(response.json(), no_session());
     }
 }

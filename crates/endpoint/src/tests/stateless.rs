@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use super::world::*;
+use super::fixture::*;
 use crate::SessionMode;
 
-fn stateless() -> World {
-    let mut world = World::guarded("mcp");
-    world.settings.session_mode = SessionMode::Off;
-    world
+fn stateless() -> Fixture {
+    let mut fixture = Fixture::guarded("mcp");
+    fixture.settings.session_mode = SessionMode::Off;
+    fixture
 }
 
 /// E14: no message needs a session, none is opened, and the session header is removed in both directions.
 #[tokio::test]
 async fn no_session_is_needed_or_opened() {
-    let world = stateless();
+    let fixture = stateless();
     for message in [initialize(), request("tools/list", json!({})), modern("tools/list", json!({}))] {
         for headers in [&[][..], &[(SESSION, "made-up")], &[(SESSION, "made-up"), (VERSION, "2025-11-25")]] {
             let is_modern = message["params"]["_meta"].is_object();
@@ -23,42 +23,42 @@ async fn no_session_is_needed_or_opened() {
             }
             let modern_headers = [(SESSION, "made-up"), (VERSION, "2026-07-28"), ("mcp-method", "tools/list")];
             let headers = if is_modern { &modern_headers[..] } else { headers };
-            world.inner.answers(200, &[(SESSION, BACKEND)], "{}");
-            let answer = world.post(headers, &message).await;
-            assert_eq!((answer.status, answer.header(SESSION)), (200, None), "{message}");
-            assert_eq!(world.inner.last().header(SESSION), None);
+            fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+            let response = fixture.post(headers, &message).await;
+            assert_eq!((response.status, response.header(SESSION)), (200, None), "{message}");
+            assert_eq!(fixture.inner.last().header(SESSION), None);
         }
     }
-    assert!(world.sessions.is_empty());
+    assert!(fixture.sessions.is_empty());
 }
 
 /// E14: there is no stream to open and no session to delete.
 #[tokio::test]
 async fn get_and_delete_are_not_served() {
-    let world = stateless();
+    let fixture = stateless();
     for method in ["GET", "DELETE", "PUT"] {
-        let answer = world.send(method, &[(SESSION, "made-up")], "").await;
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{method}");
-        assert_eq!(world.decided(), (405, Some("endpoint.method")));
+        let response = fixture.send(method, &[(SESSION, "made-up")], "").await;
+        assert_eq!((response.status, response.header("allow")), (405, Some("POST")), "{method}");
+        assert_eq!(fixture.decided(), (405, Some("endpoint.method")));
     }
-    assert!(world.inner.seen().is_empty());
+    assert!(fixture.inner.seen().is_empty());
 }
 
 /// E11, E14: the negotiated revision must be served all the same.
 #[tokio::test]
 async fn the_negotiated_revision_is_checked() {
-    let world = stateless();
+    let fixture = stateless();
     let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;
-    world.inner.answers(200, &[("content-type", "application/json")], body);
-    assert_eq!(world.post(&[], initialize()).await.error(), (400, -32022));
+    fixture.inner.responds(200, &[("content-type", "application/json")], body);
+    assert_eq!(fixture.post(&[], initialize()).await.error(), (400, -32022));
 }
 
 /// E14: scopes are needed all the same.
 #[tokio::test]
 async fn scopes_are_needed() {
-    let mut world = stateless();
-    let token = world.forge.token().scope("other");
-    world.comes_with(&token);
-    assert_eq!(world.post(&[], initialize()).await.status, 403);
-    assert_eq!(world.post(&[], request("tools/list", json!({}))).await.status, 403);
+    let mut fixture = stateless();
+    let token = fixture.test_issuer.token().scope("other");
+    fixture.comes_with(&token);
+    assert_eq!(fixture.post(&[], initialize()).await.status, 403);
+    assert_eq!(fixture.post(&[], request("tools/list", json!({}))).await.status, 403);
 }

@@ -5,7 +5,7 @@ mod rig;
 
 use serde_json::json;
 
-use super::world::*;
+use super::fixture::*;
 use rig::*;
 
 /// L3: a stream ends when its token and the leeway are over, at once where no event is incomplete, and its upstream with it.
@@ -104,7 +104,7 @@ async fn tokens_of_others_extend_nothing() {
     assert_eq!(streams.call().await, 400);
     streams.comes_with(300, "mcp:tools", |token| token);
     let first = std::mem::take(&mut streams.session);
-    streams.session = streams.world.initialize().await;
+    streams.session = streams.fixture.initialize().await;
     assert_eq!(streams.call().await, 200);
     assert!(first != streams.session);
     assert_eq!((streams.pass(60 + LEEWAY), open.read()), (1, Read::End));
@@ -120,9 +120,9 @@ async fn a_refused_request_extends_nothing() {
     assert_eq!((streams.pass(60 + LEEWAY), open.read()), (1, Read::End));
 }
 
-/// L3: answers to POST that stream end as well, in a session and without one, where nothing extends them.
+/// L3: responses to POST that stream end as well, in a session and without one, where nothing extends them.
 #[tokio::test]
-async fn answers_to_posts_end() {
+async fn responses_to_posts_end() {
     let mut streams = Streams::new().await;
     let json = ("content-type", "application/json");
     let message = request("tools/call", json!({"name": "slow"})).to_string();
@@ -130,7 +130,7 @@ async fn answers_to_posts_end() {
     let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "slow"), json];
     let message = modern("tools/call", json!({"name": "slow"})).to_string();
     let mut modern = streams.open("POST", &headers, message, EVENT_STREAM).await;
-    // The answer to `initialize` is held back until it names the revision.
+    // The response to `initialize` is held back until it names the revision.
     let negotiated = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n\n";
     let events = Events::default();
     events.send(negotiated);
@@ -147,7 +147,7 @@ async fn answers_to_posts_end() {
 
 /// L3: what is no event stream is not registered and does not end. A stream without a token does not end with time.
 #[tokio::test]
-async fn other_answers_do_not_end() {
+async fn other_responses_do_not_end() {
     let streams = Streams::new().await;
     let get = [(SESSION, streams.session.as_str())];
     let mut plain = streams.open("GET", &get, String::new(), &[("content-type", "application/json")]).await;
@@ -155,8 +155,8 @@ async fn other_answers_do_not_end() {
     assert_eq!((streams.open_streams(), streams.pass(600)), (0, 0));
     assert_eq!((plain.read(), unnamed.read()), (Read::Nothing, Read::Nothing));
 
-    let mut off = Streams::of(World::open()).await;
-    off.world.comes_without_token();
+    let mut off = Streams::of(Fixture::open()).await;
+    off.fixture.comes_without_token();
     let mut open = off.get().await;
     assert_eq!((off.open_streams(), off.pass(600), open.read()), (1, 0, Read::Nothing));
 }
@@ -179,7 +179,7 @@ async fn a_stream_leaves_nothing_behind() {
         let open: Vec<_> = [streams.get().await, streams.get().await].into();
         assert_eq!(streams.open_streams(), 2);
         drop(open);
-        assert!(streams.world.settings.streams.is_empty());
+        assert!(streams.fixture.settings.streams.is_empty());
     }
     // Those that are gone hold nothing back, and those that come later are extended.
     let mut open = streams.get().await;

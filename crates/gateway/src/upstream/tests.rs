@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<S> {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    async fn answer(&mut self, text: &str) -> String {
+    async fn respond(&mut self, text: &str) -> String {
         let request = self.request().await.unwrap();
         self.send(text).await;
         request
@@ -88,7 +88,7 @@ impl TestUpstream {
     async fn first(&self, text: &str) -> (Response<UpstreamBody>, Served<TcpStream>) {
         let serve = async {
             let mut served = self.accept().await;
-            served.answer(text).await;
+            served.respond(text).await;
             served
         };
         tokio::join!(post(&self.upstream), serve)
@@ -103,7 +103,7 @@ impl TestUpstream {
                     true
                 }
                 mut fresh = self.accept() => {
-                    fresh.answer(OK).await;
+                    fresh.respond(OK).await;
                     false
                 }
             }
@@ -148,8 +148,8 @@ fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Out
         client_address: None,
         trace: None,
     };
-    let answer = upstream.forward(inbound, None, None);
-    async { answer.await.unwrap_or_else(|never| match never {}) }
+    let response = upstream.forward(inbound, None, None);
+    async { response.await.unwrap_or_else(|never| match never {}) }
 }
 
 fn post(upstream: &HttpUpstream) -> impl Future<Output = Response<UpstreamBody>> {
@@ -178,7 +178,7 @@ async fn sessions_are_ended_at_the_upstream() {
     let header = HeaderName::from_static("mcp-session-id");
     let serve = async {
         let mut served = bench.accept().await;
-        (served.answer("HTTP/1.1 204 No Content\r\n\r\n").await, served)
+        (served.respond("HTTP/1.1 204 No Content\r\n\r\n").await, served)
     };
     let (status, (request, mut served)) =
         tokio::join!(bench.upstream.end_session(header.clone(), b"backend-id"), serve);

@@ -25,10 +25,7 @@ fn an_unknown_kid() {
         let header = json!({ "alg": "ES256", "kid": kid }).to_string();
         let token = signer.dangerous_sign_with_header(header.as_bytes(), PAYLOAD).unwrap();
         assert_eq!(verify(&keys, &token), Err(JoseError::UnknownKey), "{kid:?}");
-        assert!(!keys.knows_kid(kid, Algorithm::Es256));
     }
-    assert!(keys.knows_kid("ec", Algorithm::Es256));
-    assert!(!keys.knows_kid("ec", Algorithm::Es384));
     assert_eq!(verify(&Default::default(), &RSA.sign("JWT", PAYLOAD).unwrap()), Err(JoseError::UnknownKey));
 }
 

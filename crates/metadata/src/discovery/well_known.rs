@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::identifier::Issuer;
+use crate::{identifier::Issuer, url_without_secrets::url_without_secrets};
 
 const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";
@@ -46,13 +46,9 @@ pub fn authorization_server_urls(issuer: &Issuer) -> Vec<Url> {
 
 /// Replaces a URL's path and query. Both come from a parsed URL, so they are already percent-encoded.
 fn replace_path(base: &Url, path: &str, query: Option<&str>) -> Url {
-    let mut url = base.clone();
+    let mut url = url_without_secrets(base);
     url.set_path(path);
     url.set_query(query);
-    url.set_fragment(None);
-    // Both fail only for a URL without a host, which has no user information.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
     url
 }
 

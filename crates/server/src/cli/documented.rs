@@ -36,7 +36,7 @@ fn the_guide_names_every_option() {
         ("explain-token", &[DIAGNOSIS, CONNECT]),
         #[cfg(feature = "dev")]
         ("idp", &[DEVELOPMENT_SERVER]),
-        ("health", &[PACKAGES]),
+        ("health", &[PACKAGES, CONNECT]),
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
         ("audit verify", &[AUDIT, CONNECT]),
     ] {

@@ -32,6 +32,7 @@ use self::{
     tokens::StoredToken,
 };
 use super::config_file::ConfigFile;
+use super::confirmation::is_yes;
 use crate::cli::ImportMcpRemote;
 
 /// The changes of one file.
@@ -161,7 +162,7 @@ fn is_confirmed() -> bool {
     super::tell("Quit the clients first. Write these changes? [y/N]");
     let mut answer = String::new();
     let read = io::stdin().lock().take(64).read_line(&mut answer);
-    read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+    read.is_ok() && is_yes(&answer)
 }
 
 /// Writes the secrets, then the configuration, and moves the tokens last, so that a failure loses nothing.

@@ -19,6 +19,7 @@ use portcullis_metadata::{AccessToken, ClientIdUrl, EscapedText, Issuer, Resourc
 use tokio::sync::oneshot;
 use url::Url;
 
+use super::confirmation::is_yes;
 use crate::{cli, config::SecretSource};
 
 /// The environment variable with a token that replaces the sign-in.
@@ -330,10 +331,6 @@ fn unbound_question(sign_in: &UnboundSignIn) -> String {
     )
 }
 
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
-}
-
 /// Asks for a client. None if the user enters no identifier or closes the input.
 fn ask_for_client() -> Option<ClientInformation> {
     super::tell("client id:");
@@ -384,19 +381,4 @@ pub(super) fn open_browser(url: &Url) {
 
 pub(super) fn print_url(url: &Url) {
     super::tell(format_args!("for your consent, visit\n{url}"));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// H4: anything but a plain yes is a no.
-    #[test]
-    fn only_a_yes_accepts() {
-        for (answer, expected) in
-            [("y\n", true), ("YES \r\n", true), ("\n", false), ("n\n", false), ("yy\n", false), ("", false)]
-        {
-            assert_eq!(is_yes(answer), expected, "{answer:?}");
-        }
-    }
 }

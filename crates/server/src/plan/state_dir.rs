@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use portcullis_client::CredentialStore;
+use portcullis_metadata::hexadecimal;
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -31,7 +32,7 @@ pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<
 
 /// The name of what a server keeps: servers with different URLs do not share their state.
 pub(super) fn name_of_server(base_url: &Url) -> String {
-    Sha256::digest(base_url.as_str()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(base_url.as_str())[..8])
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl Exporter {
     }
 
     /// Sends spans at intervals, until it is stopped and the queue is empty.
-    pub(super) async fn run(mut self, mut queued: mpsc::Receiver<Box<RequestSpan>>, mut stop: oneshot::Receiver<()>) {
+    pub(super) async fn run(mut self, mut queued: mpsc::Receiver<RequestSpan>, mut stop: oneshot::Receiver<()>) {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_stopped = false;
@@ -74,7 +74,7 @@ impl Exporter {
     }
 
     /// Sends a batch, again if the receiver is not available. After the stop, it is sent once.
-    async fn export(&mut self, batch: &[Box<RequestSpan>], stop: &mut oneshot::Receiver<()>, is_stopped: &mut bool) {
+    async fn export(&mut self, batch: &[RequestSpan], stop: &mut oneshot::Receiver<()>, is_stopped: &mut bool) {
         let body = otlp::request(&self.service_name, batch);
         for attempt in 0..=RETRIES {
             let failure = match self.send(body.clone()).await {
@@ -151,7 +151,7 @@ impl Exporter {
 }
 
 /// Takes queued spans without waiting. `None` if there are none.
-fn take(queued: &mut mpsc::Receiver<Box<RequestSpan>>) -> Option<Vec<Box<RequestSpan>>> {
+fn take(queued: &mut mpsc::Receiver<RequestSpan>) -> Option<Vec<RequestSpan>> {
     let batch: Vec<_> = std::iter::from_fn(|| queued.try_recv().ok()).take(BATCH).collect();
     (!batch.is_empty()).then_some(batch)
 }

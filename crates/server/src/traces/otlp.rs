@@ -16,10 +16,10 @@ const CLIENT: u8 = 3;
 const ERROR: u8 = 2;
 
 /// Returns the body of a request with these spans.
-pub(super) fn request(service_name: &str, spans: &[Box<RequestSpan>]) -> Vec<u8> {
+pub(super) fn request(service_name: &str, spans: &[RequestSpan]) -> Vec<u8> {
     let version = env!("CARGO_PKG_VERSION");
     let resource = attributes(&[("service.name", Some(service_name)), ("service.version", Some(version))]);
-    let spans: Vec<Value> = spans.iter().flat_map(|span| spans_of(span)).collect();
+    let spans: Vec<Value> = spans.iter().flat_map(spans_of).collect();
     json!({ "resourceSpans": [{
         "resource": { "attributes": resource },
         "scopeSpans": [{ "scope": { "name": "portcullis", "version": version }, "spans": spans }],

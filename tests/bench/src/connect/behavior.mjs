@@ -4,7 +4,7 @@
 
 import { mkdirSync, readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { answer, protectedBy, startBridge, startServer } from "./peers.mjs";
+import { protectedBy, respond, startBridge, startServer } from "./peers.mjs";
 
 const plan = JSON.parse(readFileSync(0, "utf8"));
 const MB = 1_000_000;
@@ -42,11 +42,11 @@ async function timed(body) {
   return performance.now() - began;
 }
 
-// A server that answers calls of `echo` with a text of this length.
+// A server that responds to calls of `echo` with a text of this length.
 const large = (size, isStream) => (_request, response, message) => {
   if (message.method !== "echo") return false;
   const text = "x".repeat(size);
-  if (!isStream) return answer(response, message, { text }), true;
+  if (!isStream) return respond(response, message, { text }), true;
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.end(`data: ${JSON.stringify({ jsonrpc: "2.0", id: message.id, result: { text } })}\n\n`);
   return true;
@@ -68,7 +68,7 @@ const situations = {
       if (message.method === "initialize") {
         const serverInfo = { name: "scripted", version: "1" };
         const opened = { protocolVersion: "2025-11-25", capabilities: { tools: {} }, serverInfo };
-        return answer(response, message, opened, { "mcp-session-id": name }), true;
+        return respond(response, message, opened, { "mcp-session-id": name }), true;
       }
       if (request.headers["mcp-session-id"] === name) return false;
       return response.writeHead(404).end(), true;
@@ -110,7 +110,7 @@ const situations = {
     ),
   "300 calls at once": (bridge) => {
     const slow = (_request, response, message) =>
-      message.method === "echo" && (setTimeout(answer, 20, response, message, message.params), true);
+      message.method === "echo" && (setTimeout(respond, 20, response, message, message.params), true);
     return session(bridge, slow, (started) =>
       timed(() => Promise.all(Array.from({ length: 300 }, (_, number) => echo(started, number + 1, { number })))),
     );

@@ -9,7 +9,7 @@ const INITIALIZED = {
   serverInfo: { name: "scripted", version: "1" },
 };
 
-// Starts a server. `script(request, response, message)` may answer; what it leaves is answered well: `echo` returns its
+// Starts a server. `script(request, response, message)` can respond; other messages get a valid response: `echo` returns its
 // parameters, and there is no stream of the server's own.
 export async function startServer(script = () => false, port = 0) {
   let session = 0;
@@ -26,7 +26,7 @@ export async function startServer(script = () => false, port = 0) {
       if (message.id === undefined) return void response.writeHead(202).end();
       const headers = message.method === "initialize" ? { "mcp-session-id": `s-${(session += 1)}` } : {};
       const result = message.method === "initialize" ? INITIALIZED : (message.params ?? {});
-      answer(response, message, result, headers);
+      respond(response, message, result, headers);
     });
   });
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
@@ -38,12 +38,12 @@ export async function startServer(script = () => false, port = 0) {
   return { port: server.address().port, stop };
 }
 
-export function answer(response, message, result, headers = {}) {
+export function respond(response, message, result, headers = {}) {
   response.writeHead(200, { "content-type": "application/json", ...headers });
   response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, result }));
 }
 
-// An authorization server at the origin of the resource, for `startServer`. `token` answers the token endpoint.
+// An authorization server at the origin of the resource, for `startServer`. `token` responds at the token endpoint.
 export function protectedBy(token) {
   return (request, response, _message, text) => {
     const base = `http://${request.headers.host}`;

@@ -31,8 +31,8 @@ impl Client {
                  Content-Length: {}\r\n\r\n{INITIALIZE}",
                 INITIALIZE.len()
             );
-            let answer = connection.send(request.as_bytes()).await?.ok()?;
-            let session = answer.header("mcp-session-id").context("no session was opened")?.to_owned();
+            let response = connection.send(request.as_bytes()).await?.ok()?;
+            let session = response.header("mcp-session-id").context("no session was opened")?.to_owned();
             clients.push(Self { address, token, session });
         }
         Ok(clients)

@@ -90,19 +90,19 @@ async fn compare(
         let mut gateway = Gateway::start(program, folder, &started.url).await?;
         let forwarder = Forwarder::listen(gateway.address(), gateway.token()).await?;
         let runs = SuiteRuns { suite, folder: folder.join(format!("{}-{revision}", upstream.name)), revision };
-        let alone = runs.run("alone", &started.url, None).await?;
+        let direct = runs.run("direct", &started.url, None).await?;
         let through = runs.run("through", &forwarder.url(), None).await?;
-        let mut differing = alone.differing(&through);
+        let mut differing = direct.differing(&through);
         // Results that depend on timing can differ once.
         let mut repeated = Vec::new();
         for scenario in &differing {
-            let alone = runs.run("alone-again", &started.url, Some(scenario)).await?;
+            let direct = runs.run("direct-again", &started.url, Some(scenario)).await?;
             let through = runs.run("through-again", &forwarder.url(), Some(scenario)).await?;
-            repeated.push(alone.differing(&through).is_empty());
+            repeated.push(direct.differing(&through).is_empty());
         }
         let mut repeated = repeated.into_iter();
         differing.retain(|_| repeated.next() == Some(false));
-        let row = table.add(&upstream.name, revision, &alone, &through, &differing);
+        let row = table.add(&upstream.name, revision, &direct, &through, &differing);
         println!("{row}");
         gateway.stop().await?;
         started.expect_running()?;

@@ -74,6 +74,8 @@ async fn trial(program: &Path, command: Command, folder: &Path) -> anyhow::Resul
     let token = issuer.test_issuer().token().scope("mcp:tools").sign();
     let mut client = Client::start(command, &url, &token, folder).await?;
     let session = client.call().await.context("before the restart")?;
+    // mcp-remote opens one more when it tries the transport.
+    let opened = upstream.opened();
     server.stop().await?;
     let mut server = start("serve-after-sigterm").await?;
     let after = client.call().await.context("after SIGTERM")?;
@@ -82,7 +84,7 @@ async fn trial(program: &Path, command: Command, folder: &Path) -> anyhow::Resul
     let mut server = start("serve-after-sigkill").await?;
     let after = client.call().await.context("after SIGKILL")?;
     ensure!(after == session, "after SIGKILL the session was {after}, not {session}");
-    ensure!(upstream.opened() == 1, "the upstream opened {} sessions", upstream.opened());
+    ensure!(upstream.opened() == opened, "the client opened another session after a restart");
     server.stop().await
 }
 

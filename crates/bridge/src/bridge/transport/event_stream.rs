@@ -17,13 +17,9 @@ use crate::{
     error::McpError,
     message_budget::Reservation,
     response::Content,
+    resumption::{MAX_RESUME_AFTER, MAX_RESUMES, RESUME_AFTER},
 };
 
-/// The maximum number of resumptions without an event.
-const MAX_RESUMES: u32 = 8;
-/// The delay before a resumption, unless the server sets one.
-const RESUME_AFTER: Duration = Duration::from_secs(1);
-const MAX_RESUME_AFTER: Duration = Duration::from_secs(30);
 /// The maximum of the server's `retry` field.
 const MAX_RETRY: Duration = Duration::from_secs(60 * 60);
 /// The minimum of the server's `retry` field. It doubles after each stream without a message, up to the second value.

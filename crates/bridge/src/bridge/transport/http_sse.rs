@@ -1,10 +1,9 @@
 //! HTTP with SSE, the transport of 2024-11-05, for the bridge.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use portcullis_discovery::BodyStream;
-use portcullis_mcp::sse::{Decoder, Event};
-use tokio::{sync::watch, time::timeout};
+use portcullis_mcp::sse::Event;
+use tokio::sync::watch;
 
 use crate::{
     bridge::{
@@ -12,52 +11,25 @@ use crate::{
         transport::event_stream::EventReader,
     },
     error::McpError,
-    message_endpoint::message_endpoint,
-    response::Content,
+    http_sse::SseStream,
 };
-
-/// The time limit for the server to send its message URL.
-const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens the stream and waits for the message URL.
 ///
 /// # Errors
-/// [`McpError::Status`] for a temporary failure of the server; [`McpError::NoSseEndpoint`] when the server does not
-/// support this transport, or its message URL has another origin.
+/// As [`SseStream::begin`], and when the request fails.
 pub(crate) async fn connect(
     context: &Arc<Context>,
     token_renewal: TokenRenewal,
 ) -> Result<Arc<SseConnection>, McpError> {
     let response = context.endpoint.send(context.endpoint.get(http::HeaderMap::new()), token_renewal).await?;
-    if response.status.is_server_error() {
-        return Err(McpError::status(response).await);
-    }
-    if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
-        return Err(McpError::NoSseEndpoint);
-    }
-    let (mut body, mut decoder) = (response.body, Decoder::new(context.settings.max_message));
-    let first = timeout(ENDPOINT_TIMEOUT, first_event(&mut *body, &mut decoder)).await.ok().flatten();
-    let Some((endpoint, after)) =
-        first.and_then(|(event, after)| Some((message_endpoint(&event, context.endpoint.url())?, after)))
-    else {
-        return Err(McpError::NoSseEndpoint);
-    };
+    let SseStream { message_url, body, decoder, events } =
+        SseStream::begin(response, context.endpoint.url(), context.settings.max_message).await?;
     tracing::info!("the server uses HTTP with SSE (2024-11-05)");
     let (sender, lost) = watch::channel(false);
     let reader =
-        tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(context, body, decoder), after, sender));
-    Ok(Arc::new(SseConnection::new(endpoint, lost, reader)))
-}
-
-/// The first event, and those that arrived with it.
-async fn first_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Option<(Event, Vec<Event>)> {
-    loop {
-        let mut events = decoder.push(&body.next().await?.ok()?).ok()?;
-        if !events.is_empty() {
-            let first = events.remove(0);
-            return Some((first, events));
-        }
-    }
+        tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(context, body, decoder), events, sender));
+    Ok(Arc::new(SseConnection::new(message_url, lost, reader)))
 }
 
 /// Forwards messages until the stream ends.

@@ -17,10 +17,8 @@ use crate::{
         transport::event_stream,
     },
     error::McpError,
+    tool_headers::{MAX_PAGES, next_cursor},
 };
-
-/// The maximum number of pages of tools that are searched for one tool.
-const MAX_PAGES: u32 = 32;
 
 /// Sends a request of 2026-07-28 and forwards the response. If the server reports a header mismatch, the tool's
 /// definition is read and the request is sent again, once.
@@ -109,10 +107,8 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
         let Ok(answer) = answer.await else { return Err(McpError::StreamEnded) };
         let page = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
         let Some(page) = page else { return Ok(()) };
-        let mut tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();
-        let found = tools.any(|tool| tool.get("name").and_then(Value::as_str) == called.as_deref());
-        match page.get("nextCursor").filter(|cursor| !found && cursor.is_string()) {
-            Some(cursor) => params["cursor"] = cursor.clone(),
+        match next_cursor(&page, called.as_deref()) {
+            Some(cursor) => params["cursor"] = cursor,
             None => return Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::rig::*;
-use crate::tests::world::*;
+use crate::tests::fixture::*;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -11,9 +11,9 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const RESULT: &str = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"resultType\":\"complete\",\
                       \"_meta\":{\"io.modelcontextprotocol/subscriptionId\":7}}}\n\n";
 
-async fn modern_stream(streams: &Streams, method: &str, answer: &'static [(&'static str, &'static str)]) -> Open {
+async fn modern_stream(streams: &Streams, method: &str, response: &'static [(&'static str, &'static str)]) -> Open {
     let headers = [(VERSION, "2026-07-28"), ("mcp-method", method), JSON];
-    streams.open("POST", &headers, modern(method, json!({"notifications": {}})).to_string(), answer).await
+    streams.open("POST", &headers, modern(method, json!({"notifications": {}})).to_string(), response).await
 }
 
 async fn listen(streams: &Streams) -> Open {
@@ -49,10 +49,10 @@ async fn comments_have_their_places() {
 
     const ENCODED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-encoding", "gzip")];
     const FIXED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-length", "100")];
-    for answer in [ENCODED, FIXED] {
-        let mut open = streams.open("GET", &[(SESSION, &streams.session)], String::new(), answer).await;
+    for response in [ENCODED, FIXED] {
+        let mut open = streams.open("GET", &[(SESSION, &streams.session)], String::new(), response).await;
         assert_eq!((streams.pass(15), open.read_all()), (0, Read::Nothing));
-        let mut listening = modern_stream(&streams, "subscriptions/listen", answer).await;
+        let mut listening = modern_stream(&streams, "subscriptions/listen", response).await;
         drop(open);
         assert_eq!((streams.pass(20), listening.read_all()), (0, Read::Nothing));
     }
@@ -90,18 +90,18 @@ async fn other_streams_have_no_result() {
 async fn a_drain_ends_listeners() {
     let streams = Streams::new().await;
     let message = request("tools/call", json!({"name": "slow"})).to_string();
-    let mut answer = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
+    let mut response = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
     let (mut get, mut amid, mut listener) = (streams.get().await, streams.get().await, listen(&streams).await);
     amid.events.send("data: 1");
     assert_eq!((amid.read(), get.read(), listener.read()), (piece("data: 1"), Read::Nothing, Read::Nothing));
-    assert_eq!((streams.world.settings.streams.drain(), get.woken(), listener.woken()), (3, 1, 1));
+    assert_eq!((streams.fixture.settings.streams.drain(), get.woken(), listener.woken()), (3, 1, 1));
     assert_eq!((get.read(), listener.read(), listener.read()), (Read::End, piece(RESULT), Read::End));
     amid.events.send("\n\n");
     assert_eq!((amid.read(), amid.read()), (piece("\n\n"), Read::End));
     let mut late = listen(&streams).await;
     assert_eq!((late.read(), late.read()), (piece(RESULT), Read::End));
-    answer.events.send("data: 2\n\n");
-    assert_eq!((streams.pass(0), answer.read(), answer.read()), (0, piece("data: 2\n\n"), Read::Nothing));
+    response.events.send("data: 2\n\n");
+    assert_eq!((streams.pass(0), response.read(), response.read()), (0, piece("data: 2\n\n"), Read::Nothing));
     let told = streams.told();
     assert_eq!(told.len(), 4, "{told:?}");
     assert!(told.iter().all(|(code, ..)| *code == "stream.shutdown"), "{told:?}");
@@ -110,10 +110,10 @@ async fn a_drain_ends_listeners() {
 /// L3: without authentication, a drain ends streams, too.
 #[tokio::test]
 async fn a_drain_ends_listeners_without_a_token() {
-    let mut off = Streams::of(World::open()).await;
-    off.world.comes_without_token();
+    let mut off = Streams::of(Fixture::open()).await;
+    off.fixture.comes_without_token();
     let mut open = off.get().await;
-    assert_eq!((off.world.settings.streams.drain(), open.read()), (1, Read::End));
+    assert_eq!((off.fixture.settings.streams.drain(), open.read()), (1, Read::End));
     assert_eq!(off.told(), [("stream.shutdown", true, None)]);
 }
 
@@ -123,13 +123,13 @@ async fn the_end_of_a_session_ends_its_streams() {
     let mut streams = Streams::new().await;
     let (mut get, mut modern) = (streams.get().await, listen(&streams).await);
     let message = request("tools/call", json!({"name": "slow"})).to_string();
-    let mut answer = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
+    let mut response = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
     let deleted = std::mem::take(&mut streams.session);
-    streams.session = streams.world.initialize().await;
+    streams.session = streams.fixture.initialize().await;
     let mut other = streams.get().await;
-    assert_eq!(streams.world.send("DELETE", &[(SESSION, &deleted)], "").await.status, 200);
-    assert_eq!((streams.pass(0), get.woken() + answer.woken()), (2, 0));
-    assert_eq!((get.read(), answer.read()), (Read::End, Read::End));
+    assert_eq!(streams.fixture.send("DELETE", &[(SESSION, &deleted)], "").await.status, 200);
+    assert_eq!((streams.pass(0), get.woken() + response.woken()), (2, 0));
+    assert_eq!((get.read(), response.read()), (Read::End, Read::End));
     assert_eq!((modern.read(), other.read()), (Read::Nothing, Read::Nothing));
     assert!(streams.told().iter().all(|(code, in_session, _)| *code == "stream.session_ended" && *in_session));
 }

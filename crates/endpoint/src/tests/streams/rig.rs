@@ -24,13 +24,13 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::super::world::*;
+use super::super::fixture::*;
 use crate::{Admitted, EndedStream, EndpointBodyError, EndpointLayer, StreamObserver, StreamRegistry};
 
 /// The leeway of an issuer by default.
 pub(super) const LEEWAY: u64 = 10;
 
-/// The body of the one stream that a test's inner service answers with.
+/// The body of the one stream that a test's inner service returns.
 #[derive(Clone, Default)]
 pub(super) struct Events(Arc<Mutex<Sent>>);
 
@@ -111,9 +111,9 @@ impl Wake for Woken {
     }
 }
 
-/// A world whose streams a test can look at.
+/// A fixture whose streams a test can look at.
 pub(super) struct Streams {
-    pub(super) world: World,
+    pub(super) fixture: Fixture,
     pub(super) session: String,
     told: Arc<Told>,
 }
@@ -143,21 +143,21 @@ pub(super) const EVENT_STREAM: &[(&str, &str)] = &[("content-type", "Text/Event-
 impl Streams {
     /// A session of alice's, whose tokens live for 60 s.
     pub(super) async fn new() -> Self {
-        Self::of(World::guarded("mcp:tools")).await
+        Self::of(Fixture::guarded("mcp:tools")).await
     }
 
-    pub(super) async fn of(mut world: World) -> Self {
+    pub(super) async fn of(mut fixture: Fixture) -> Self {
         let told = Arc::new(Told::default());
-        world.settings.streams = StreamRegistry::new(Arc::new(world.clock.clone()), Arc::clone(&told) as _);
-        let session = world.initialize().await;
-        let mut streams = Self { world, session, told };
+        fixture.settings.streams = StreamRegistry::new(Arc::new(fixture.clock.clone()), Arc::clone(&told) as _);
+        let session = fixture.initialize().await;
+        let mut streams = Self { fixture, session, told };
         streams.comes_with(60, "mcp:tools", |token| token);
         streams
     }
 
     pub(super) fn comes_with(&mut self, seconds: i64, scope: &str, change: impl FnOnce(TokenBuilder) -> TokenBuilder) {
-        let token = change(self.world.forge.token().scope(scope).expires_in(seconds));
-        self.world.comes_with(&token);
+        let token = change(self.fixture.test_issuer.token().scope(scope).expires_in(seconds));
+        self.fixture.comes_with(&token);
     }
 
     pub(super) async fn get(&self) -> Open {
@@ -169,9 +169,9 @@ impl Streams {
         method: &str,
         headers: &[(&str, &str)],
         body: String,
-        answer: &'static [(&'static str, &'static str)],
+        response: &'static [(&'static str, &'static str)],
     ) -> Open {
-        self.open_with(method, headers, body, answer, Events::default()).await
+        self.open_with(method, headers, body, response, Events::default()).await
     }
 
     /// The same with events that come at once.
@@ -180,31 +180,31 @@ impl Streams {
         method: &str,
         headers: &[(&str, &str)],
         body: String,
-        answer: &'static [(&'static str, &'static str)],
+        response: &'static [(&'static str, &'static str)],
         events: Events,
     ) -> Open {
-        let inner = Streaming { events: events.clone(), headers: answer };
-        let endpoint = EndpointLayer::new(self.world.settings.clone()).unwrap().layer(inner);
-        let guarded = GuardLayer::new(Arc::clone(&self.world.settings.resource)).layer(endpoint);
-        let request = self.world.request(method, headers, Full::new(Bytes::from(body)));
+        let inner = Streaming { events: events.clone(), headers: response };
+        let endpoint = EndpointLayer::new(self.fixture.settings.clone()).unwrap().layer(inner);
+        let guarded = GuardLayer::new(Arc::clone(&self.fixture.settings.resource)).layer(endpoint);
+        let request = self.fixture.request(method, headers, Full::new(Bytes::from(body)));
         let response = guarded.oneshot(request).await.unwrap();
         assert_eq!(response.status(), 200);
         Open { body: Box::pin(response.into_body()), events, woken: Arc::default() }
     }
 
-    /// A call in the session, which has an answer that is not a stream.
+    /// A call in the session, which has a response that is not a stream.
     pub(super) async fn call(&self) -> u16 {
-        self.world.post(&[(SESSION, &self.session)], request("echo", json!({}))).await.status
+        self.fixture.post(&[(SESSION, &self.session)], request("echo", json!({}))).await.status
     }
 
     /// Lets time pass and sweeps: how many streams that ended.
     pub(super) fn pass(&self, seconds: u64) -> usize {
-        self.world.clock.advance(Duration::from_secs(seconds));
-        self.world.settings.streams.sweep()
+        self.fixture.clock.advance(Duration::from_secs(seconds));
+        self.fixture.settings.streams.sweep()
     }
 
     pub(super) fn open_streams(&self) -> usize {
-        self.world.settings.streams.len()
+        self.fixture.settings.streams.len()
     }
 
     pub(super) fn told(&self) -> Vec<(&'static str, bool, Option<String>)> {

@@ -5,7 +5,7 @@ use super::*;
 /// L1: connections are reused after responses of any framing.
 #[tokio::test]
 async fn connections_are_pooled() {
-    let answers = [
+    let heads = [
         OK,
         "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 204 No Content\r\n\r\n",
@@ -13,21 +13,21 @@ async fn connections_are_pooled() {
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx-trailer: 1\r\n\r\n",
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ];
-    for answer in answers {
+    for head in heads {
         let bench = TestUpstream::new().await;
-        let (response, mut served) = bench.first(answer).await;
+        let (response, mut served) = bench.first(head).await;
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             assert!(frame.unwrap().is_data());
         }
-        assert!(bench.is_reused(&mut served).await, "{answer}");
-        assert!(bench.is_reused(&mut served).await, "{answer}");
+        assert!(bench.is_reused(&mut served).await, "{head}");
+        assert!(bench.is_reused(&mut served).await, "{head}");
     }
 }
 
 /// L1: a connection can be reused as soon as the complete response has arrived, even if it is not read.
 #[tokio::test]
-async fn a_complete_answer_frees_its_connection_at_once() {
+async fn a_complete_response_frees_its_connection_at_once() {
     let bench = TestUpstream::new().await;
     let (unread, mut served) = bench.first(OK).await;
     assert!(bench.is_reused(&mut served).await);
@@ -40,8 +40,8 @@ async fn concurrent_requests_do_not_share() {
     let bench = TestUpstream::with(|settings| settings.max_idle_connections = 1).await;
     let serve = async {
         let (mut one, mut two) = (bench.accept().await, bench.accept().await);
-        one.answer(OK).await;
-        two.answer(OK).await;
+        one.respond(OK).await;
+        two.respond(OK).await;
         (one, two)
     };
     let (first, second, (mut one, mut two)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
@@ -81,8 +81,8 @@ async fn expired_connections_are_closed() {
     let bench = TestUpstream::new().await;
     let serve = async {
         let (mut one, mut two) = (bench.accept().await, bench.accept().await);
-        one.answer(OK).await;
-        two.answer(OK).await;
+        one.respond(OK).await;
+        two.respond(OK).await;
         (one, two)
     };
     let (first, second, (mut unneeded, mut used)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
@@ -181,13 +181,13 @@ async fn unix_sockets() {
     let upstream = HttpUpstream::new(settings, Arc::new(ManualClock::new())).unwrap();
     let serve = async {
         let mut served = Served(listener.accept().await.unwrap().0);
-        let first = served.answer(OK).await;
-        served.answer(OK).await;
+        let first = served.respond(OK).await;
+        served.respond(OK).await;
         first
     };
     let calls = async { [text(post(&upstream).await).await, text(post(&upstream).await).await] };
-    let (answers, request) = tokio::join!(calls, serve);
-    assert_eq!(answers, ["{}", "{}"]);
+    let (responses, request) = tokio::join!(calls, serve);
+    assert_eq!(responses, ["{}", "{}"]);
     assert!(request.starts_with("POST /mcp HTTP/1.1\r\n") && request.contains("host: tools.internal\r\n"));
     drop(listener);
     std::fs::remove_file(&path).unwrap();
@@ -211,14 +211,14 @@ async fn bytes_after_a_response_end_its_connection() {
 /// L1: a connection with contradictory framing, or with another protocol, is not reused.
 #[tokio::test]
 async fn ambiguous_connections_are_not_reused() {
-    for answer in [
+    for head in [
         "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
         "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ] {
         let bench = TestUpstream::new().await;
-        let (response, mut served) = bench.first(answer).await;
+        let (response, mut served) = bench.first(head).await;
         text(response).await;
-        assert!(!bench.is_reused(&mut served).await, "{answer}");
+        assert!(!bench.is_reused(&mut served).await, "{head}");
     }
 }

@@ -40,7 +40,7 @@ async fn idle_connections_of_other_workers_are_closed() {
     let answered = async |worker: &HttpUpstream| {
         let serve = async {
             let mut served = Served(listener.accept().await.unwrap().0);
-            served.answer(OK).await;
+            served.respond(OK).await;
             served
         };
         let (response, served) = tokio::join!(post(worker), serve);
@@ -50,7 +50,7 @@ async fn idle_connections_of_other_workers_are_closed() {
     let mut oldest = answered(&one).await;
     let held = {
         // Both connections of the first worker are in use at the same time, and then idle.
-        let first = async { oldest.answer(OK).await };
+        let first = async { oldest.respond(OK).await };
         let (second, served, ..) = tokio::join!(post(&one), answered(&one), first);
         assert_eq!(text(second).await, "{}");
         served

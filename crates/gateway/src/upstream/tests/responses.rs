@@ -4,9 +4,9 @@ use super::*;
 
 /// C12, L1: the request is forwarded without the caller's credentials, and the response is returned.
 #[tokio::test]
-async fn a_request_and_its_answer() {
+async fn a_request_and_its_response() {
     let bench = TestUpstream::new().await;
-    let serve = async { bench.accept().await.answer(OK).await };
+    let serve = async { bench.accept().await.respond(OK).await };
     let (response, request) = tokio::join!(post(&bench.upstream), serve);
     let (line, rest) = request.split_once("\r\n").unwrap();
     assert_eq!(line, "POST /mcp HTTP/1.1");
@@ -76,7 +76,7 @@ async fn switched_protocols() {
 
 /// L1: an incomplete body ends with an error.
 #[tokio::test]
-async fn broken_answers_are_errors() {
+async fn broken_responses_are_errors() {
     for head in [STREAM_HEAD, "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n"] {
         let bench = TestUpstream::new().await;
         let (response, mut served) = bench.first(head).await;
@@ -181,11 +181,11 @@ async fn early_responses_are_returned() {
 
 /// L1: a response to HEAD has no body, regardless of its length header.
 #[tokio::test]
-async fn answers_to_head_have_no_body() {
+async fn responses_to_head_have_no_body() {
     let bench = TestUpstream::new().await;
     let serve = async {
         let mut served = bench.accept().await;
-        served.answer("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await;
+        served.respond("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await;
         served
     };
     let (response, mut served) = tokio::join!(call(&bench.upstream, Method::HEAD, ""), serve);
@@ -196,7 +196,7 @@ async fn answers_to_head_have_no_body() {
 
 /// L1: a response without a length ends with its connection.
 #[tokio::test]
-async fn answers_that_end_with_their_connection() {
+async fn responses_that_end_with_their_connection() {
     let bench = TestUpstream::new().await;
     let (response, mut served) = bench.first("HTTP/1.1 200 OK\r\n\r\nsome").await;
     served.send(" more").await;
@@ -207,7 +207,7 @@ async fn answers_that_end_with_their_connection() {
 
 /// L1: interim responses are discarded, and their number is limited.
 #[tokio::test]
-async fn interim_answers_are_bounded() {
+async fn interim_responses_are_bounded() {
     let interim = |count| "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(count);
     let bench = TestUpstream::new().await;
     let (response, _) = bench.first(&format!("{}{OK}", interim(16))).await;
@@ -220,7 +220,7 @@ async fn interim_answers_are_bounded() {
 
 /// L1: data before a malformed chunk is forwarded, followed by an error.
 #[tokio::test]
-async fn answers_that_are_framed_wrongly_are_errors() {
+async fn responses_that_are_framed_wrongly_are_errors() {
     let bench = TestUpstream::new().await;
     let (mut response, _served) = bench.first(&format!("{STREAM_HEAD}2\r\n:\n\r\nnonsense\r\n")).await;
     assert_eq!(event(&mut response).await, ":\n");

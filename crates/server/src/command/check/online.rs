@@ -25,7 +25,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
 const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
 
-pub(in crate::command) use keys::algorithm_to_configure;
+pub(in crate::command) use keys::algorithms_to_configure;
 pub(in crate::command) use upstream::suggests_sessions_off;
 pub(in crate::command) use upstream_issuers::upstream_issuers;
 

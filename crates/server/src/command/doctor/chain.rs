@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use portcullis_bridge::{McpClient, McpSettings};
-use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl, advice};
+use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl, advice, error_chain};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ impl<'a> Chain<'a> {
             }
             Err(error) => Finding::warning(
                 REVOKED,
-                format!("it is deleted on this machine, but not revoked: {}", chain(&error)),
+                format!("it is deleted on this machine, but not revoked: {}", EscapedText(&error_chain(&error))),
                 "find out why the revocation endpoint fails",
             ),
         });
@@ -194,21 +194,9 @@ fn token_findings(token: &ResourceToken) -> Vec<Finding> {
 fn failure(rule: Rule, error: &(dyn std::error::Error + 'static)) -> Finding {
     Finding::problem(
         rule,
-        chain(error),
+        EscapedText(&error_chain(error)).to_string(),
         advice(error).unwrap_or("see the server's log; PORTCULLIS_LOG=debug shows every request"),
     )
-}
-
-/// The error with its causes.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    EscapedText(&text).to_string()
 }
 
 fn server_name(result: Option<&Value>) -> String {

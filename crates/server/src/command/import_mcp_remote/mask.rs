@@ -72,7 +72,8 @@ fn shown_argument(option: &str, text: &str) -> String {
     }
 }
 
-/// A URL without the parts that can contain a secret.
+/// A URL without the parts that can contain a secret. A removed query is shown as `…`, so that the user sees that there is
+/// one.
 fn shown_url(mut url: Url) -> String {
     let has_user = !url.username().is_empty() || url.password().is_some();
     if has_user && (url.set_username("").is_err() || url.set_password(None).is_err()) {

@@ -29,8 +29,8 @@ pub(super) struct Answers {
     pub(super) endpoint: String,
     pub(super) scopes: Vec<String>,
     pub(super) issuer: Option<Issuer>,
-    /// The algorithm of the issuer's keys if it is not the default.
-    pub(super) algorithm: Option<Algorithm>,
+    /// The algorithms of the issuer's keys. Empty if the default fits.
+    pub(super) algorithms: Vec<Algorithm>,
     pub(super) sessions_off: bool,
 }
 
@@ -43,7 +43,7 @@ impl Answers {
             endpoint: ENDPOINT.to_owned(),
             scopes: vec![SCOPE.to_owned()],
             issuer: None,
-            algorithm: None,
+            algorithms: Vec::new(),
             sessions_off: false,
         }
     }
@@ -118,9 +118,9 @@ impl Answers {
         self.plan().map(drop)
     }
 
-    pub(super) fn set_issuer(&mut self, issuer: Issuer, algorithm: Option<Algorithm>) -> Result<(), String> {
+    pub(super) fn set_issuer(&mut self, issuer: Issuer, algorithms: Vec<Algorithm>) -> Result<(), String> {
         self.issuer = Some(issuer);
-        self.algorithm = algorithm;
+        self.algorithms = algorithms;
         self.plan().map(drop)
     }
 

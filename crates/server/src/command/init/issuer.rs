@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use portcullis_discovery::{Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_jose::{Algorithm, AlgorithmSet};
+use portcullis_jose::Algorithm;
 use portcullis_metadata::{
     AuthorizationServerMetadata, Issuer, JwkSet, authorization_server_urls, is_https_or_loopback_http,
 };
@@ -28,8 +28,8 @@ pub(super) enum Found {
     /// The issuer of that URL, exactly as in its metadata.
     Issuer {
         issuer: Issuer,
-        /// The algorithm of its keys if that is not the default.
-        algorithm: Option<Algorithm>,
+        /// The algorithms of its keys. Empty if the default fits.
+        algorithms: Vec<Algorithm>,
     },
     /// The metadata is of an issuer with another host or path, or without metadata of its own. A person decides whether it is
     /// meant.
@@ -81,11 +81,11 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
                 return Ok(Found::Other { issuer, reason });
             }
         };
-        let algorithm = match &metadata.jwks_uri {
-            Some(uri) => algorithm(uri, fetch).await,
-            None => None,
+        let algorithms = match &metadata.jwks_uri {
+            Some(uri) => algorithms(uri, fetch).await,
+            None => Vec::new(),
         };
-        return Ok(Found::Issuer { issuer, algorithm });
+        return Ok(Found::Issuer { issuer, algorithms });
     }
     let places = documents.iter().map(Url::as_str).collect::<Vec<_>>().join(", ");
     Err(format!("there is no metadata of an authorization server at {places}"))
@@ -163,13 +163,13 @@ async fn metadata(url: &Url, fetch: &HttpFetch) -> Result<Option<AuthorizationSe
     Ok(AuthorizationServerMetadata::parse(&response.body).ok())
 }
 
-/// The algorithm to configure. `None` also if there are no usable keys, which the tests report.
-async fn algorithm(keys: &Url, fetch: &HttpFetch) -> Option<Algorithm> {
+/// The algorithms to configure. Empty also if there are no usable keys, which the tests report.
+async fn algorithms(keys: &Url, fetch: &HttpFetch) -> Vec<Algorithm> {
     let mut request = FetchRequest::get(keys.clone(), UrlPolicy::Operator);
     request.timeout = REQUEST_TIMEOUT;
-    let response = fetch.fetch(request).await.ok().filter(|response| response.status == StatusCode::OK)?;
-    let default: AlgorithmSet = [Algorithm::Rs256].into_iter().collect();
-    online::algorithm_to_configure(&JwkSet::parse(&response.body).ok()?, default)
+    let response = fetch.fetch(request).await.ok().filter(|response| response.status == StatusCode::OK);
+    let keys = response.and_then(|response| JwkSet::parse(&response.body).ok());
+    keys.map(|keys| online::algorithms_to_configure(&keys)).unwrap_or_default()
 }
 
 /// The error with its causes.

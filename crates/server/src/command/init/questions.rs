@@ -5,6 +5,8 @@ use std::io::{self, BufRead, IsTerminal as _, Read as _, Write};
 use anyhow::{Context as _, bail};
 use portcullis_metadata::EscapedText;
 
+use crate::command::confirmation::is_yes;
+
 /// The maximum length of an answer in bytes.
 const MAX_ANSWER: u64 = 4096;
 
@@ -46,7 +48,7 @@ impl Questions {
     /// Fails when the input ends.
     pub(super) fn confirm(&mut self, question: &str) -> anyhow::Result<bool> {
         write!(self.output, "{question} [y/N] ")?;
-        Ok(["y", "yes"].contains(&self.line()?.trim().to_ascii_lowercase().as_str()))
+        Ok(is_yes(&self.line()?))
     }
 
     /// Shows a line.

@@ -169,23 +169,23 @@ impl<'a> Setup<'a> {
     /// Sets the issuer. An option can name an issuer without metadata, which is then a problem.
     fn set_issuer(&mut self, text: &str) -> Result<(), Invalid> {
         if self.arguments.offline {
-            return Ok(self.answers.set_issuer(issuer::as_written(text)?, None)?);
+            return Ok(self.answers.set_issuer(issuer::as_written(text)?, Vec::new())?);
         }
         crate::command::tell("looking for the metadata of the issuer");
         match self.runtime.block_on(issuer::find(text)) {
-            Ok(Found::Issuer { issuer, algorithm }) => {
+            Ok(Found::Issuer { issuer, algorithms }) => {
                 crate::command::tell(format_args!("the issuer is {}", EscapedText(issuer.as_str())));
-                Ok(self.answers.set_issuer(issuer, algorithm)?)
+                Ok(self.answers.set_issuer(issuer, algorithms)?)
             }
             Ok(Found::Other { issuer, reason }) => {
                 // Templates of providers that are not issuers have a better reason.
-                self.answers.set_issuer(issuer.clone(), None)?;
+                self.answers.set_issuer(issuer.clone(), Vec::new())?;
                 let reason = format!("{reason}; give that issuer if tokens have this `iss`");
                 Err(Invalid { reason, proposal: Some(issuer.as_str().to_owned()) })
             }
             // The tests report what is wrong there.
             Err(reason) => match issuer::as_written(text) {
-                Ok(issuer) => Ok(self.answers.set_issuer(issuer, None)?),
+                Ok(issuer) => Ok(self.answers.set_issuer(issuer, Vec::new())?),
                 Err(_) => Err(reason.into()),
             },
         }

@@ -14,18 +14,18 @@ pub(super) fn text(answers: &Answers) -> String {
     let _ = write!(text, "base_url = {}\n{}", quoted(answers.base_url()), listen(answers));
     let issuer = answers.issuer.as_ref().map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
     let _ = writeln!(text, "{ISSUER}issuer = {}", quoted(issuer));
-    if let Some(algorithm) = answers.algorithm {
-        let _ =
-            writeln!(text, "# The signature algorithms of its keys.\nalgorithms = [{}]", quoted(algorithm.as_str()));
+    if !answers.algorithms.is_empty() {
+        let names = list(answers.algorithms.iter().map(|algorithm| algorithm.as_str()));
+        let _ = writeln!(text, "# The signature algorithms of its keys.\nalgorithms = {names}");
     }
     if let Some(provider) = answers.issuer.as_ref().and_then(provider::of) {
         text += &provider.comment(&answers.resource());
     }
-    let scopes = answers.scopes.iter().map(|scope| quoted(scope)).collect::<Vec<_>>().join(", ");
+    let scopes = list(answers.scopes.iter().map(String::as_str));
     let _ = writeln!(
         text,
-        "\n[[resource]]\n# The path that clients use: {}\nendpoint = {}\n{SCOPES}scopes_supported = [{scopes}]\nrequired_scopes = \
-         [{scopes}]\n{UPSTREAM}upstream = {{ http = {} }}",
+        "\n[[resource]]\n# The path that clients use: {}\nendpoint = {}\n{SCOPES}scopes_supported = {scopes}\nrequired_scopes = \
+         {scopes}\n{UPSTREAM}upstream = {{ http = {} }}",
         answers.resource(),
         quoted(&answers.endpoint),
         quoted(&answers.upstream),
@@ -77,6 +77,11 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
+/// A TOML array of strings.
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use portcullis_jose::Algorithm;
@@ -109,14 +114,14 @@ mod tests {
         assert!(!text(&answers).contains("trusted_proxies"));
         answers.set_base_url("https://mcp.example.com").unwrap();
         answers.set_scopes(["mcp:tools", "mcp:admin mcp:tools"]).unwrap();
-        answers.set_issuer(issuer("https://auth.example.com/"), Some(Algorithm::Es256)).unwrap();
+        answers.set_issuer(issuer("https://auth.example.com/"), vec![Algorithm::Rs256, Algorithm::Es256]).unwrap();
         answers.sessions_off = true;
         let written = text(&answers);
         assert_valid(&written);
         for line in [
             "listen = \"127.0.0.1:3000\"",
             "issuer = \"https://auth.example.com/\"",
-            "algorithms = [\"ES256\"]",
+            "algorithms = [\"RS256\", \"ES256\"]",
             "required_scopes = [\"mcp:tools\", \"mcp:admin\"]",
             "sessions = \"off\"",
             "upstream = { http = \"http://127.0.0.1:8000/mcp\" }",
@@ -139,7 +144,7 @@ mod tests {
             ("https://auth.example.com/application/o/mcp/", None),
         ] {
             let mut answers = Answers::new();
-            answers.set_issuer(issuer(url), None).unwrap();
+            answers.set_issuer(issuer(url), Vec::new()).unwrap();
             let written = text(&answers);
             assert!(written.contains("docs/guides/") || written.contains("docs/use/keycloak.md"), "{written}");
             assert_valid(&written);

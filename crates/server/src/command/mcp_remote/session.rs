@@ -1,9 +1,10 @@
 //! [`SessionId`]: the identifier under which mcp-remote stores the credentials of a server, and the port derived from
 //! it.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use md5::{Digest as _, Md5};
+use portcullis_metadata::hexadecimal;
 
 use super::arguments::{Arguments, header};
 
@@ -22,12 +23,7 @@ impl SessionId {
         if let Some(endpoint) = arguments.option("--token-endpoint").and_then(|it| url::Url::parse(it.trim()).ok()) {
             parts.push(endpoint.into());
         }
-        let mut text = String::new();
-        for byte in Md5::digest(parts.join("|")) {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Self(text)
+        Self(hexadecimal(&Md5::digest(parts.join("|"))))
     }
 
     pub(crate) fn as_str(&self) -> &str {

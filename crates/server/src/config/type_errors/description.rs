@@ -12,7 +12,7 @@ use crate::config::{KeyPath, Segment, TomlLines, schema};
 /// The similarity from which a key is suggested in place of another one, from 0 to 1.
 const SIMILAR_KEY: f64 = 0.8;
 /// The similarity from which one of a few values is suggested.
-const SIMILAR_VALUE: f64 = 0.7;
+const SIMILAR_VALUE: f64 = 0.65;
 
 pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlLines) -> String {
     if is_table_in_array(key, lines) {

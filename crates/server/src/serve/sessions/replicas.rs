@@ -57,9 +57,9 @@ impl Replicas {
     }
 
     /// Waits until the ends of the other replicas are known, so that the first requests find them. Waits at most
-    /// [`JOIN_TIMEOUT`], and [`CONNECT_TIMEOUT`] if Redis is not connected.
+    /// [`CONNECT_TIMEOUT`] for Redis, and at most [`JOIN_TIMEOUT`] for the ends.
     pub(crate) async fn joined(&self) {
-        let started = Instant::now();
+        let mut started = Instant::now();
         let mut is_logged = false;
         loop {
             let limit = match self.journal.state() {
@@ -72,6 +72,7 @@ impl Replicas {
             }
             if limit == JOIN_TIMEOUT && !is_logged {
                 is_logged = true;
+                started = Instant::now();
                 tracing::info!("waiting for the ends of sessions at other replicas, at most {} s", limit.as_secs());
             }
             sleep(JOIN_CHECK_INTERVAL).await;

@@ -44,8 +44,11 @@ async fn debug_prints_no_subject() {
 #[tokio::test(start_paused = true)]
 async fn the_log_has_the_reason_of_a_rejection() {
     let fixture = ready().await;
+    let expired = fixture.test_issuer.token().expires_in(-60).sign();
+    // Registers the event, so that no other thread registers it, as disabled, while the log is attached.
+    assert_eq!(fixture.rejection(&expired).await, Some("token.expired"));
     let (log, _guard) = Logged::here();
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().expires_in(-60).sign()).await, Some("token.expired"));
+    assert_eq!(fixture.rejection(&expired).await, Some("token.expired"));
     let line = log.lines().pop().unwrap();
     assert!(line.starts_with("DEBUG ") && line.contains("token.issuer=https://issuer.example"), "{line}");
     assert!(line.contains("deny.code=\"token.expired\""), "{line}");

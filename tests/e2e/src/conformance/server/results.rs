@@ -66,24 +66,24 @@ impl Results {
             let checks = results.0.get(scenario).into_iter().flatten();
             checks.map(|check| format!("{} {} {}", check.status, check.id, check.name)).collect()
         };
-        let (alone, through) = (checks(self), checks(other));
+        let (direct, through) = (checks(self), checks(other));
         let only = |list: &[String], others: &[String], title: &str| -> Vec<String> {
             list.iter().filter(|check| !others.contains(check)).map(|check| format!("    {title}: {check}")).collect()
         };
         let mut lines = vec![format!("  {scenario}")];
-        lines.extend(only(&alone, &through, "alone"));
-        lines.extend(only(&through, &alone, "through the gateway"));
+        lines.extend(only(&direct, &through, "direct"));
+        lines.extend(only(&through, &direct, "through the gateway"));
         lines
     }
 }
 
 /// Returns whether the checks are the same, except failures that became successes through the gateway.
-fn is_same_or_stricter(alone: Option<&Vec<Check>>, through: Option<&Vec<Check>>) -> bool {
-    let (Some(alone), Some(through)) = (alone, through) else { return false };
-    let is_good = |(alone, through): (&Check, &Check)| {
-        alone == through || (alone.is_named_as(through) && alone.is_fault() && through.status == "SUCCESS")
+fn is_same_or_stricter(direct: Option<&Vec<Check>>, through: Option<&Vec<Check>>) -> bool {
+    let (Some(direct), Some(through)) = (direct, through) else { return false };
+    let is_good = |(direct, through): (&Check, &Check)| {
+        direct == through || (direct.is_named_as(through) && direct.is_fault() && through.status == "SUCCESS")
     };
-    alone.len() == through.len() && alone.iter().zip(through).all(is_good)
+    direct.len() == through.len() && direct.iter().zip(through).all(is_good)
 }
 
 impl Check {
@@ -118,19 +118,19 @@ impl Table {
         &mut self,
         name: &str,
         revision: &str,
-        alone: &Results,
+        direct: &Results,
         through: &Results,
         differing: &[String],
     ) -> String {
         let of = |(passed, all): (usize, usize)| format!("{passed}/{all}");
-        let (alone_passed, through_passed) = (of(alone.passed()), of(through.passed()));
-        let (stricter, differs) = (alone.stricter(through), differing.len());
-        let row = format!("{name:<20}{revision:<12}{alone_passed:>9}{through_passed:>9}{stricter:>10}{differs:>11}");
+        let (direct_passed, gateway_passed) = (of(direct.passed()), of(through.passed()));
+        let (stricter, differs) = (direct.stricter(through), differing.len());
+        let row = format!("{name:<20}{revision:<12}{direct_passed:>9}{gateway_passed:>9}{stricter:>10}{differs:>11}");
         self.differing += differing.len();
         if !differing.is_empty() {
             self.details.push(format!("{name}, {revision}:"));
         }
-        self.details.extend(differing.iter().flat_map(|scenario| alone.explain(through, scenario)));
+        self.details.extend(differing.iter().flat_map(|scenario| direct.explain(through, scenario)));
         self.rows.push(row.clone());
         row
     }
@@ -155,7 +155,7 @@ impl fmt::Display for Table {
         writeln!(
             f,
             "{:<20}{:<12}{:>9}{:>9}{:>10}{:>11}",
-            "server", "revision", "alone", "through", "stricter", "differing"
+            "server", "revision", "direct", "gateway", "stricter", "differing"
         )?;
         self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))
     }
@@ -179,25 +179,25 @@ mod tests {
 
     #[test]
     fn another_outcome_or_a_lost_scenario_differs() {
-        let alone = results(&[("one", "SUCCESS"), ("two", "FAILURE")]);
-        assert!(alone.differing(&results(&[("one", "SUCCESS"), ("two", "FAILURE")])).is_empty());
+        let direct = results(&[("one", "SUCCESS"), ("two", "FAILURE")]);
+        assert!(direct.differing(&results(&[("one", "SUCCESS"), ("two", "FAILURE")])).is_empty());
         let stricter = results(&[("one", "SUCCESS"), ("two", "SUCCESS")]);
-        assert!(alone.differing(&stricter).is_empty());
-        assert_eq!(alone.stricter(&stricter), 1);
-        assert_eq!(alone.differing(&results(&[("one", "SUCCESS"), ("two", "SKIPPED")])), ["two"]);
-        assert_eq!(alone.differing(&results(&[("one", "FAILURE"), ("two", "FAILURE")])), ["one"]);
-        assert_eq!(alone.differing(&results(&[("one", "SUCCESS")])), ["two"]);
-        assert_eq!(results(&[]).differing(&alone), ["one", "two"]);
+        assert!(direct.differing(&stricter).is_empty());
+        assert_eq!(direct.stricter(&stricter), 1);
+        assert_eq!(direct.differing(&results(&[("one", "SUCCESS"), ("two", "SKIPPED")])), ["two"]);
+        assert_eq!(direct.differing(&results(&[("one", "FAILURE"), ("two", "FAILURE")])), ["one"]);
+        assert_eq!(direct.differing(&results(&[("one", "SUCCESS")])), ["two"]);
+        assert_eq!(results(&[]).differing(&direct), ["one", "two"]);
     }
 
     #[test]
     fn a_difference_fails_and_is_explained() {
         let mut table = Table::default();
         assert!(table.result().is_err(), "nothing ran");
-        let (alone, through) = (results(&[("one", "SUCCESS")]), results(&[("one", "FAILURE")]));
-        table.add("rmcp", "2025-11-25", &alone, &alone, &[]);
+        let (direct, through) = (results(&[("one", "SUCCESS")]), results(&[("one", "FAILURE")]));
+        table.add("rmcp", "2025-11-25", &direct, &direct, &[]);
         assert!(table.result().is_ok());
-        table.add("rmcp", "2026-07-28", &alone, &through, &alone.differing(&through));
+        table.add("rmcp", "2026-07-28", &direct, &through, &direct.differing(&through));
         assert!(table.result().is_err());
         assert!(table.to_string().contains("through the gateway: FAILURE a A"), "{table}");
     }

@@ -12,7 +12,7 @@ use super::{
 /// The time between two kills of replicas.
 const KILL_INTERVAL: Duration = Duration::from_secs(5);
 /// The time between a kill of Redis and its restart.
-const OUTAGE: Duration = Duration::from_secs(1);
+const OUTAGE: Duration = Duration::from_millis(500);
 /// The number of kills of Redis.
 const OUTAGES: u32 = 2;
 

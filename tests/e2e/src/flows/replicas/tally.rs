@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// The time before and after a kill in which a failing request counts as in progress at the killed replica: nginx detects the
 /// end of its connections slightly later.
-const KILL_TOLERANCE: Duration = Duration::from_millis(250);
+const KILL_TOLERANCE: Duration = Duration::from_secs(1);
 /// The time after a restart of Redis during which an end may remain unconfirmed.
 const RETURN_TIME: Duration = Duration::from_secs(8);
 /// The maximum number of recorded faults.

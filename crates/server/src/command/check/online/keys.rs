@@ -99,9 +99,18 @@ fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
     )
 }
 
-/// The algorithm to configure for these keys. `None` if they fit the allowed ones, or no algorithm at all.
-pub(in crate::command) fn algorithm_to_configure(keys: &JwkSet, allowed: AlgorithmSet) -> Option<Algorithm> {
-    if is_usable(keys, allowed) { None } else { likely_algorithm(keys, &usable_algorithms(keys)) }
+/// The algorithms to configure for these keys: those that the keys name, or else the likely one. Empty if the default,
+/// RS256, fits, and if no key is usable.
+pub(in crate::command) fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
+    let usable = usable_algorithms(keys);
+    let names = |algorithm: &Algorithm| keys.keys.iter().any(|key| key.alg.as_deref() == Some(algorithm.as_str()));
+    let named: Vec<Algorithm> = usable.iter().copied().filter(names).collect();
+    match named.as_slice() {
+        [Algorithm::Rs256] => Vec::new(),
+        [] if usable.contains(&Algorithm::Rs256) => Vec::new(),
+        [] => usable.first().copied().into_iter().collect(),
+        _ => named,
+    }
 }
 
 /// The one of these algorithms with which the issuer probably signs.
@@ -117,4 +126,36 @@ fn usable_algorithms(keys: &JwkSet) -> Vec<Algorithm> {
 
 fn is_usable(keys: &JwkSet, algorithms: AlgorithmSet) -> bool {
     KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_jose::SigningKey;
+    use portcullis_testkit::TestIssuer;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The algorithms to configure for keys of these algorithms.
+    fn configured(algorithms: &[Algorithm], are_named: bool) -> Vec<Algorithm> {
+        let keys: Vec<SigningKey> =
+            algorithms.iter().map(|algorithm| SigningKey::generate(*algorithm, algorithm.as_str()).unwrap()).collect();
+        let mut set: Value = serde_json::from_str(&TestIssuer::jwks_of(&keys.iter().collect::<Vec<_>>())).unwrap();
+        for key in set["keys"].as_array_mut().unwrap().iter_mut().filter(|_| !are_named) {
+            key.as_object_mut().unwrap().remove("alg");
+        }
+        algorithms_to_configure(&JwkSet::parse(set.to_string().as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_keys_name_the_algorithms() {
+        use Algorithm::{Es256, Ps256, Rs256};
+        assert_eq!(configured(&[Rs256], true), []);
+        assert_eq!(configured(&[Rs256], false), []);
+        assert_eq!(configured(&[Es256], true), [Es256]);
+        assert_eq!(configured(&[Es256], false), [Es256]);
+        assert_eq!(configured(&[Ps256], true), [Ps256]);
+        assert_eq!(configured(&[Rs256, Es256], true), [Rs256, Es256]);
+        assert_eq!(configured(&[], true), []);
+    }
 }

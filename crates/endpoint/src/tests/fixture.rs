@@ -1,3 +1,5 @@
+//! [`Fixture`]: a guarded endpoint over a scripted inner service, and the messages of the tests.
+
 use std::{
     collections::VecDeque,
     convert::Infallible,
@@ -33,9 +35,9 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 pub(super) const BACKEND: &str = "backend-session-1";
 pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
 
-/// A guarded endpoint with everything around it that a test may look at.
-pub(super) struct World {
-    pub(super) forge: TestIssuer,
+/// A guarded endpoint, its issuer, clock, sessions and inner service, and what was reported.
+pub(super) struct Fixture {
+    pub(super) test_issuer: TestIssuer,
     pub(super) clock: ManualClock,
     pub(super) sessions: SessionStore,
     pub(super) settings: EndpointSettings,
@@ -75,7 +77,7 @@ impl DecisionSink for Sink {
     }
 }
 
-impl World {
+impl Fixture {
     /// Tokens are required, and the scopes as well.
     pub(super) fn guarded(required_scopes: &str) -> Self {
         Self::guarded_with(required_scopes, |_| {})
@@ -86,7 +88,7 @@ impl World {
         Self::new(Some(required_scopes), |_| {}, change)
     }
 
-    /// Tokens are required; the issuer is set otherwise.
+    /// Tokens are required; `change` changes the settings of the issuer.
     pub(super) fn guarded_by(change: impl FnOnce(&mut IssuerSettings)) -> Self {
         Self::new(Some(""), change, |_| {})
     }
@@ -102,16 +104,16 @@ impl World {
         change_guard: impl FnOnce(&mut GuardSettings),
     ) -> Self {
         let clock = ManualClock::new();
-        let forge =
+        let test_issuer =
             TestIssuer::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
         let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
         let log = Arc::new(Log::default());
         let authentication = match required_scopes {
-            Some(_) => Authentication::Required(verifier(&forge, &resource, &clock, change)),
+            Some(_) => Authentication::Required(verifier(&test_issuer, &resource, &clock, change)),
             None => Authentication::Off,
         };
         let required = Scopes::parse(required_scopes.unwrap_or_default()).unwrap();
-        let metadata = ProtectedResourceMetadata::new(resource, vec![forge.issuer().clone()]);
+        let metadata = ProtectedResourceMetadata::new(resource, vec![test_issuer.issuer().clone()]);
         let mut guard = GuardSettings::new(metadata, authentication).unwrap();
         guard.required_scopes = required.clone();
         guard.scopes_enforced_by = ScopeEnforcer::Inner;
@@ -125,8 +127,8 @@ impl World {
             SessionStore::new(session_settings, Arc::new(clock.clone()), Arc::clone(&log) as Arc<dyn SessionObserver>);
         let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
         settings.required_scopes = required;
-        let token = required_scopes.map(|scopes| forge.token().scope(scopes).sign());
-        Self { forge, clock, sessions, settings, inner: Inner::default(), log, token }
+        let token = required_scopes.map(|scopes| test_issuer.token().scope(scopes).sign());
+        Self { test_issuer, clock, sessions, settings, inner: Inner::default(), log, token }
     }
 
     /// From now on requests come with this token.
@@ -139,24 +141,24 @@ impl World {
     }
 
     /// Sends a request with a body in one piece.
-    pub(super) async fn send(&self, method: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    pub(super) async fn send(&self, method: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Received {
         self.send_body(method, headers, Full::new(body.into())).await
     }
 
     /// POSTs a message as JSON.
-    pub(super) async fn post(&self, headers: &[(&str, &str)], message: impl ToString) -> Answer {
+    pub(super) async fn post(&self, headers: &[(&str, &str)], message: impl ToString) -> Received {
         let headers = [headers, &[("content-type", "application/json")]].concat();
         self.send("POST", &headers, message.to_string()).await
     }
 
-    pub(super) async fn send_body<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Answer
+    pub(super) async fn send_body<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Received
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let response = self.start(method, headers, body).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+        Received { status: parts.status.as_u16(), headers: parts.headers, body }
     }
 
     /// POSTs a message as JSON to an endpoint that is kept.
@@ -165,12 +167,16 @@ impl World {
         layer: &EndpointLayer,
         headers: &[(&str, &str)],
         message: impl ToString,
-    ) -> Answer {
+    ) -> Received {
         let headers = [headers, &[("content-type", "application/json")]].concat();
         let guarded = GuardLayer::new(Arc::clone(&self.settings.resource)).layer(layer.layer(self.inner.clone()));
         let request = self.request("POST", &headers, Full::new(Bytes::from(message.to_string())));
         let (parts, body) = guarded.oneshot(request).await.unwrap().into_parts();
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+        Received {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
     }
 
     pub(super) fn request<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Request<B> {
@@ -200,10 +206,10 @@ impl World {
 
     /// Opens a session and gives its outward identifier.
     pub(super) async fn initialize(&self) -> String {
-        self.inner.answers(200, &[(SESSION, BACKEND)], "{}");
-        let answer = self.post(&[], initialize()).await;
-        assert_eq!(answer.status, 200);
-        answer.header(SESSION).unwrap().to_owned()
+        self.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+        let response = self.post(&[], initialize()).await;
+        assert_eq!(response.status, 200);
+        response.header(SESSION).unwrap().to_owned()
     }
 
     /// The last request's status and reason.
@@ -222,27 +228,27 @@ impl World {
 }
 
 fn verifier(
-    forge: &TestIssuer,
+    test_issuer: &TestIssuer,
     resource: &ResourceUri,
     clock: &ManualClock,
     change: impl FnOnce(&mut IssuerSettings),
 ) -> Arc<Verifier> {
-    let mut issuer = IssuerSettings::new(forge.issuer().clone());
+    let mut issuer = IssuerSettings::new(test_issuer.issuer().clone());
     issuer.algorithms = AlgorithmSet::from_iter([Algorithm::Es256]);
-    issuer.keys = KeySource::Fixed(JwkSet::parse(forge.jwks_json().as_bytes()).unwrap());
+    issuer.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
     change(&mut issuer);
     let control = tokio::runtime::Handle::current();
     let issuer = TrustedIssuer::new(issuer, Arc::new(ScriptedFetch::new()), Arc::new(clock.clone()), control).unwrap();
     Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
 }
 
-pub(super) struct Answer {
+pub(super) struct Received {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Answer {
+impl Received {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -258,13 +264,13 @@ impl Answer {
     }
 }
 
-/// Answers from a script, else 200 `{}`, and keeps what it was asked.
+/// Responds from a script, else 200 `{}`, and records the requests.
 #[derive(Clone, Default)]
 pub(super) struct Inner(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 struct Script {
-    answers: VecDeque<Response<Full<Bytes>>>,
+    responses: VecDeque<Response<Full<Bytes>>>,
     seen: Vec<Seen>,
     silent: bool,
 }
@@ -285,20 +291,20 @@ impl Seen {
 }
 
 impl Inner {
-    pub(super) fn answers(&self, status: u16, headers: &[(&str, &str)], body: &'static str) {
+    pub(super) fn responds(&self, status: u16, headers: &[(&str, &str)], body: &'static str) {
         let mut response = Response::builder().status(StatusCode::from_u16(status).unwrap());
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
-        self.0.lock().unwrap().answers.push_back(response.body(Full::new(body.into())).unwrap());
+        self.0.lock().unwrap().responses.push_back(response.body(Full::new(body.into())).unwrap());
     }
 
-    /// Puts something into the extensions of the last answer in the script.
+    /// Adds an extension to the last response in the script.
     pub(super) fn with_extension<T: Clone + Send + Sync + 'static>(&self, extension: T) {
-        self.0.lock().unwrap().answers.back_mut().unwrap().extensions_mut().insert(extension);
+        self.0.lock().unwrap().responses.back_mut().unwrap().extensions_mut().insert(extension);
     }
 
-    /// From now on nothing is answered; or everything, what came meanwhile when it is polled.
+    /// Delays all responses while `silent` is true.
     pub(super) fn falls_silent(&self, silent: bool) {
         self.0.lock().unwrap().silent = silent;
     }
@@ -337,12 +343,12 @@ impl Service<Admitted> for Inner {
             if script.silent {
                 return Poll::Pending;
             }
-            Poll::Ready(Ok(script.answers.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())))))
+            Poll::Ready(Ok(script.responses.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())))))
         }))
     }
 }
 
-/// A body in pieces, of a length that nobody knows.
+/// A body in pieces, of an unknown length.
 pub(super) struct Pieces(pub(super) VecDeque<Result<Bytes, &'static str>>);
 
 impl Body for Pieces {
@@ -375,7 +381,7 @@ pub(super) fn modern(method: &str, params: Value) -> Value {
     message
 }
 
-/// The answer to a POST whose session is not known.
+/// The response to a POST whose session is not known.
 pub(super) fn no_session() -> Value {
     json!({
         "jsonrpc": "2.0",
