@@ -21,7 +21,7 @@ pub(super) fn of(issuer: &Issuer) -> Option<Provider> {
     let in_domain = |domains: &[&str]| {
         let is_in =
             |domain: &&str| host.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-        domains.iter().any(|domain| is_in(&domain))
+        domains.iter().any(|domain| is_in(domain))
     };
     if in_domain(ENTRA) {
         Some(Provider::Entra)
