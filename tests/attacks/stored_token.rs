@@ -1,18 +1,12 @@
 //! Servers that try to get a stored token of another path of their origin.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
-use std::{
-    fs::File,
-    io::{Read as _, Write as _},
-    process::Stdio,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, program};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, in_terminal, program};
 use serde_json::{Value, json};
 
 const EVIL: &str = "/evil/mcp";
@@ -137,7 +131,12 @@ async fn a_terminal_asks_first() {
     let host = SharedHost::start().await;
     for (typed, accepted) in [("\n", false), ("n\n", false), ("y\n", true)] {
         let (url, store) = (host.peer.url(EVIL), host.store.as_str().to_owned());
-        let shown = tokio::task::spawn_blocking(move || in_terminal(&url, &store, typed)).await.unwrap();
+        let run = move || {
+            let mut login = command(program());
+            login.args(["login", &url, "--no-browser", "--store", &store]);
+            in_terminal(login, &[("[y/N]", typed)], Some("for your consent, visit")).shown
+        };
+        let shown = tokio::task::spawn_blocking(run).await.unwrap();
         let resource = host.peer.url("/");
         for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "its other paths", "[y/N]"] {
             assert!(shown.contains(part), "{part} {shown}");
@@ -146,33 +145,4 @@ async fn a_terminal_asks_first() {
         assert_eq!(shown.contains("--accept-broader-resource"), !accepted, "{shown}");
         assert_eq!(host.peer.requests("/register").len(), usize::from(accepted), "{shown}");
     }
-}
-
-/// Runs `portcullis login` in a terminal and types this text after the question. Returns the output up to the end, or up to
-/// the URL of the consent page.
-fn in_terminal(url: &str, store: &str, typed: &str) -> String {
-    let mut terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).map(File::from).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
-    let side = || Stdio::from(File::options().read(true).write(true).open(&name).unwrap());
-    let mut command = command(program());
-    command.args(["login", url, "--no-browser", "--store", store]);
-    let mut child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
-    drop(command);
-    let (mut shown, mut buffer, mut is_answered) = (String::new(), [0; 4096], false);
-    // The last read fails because the other end is closed.
-    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
-        shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
-        if shown.contains("[y/N]") && !is_answered {
-            is_answered = true;
-            terminal.write_all(typed.as_bytes()).unwrap();
-        }
-        if shown.contains("for your consent, visit") {
-            break;
-        }
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    shown
 }

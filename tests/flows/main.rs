@@ -20,6 +20,7 @@ mod identity;
 mod idp;
 mod idp_providers;
 mod import_mcp_remote;
+mod init;
 mod introspection;
 mod logging;
 mod login;

@@ -29,6 +29,7 @@ mod reloadable_server;
 mod request;
 mod runtime;
 mod scratch;
+mod terminal;
 mod upstream;
 
 pub use administration::Administration;
@@ -53,6 +54,7 @@ pub use reloadable_server::{EventSenders, ReloadableServer};
 pub use request::{Request, exchange};
 pub use runtime::block_on;
 pub use scratch::Scratch;
+pub use terminal::{Terminal, in_terminal};
 pub use upstream::{ChannelBody, RecordedRequest, ResponseBody, Upstream};
 
 use std::time::Duration;

@@ -10,6 +10,7 @@ mod documented;
 mod health;
 #[cfg(feature = "dev")]
 mod idp;
+mod init;
 mod login;
 mod mcp_remote;
 mod provider;
@@ -31,6 +32,7 @@ pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::health::Health;
 #[cfg(feature = "dev")]
 pub(crate) use self::idp::{Algorithm as IdpAlgorithm, ClientAuth as IdpClientAuth, Idp, Like as IdpLike};
+pub(crate) use self::init::Init;
 pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
@@ -75,6 +77,12 @@ pub(crate) enum Command {
     /// The server must have an [admin] table in its configuration.
     #[command(after_long_help = admin::MORE)]
     Admin(Admin),
+    /// Write a configuration: asks for its values in a terminal, or takes them from options, and tests them.
+    ///
+    /// The tests are those of `check --online`. With problems, or if the file exists, it is written only after confirmation or
+    /// with `--force`.
+    #[command(after_long_help = init::MORE)]
+    Init(Init),
     /// Ask the server of a configuration whether it is healthy, for the health checks of containers.
     ///
     /// It requests `/healthz` at the listener on this machine. Exits with 0 if the response is 200, and otherwise with 1.

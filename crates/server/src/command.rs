@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod client_document;
 pub(crate) mod completions;
+mod config_file;
 mod confirmation;
 pub(crate) mod connect;
 #[cfg(feature = "dev")]
@@ -15,6 +16,7 @@ pub(crate) mod health;
 #[cfg(feature = "dev")]
 pub(crate) mod idp;
 pub(crate) mod import_mcp_remote;
+pub(crate) mod init;
 pub(crate) mod login;
 #[cfg(feature = "manual")]
 pub(crate) mod manual;

@@ -25,9 +25,7 @@ pub(crate) use file::{
 };
 pub(crate) use key_path::{KeyPath, Segment};
 pub(crate) use listen_address::parse as parse_listen_address;
-#[cfg(any(feature = "dev", test))]
-pub(crate) use load::from_text;
-pub(crate) use load::{Loaded, Overrides, Unusable, load, nearest};
+pub(crate) use load::{Loaded, Overrides, Unusable, from_text, load, nearest};
 pub(crate) use located::{ConfigErrors, Located, Places};
 pub(crate) use origin::{Effective, effective};
 pub(crate) use restart::keep_until_restart;

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),
         Command::Check(arguments) => command::check::run(&arguments),
         Command::Admin(arguments) => command::admin::run(&arguments),
+        Command::Init(arguments) => done(command::init::run(&arguments)),
         #[cfg(feature = "dev")]
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         #[cfg(not(feature = "dev"))]

@@ -1,4 +1,4 @@
-//! A test that the guide documents every option of the client commands, of `admin` and of the development server.
+//! A test that the guides document every option of `init`, `admin`, the client commands and the development server.
 
 use clap::CommandFactory as _;
 
@@ -6,6 +6,7 @@ use super::Cli;
 
 const ADMINISTRATION: &str = include_str!("../../../../docs/use/administration.md");
 const AUDIT: &str = include_str!("../../../../docs/use/audit.md");
+const CONFIGURATION: &str = include_str!("../../../../docs/use/configuration.md");
 const CONNECT: &str = include_str!("../../../../docs/use/connect.md");
 const DIAGNOSIS: &str = include_str!("../../../../docs/use/diagnosis.md");
 #[cfg(feature = "dev")]
@@ -25,6 +26,7 @@ fn the_guide_names_every_option() {
     cli.build();
     for (command, pages) in [
         ("admin", &[ADMINISTRATION][..]),
+        ("init", &[CONFIGURATION][..]),
         ("connect", &[CONNECT]),
         ("login", &[CONNECT]),
         ("logout", &[CONNECT]),

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 mod mistakes;
-mod online;
+pub(super) mod online;
 
 use std::{io, process::ExitCode};
 
@@ -60,7 +60,7 @@ fn examine(arguments: &cli::Check, plan: &Plan, base_url: &str) -> anyhow::Resul
             printed = super::doctor::print_step(step);
         }
     };
-    let examined = online::examine(plan, base_url, &mut on_start, &mut on_step);
+    let examined = online::examine(&online::Part::ALL, plan, base_url, &mut on_start, &mut on_step);
     let report = super::control_runtime()?.block_on(examined);
     printed?;
     Ok(report)

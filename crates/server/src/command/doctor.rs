@@ -165,7 +165,7 @@ pub(super) fn print_summary(report: &Report) -> io::Result<()> {
 }
 
 /// A count with its noun: `1 problem`, `2 problems`.
-fn counted(count: usize, noun: &str, suffix: &str) -> String {
+pub(super) fn counted(count: usize, noun: &str, suffix: &str) -> String {
     format!("{count} {noun}{}{suffix}", if count == 1 { "" } else { "s" })
 }
 

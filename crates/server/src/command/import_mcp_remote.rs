@@ -2,7 +2,6 @@
 
 mod diff;
 mod edit;
-mod file;
 mod jsonc;
 mod launcher;
 mod locations;
@@ -27,12 +26,12 @@ use zeroize::Zeroizing;
 
 use self::{
     edit::applied,
-    file::ConfigFile,
     jsonc::Document,
     locations::{Location, default_locations},
     rewrite::{Migration, Replacement, Rewrite, Server},
     tokens::StoredToken,
 };
+use super::config_file::ConfigFile;
 use super::confirmation::is_yes;
 use crate::cli::ImportMcpRemote;
 

@@ -2,7 +2,6 @@
 
 use std::{fs, io, net::SocketAddr, path::Path};
 
-#[cfg(any(feature = "dev", test))]
 use anyhow::anyhow;
 use figment::{
     Figment,
@@ -130,7 +129,6 @@ fn sources(file: &Path, overrides: Overrides) -> Figment {
 ///
 /// # Errors
 /// As [`load`].
-#[cfg(any(feature = "dev", test))]
 pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
     let lines = TomlLines::parse(text).map_err(|error| anyhow!(syntax::diagnostic(text, &error).1))?;
     let sources = Figment::from(Toml::string(text));

@@ -10,6 +10,7 @@ mod mcp;
 mod providers;
 mod upstream;
 mod upstream_connection;
+mod upstream_issuers;
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,22 +25,41 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
 const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
 
-/// Queries the services of a plan, one after the other. Each step is passed to `on_step` when it is complete; `on_start` gets the
-/// name of what is queried next.
-pub(super) async fn examine(
+pub(in crate::command) use keys::algorithms_to_configure;
+pub(in crate::command) use upstream::suggests_sessions_off;
+pub(in crate::command) use upstream_issuers::upstream_issuers;
+
+/// A part of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::command) enum Part {
+    Listener,
+    Issuers,
+    Upstreams,
+}
+
+impl Part {
+    pub(in crate::command) const ALL: [Self; 3] = [Self::Listener, Self::Issuers, Self::Upstreams];
+}
+
+/// Queries the services of these parts of a plan, one after the other. Each step is passed to `on_step` when it is complete;
+/// `on_start` gets the name of what is queried next.
+pub(in crate::command) async fn examine(
+    parts: &[Part],
     plan: &Plan,
     base_url: &str,
     on_start: &mut dyn FnMut(&str),
     on_step: &mut dyn FnMut(&Step),
 ) -> Report {
     let mut steps = Steps { done: Vec::new(), on_step };
-    on_start(&format!("the listener on {}", plan.listen));
-    steps.add(listener::check(plan, base_url).await);
-    for (position, issuer) in plan.issuers.iter().enumerate() {
+    if parts.contains(&Part::Listener) {
+        on_start(&format!("the listener on {}", plan.listen));
+        steps.add(listener::check(plan, base_url).await);
+    }
+    for (position, issuer) in plan.issuers.iter().enumerate().filter(|_| parts.contains(&Part::Issuers)) {
         on_start(&format!("issuer {}", EscapedText(issuer.settings.issuer.as_str())));
         examine_issuer(plan, position, issuer, &mut steps).await;
     }
-    for (position, resource) in plan.resources.iter().enumerate() {
+    for (position, resource) in plan.resources.iter().enumerate().filter(|_| parts.contains(&Part::Upstreams)) {
         let UpstreamPlan::Http(settings) = &resource.upstream else { continue };
         on_start(&format!("the upstream of {}", resource.endpoint));
         upstream::examine(&format!("resource[{position}]"), resource, settings, &mut steps).await;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use portcullis_metadata::Secret;
 
-use super::file::{ConfigFile, write_private};
+use crate::command::config_file::{ConfigFile, write_private};
 use crate::command::mcp_remote::session::SessionId;
 
 /// A file for a client secret.

@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use super::{
-    file::{ConfigFile, sync_directory},
-    rewrite::Migration,
+use super::rewrite::Migration;
+use crate::command::{
+    config_file::{ConfigFile, sync_directory},
+    mcp_remote::session::resource,
 };
-use crate::command::mcp_remote::session::resource;
 
 /// The folder of the storage format that mcp-remote 0.15.1 uses.
 const FOLDER: &str = "mcp-remote-v1";

@@ -71,17 +71,15 @@ pub(super) async fn examine(
 
 fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
     let allowed = context.issuer.settings.algorithms;
-    let usable = |algorithms: AlgorithmSet| KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty());
     let names =
         |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
-    if usable(allowed) {
+    if is_usable(keys, allowed) {
         let fitting: Vec<Algorithm> =
-            allowed.iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
+            allowed.iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect();
         return Finding::met(USABLE, format!("there are keys for {}", names(&fitting)));
     }
     let key = &context.key;
-    let others: Vec<Algorithm> =
-        Algorithm::ALL.into_iter().filter(|algorithm| usable([*algorithm].into_iter().collect())).collect();
+    let others = usable_algorithms(keys);
     if others.is_empty() {
         let text = if keys.keys.is_empty() && keys.rejected.is_empty() {
             "the issuer publishes no keys: it may sign with a shared secret (HS256), or issue opaque tokens"
@@ -91,9 +89,7 @@ fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
         let fix = format!("let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}");
         return Finding::problem(USABLE, text, fix);
     }
-    // Of the algorithms for one type of key, providers use the first.
-    let listed: Vec<&str> = keys.keys.iter().filter_map(|key| key.alg.as_deref()).collect();
-    let likely = others.iter().find(|algorithm| listed.contains(&algorithm.as_str())).or(others.first());
+    let likely = likely_algorithm(keys, &others);
     let suggestion = likely.map_or_else(String::new, |algorithm| format!("\"{}\"", algorithm.as_str()));
     let configured: Vec<Algorithm> = allowed.iter().collect();
     Finding::problem(
@@ -101,4 +97,65 @@ fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
         format!("no key is for {}: the keys are for {}", names(&configured), names(&others)),
         format!("write algorithms = [{suggestion}] in {key}"),
     )
+}
+
+/// The algorithms to configure for these keys: those that the keys name, or else the likely one. Empty if the default,
+/// RS256, fits, and if no key is usable.
+pub(in crate::command) fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
+    let usable = usable_algorithms(keys);
+    let names = |algorithm: &Algorithm| keys.keys.iter().any(|key| key.alg.as_deref() == Some(algorithm.as_str()));
+    let named: Vec<Algorithm> = usable.iter().copied().filter(names).collect();
+    match named.as_slice() {
+        [Algorithm::Rs256] => Vec::new(),
+        [] if usable.contains(&Algorithm::Rs256) => Vec::new(),
+        [] => usable.first().copied().into_iter().collect(),
+        _ => named,
+    }
+}
+
+/// The one of these algorithms with which the issuer probably signs.
+fn likely_algorithm(keys: &JwkSet, usable: &[Algorithm]) -> Option<Algorithm> {
+    // Of the algorithms for one type of key, providers use the first.
+    let listed: Vec<&str> = keys.keys.iter().filter_map(|key| key.alg.as_deref()).collect();
+    usable.iter().find(|algorithm| listed.contains(&algorithm.as_str())).or(usable.first()).copied()
+}
+
+fn usable_algorithms(keys: &JwkSet) -> Vec<Algorithm> {
+    Algorithm::ALL.into_iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect()
+}
+
+fn is_usable(keys: &JwkSet, algorithms: AlgorithmSet) -> bool {
+    KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_jose::SigningKey;
+    use portcullis_testkit::TestIssuer;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The algorithms to configure for keys of these algorithms.
+    fn configured(algorithms: &[Algorithm], are_named: bool) -> Vec<Algorithm> {
+        let keys: Vec<SigningKey> =
+            algorithms.iter().map(|algorithm| SigningKey::generate(*algorithm, algorithm.as_str()).unwrap()).collect();
+        let mut set: Value = serde_json::from_str(&TestIssuer::jwks_of(&keys.iter().collect::<Vec<_>>())).unwrap();
+        for key in set["keys"].as_array_mut().unwrap().iter_mut().filter(|_| !are_named) {
+            key.as_object_mut().unwrap().remove("alg");
+        }
+        algorithms_to_configure(&JwkSet::parse(set.to_string().as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_keys_name_the_algorithms() {
+        use Algorithm::{Es256, Ps256, Rs256};
+        assert_eq!(configured(&[Rs256], true), []);
+        assert_eq!(configured(&[Rs256], false), []);
+        assert_eq!(configured(&[Es256], true), [Es256]);
+        assert_eq!(configured(&[Es256], false), [Es256]);
+        assert_eq!(configured(&[Ps256], true), [Ps256]);
+        assert_eq!(configured(&[Rs256, Es256], true), [Rs256, Es256]);
+        assert_eq!(configured(&[], true), []);
+    }
 }

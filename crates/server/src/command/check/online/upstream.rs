@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue, StatusCode, header::LOCATION};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_doctor::{Finding, Rule, Step, asks_for_tls, describe_response};
+use portcullis_doctor::{Finding, Report, Rule, Step, Verdict, asks_for_tls, describe_response};
 use portcullis_endpoint::SessionMode;
 use portcullis_gateway::HttpUpstreamSettings;
 use portcullis_mcp::{Revision, header as mcp_header};
@@ -55,6 +55,11 @@ pub(super) async fn examine(
         check.sessions(&opened, &mut step).await;
         steps.add(step);
     }
+}
+
+/// Whether the upstream has no sessions, so that this server needs none either.
+pub(in crate::command) fn suggests_sessions_off(report: &Report) -> bool {
+    report.findings().any(|finding| finding.rule == SESSIONS && finding.verdict == Verdict::Note)
 }
 
 struct UpstreamCheck<'a> {

@@ -21,6 +21,8 @@ const MAX_SIZE: u64 = 4 * 1024 * 1024;
 const MAX_BACKUPS: usize = 100;
 /// The mode of files that only the owner can read and write.
 const PRIVATE: u32 = 0o600;
+/// The mode of files that everyone can read.
+const PUBLIC: u32 = 0o644;
 
 impl ConfigFile {
     /// Reads a regular file of this user. None if there is no file.
@@ -94,6 +96,23 @@ impl ConfigFile {
         }
         bail!("there are {MAX_BACKUPS} backups of it; remove some")
     }
+}
+
+/// Creates a file that everyone can read. It appears with its whole content.
+///
+/// # Errors
+/// Fails if there is a file or link at the path, or the file cannot be written.
+pub(super) fn create(path: &Path, text: &str) -> io::Result<()> {
+    let beside = sibling(path, &format!(".portcullis-{}.tmp", std::process::id()));
+    write_new(&beside, text.as_bytes(), PUBLIC)?;
+    // A link does not replace another file, as a rename does. Not every file system has links.
+    let created = match fs::hard_link(&beside, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => write_new(path, text.as_bytes(), PUBLIC),
+        linked => linked,
+    };
+    // The file is complete without it.
+    let _ = fs::remove_file(&beside);
+    created.and_then(|()| sync_directory(path))
 }
 
 /// Creates a file that only its owner can read. A link or file at the path is an error.

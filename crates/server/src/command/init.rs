@@ -1,0 +1,60 @@
+//! `portcullis init`: asks for the values of a configuration, tests them, and writes it with comments.
+
+mod answers;
+mod issuer;
+mod provider;
+mod questions;
+mod setup;
+mod target;
+mod template;
+
+use anyhow::bail;
+use owo_colors::{OwoColorize as _, Stream};
+use portcullis_metadata::EscapedText;
+
+use self::{questions::Questions, setup::Setup, target::Target};
+use crate::cli;
+
+pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
+    let mut questions = Questions::in_terminal();
+    if questions.is_none() {
+        require_options(arguments)?;
+    }
+    let target = Target::open(&arguments.config, arguments.force, questions.as_mut())?;
+    let mut setup = Setup::new(arguments, questions)?;
+    setup.ask_all()?;
+    let (answers, plan) = setup.finish()?;
+    target.write(&template::text(&answers))?;
+
+    for warning in &plan.warnings {
+        let label = "warning:".if_supports_color(Stream::Stdout, |text| text.yellow());
+        super::print(format_args!("{label} {}", EscapedText(&warning.text)))?;
+    }
+    let provider = answers.issuer.as_ref().and_then(provider::of);
+    if let Some(provider) = provider {
+        super::print(format_args!(
+            "See {} for the settings of your provider, in comments of the file.",
+            provider.guide()
+        ))?;
+    }
+    super::print("Next:")?;
+    let config = target.option();
+    super::print(format_args!("  portcullis check --online{config}"))?;
+    super::print(format_args!("  portcullis serve{config}"))?;
+    super::print(format_args!("  portcullis doctor {}", EscapedText(&answers.resource())))?;
+    Ok(())
+}
+
+/// Without a terminal, nothing can be asked.
+fn require_options(arguments: &cli::Init) -> anyhow::Result<()> {
+    let required = [
+        ("--base-url", arguments.base_url.is_some()),
+        ("--upstream", arguments.upstream.is_some()),
+        ("--issuer", arguments.issuer.is_some()),
+    ];
+    let missing: Vec<&str> = required.iter().filter(|(_, is_given)| !is_given).map(|(option, _)| *option).collect();
+    if !missing.is_empty() {
+        bail!("there is no terminal to ask in; give {} too (see --help)", missing.join(", "));
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! [`Setup`]: takes each answer from its option or from the user, and tests it.
+
+use anyhow::{anyhow, bail};
+use portcullis_doctor::{Report, Step, Verdict};
+use portcullis_metadata::{EscapedText, Issuer};
+use tokio::runtime::Runtime;
+
+use super::{
+    answers::{Answers, BASE_URL, SCOPE, UPSTREAM},
+    issuer::{self, Found},
+    questions::Questions,
+};
+use crate::{
+    cli,
+    command::{check::online, doctor::counted},
+    plan::Plan,
+};
+
+/// The most answers to one question.
+const MAX_ATTEMPTS: usize = 20;
+/// The ports that are tried behind a proxy if the first ones are in use.
+const MAX_PORTS: usize = 10;
+
+/// The answers so far, and what is needed to get and test them.
+pub(super) struct Setup<'a> {
+    arguments: &'a cli::Init,
+    /// `None` without a terminal.
+    questions: Option<Questions>,
+    runtime: Runtime,
+    answers: Answers,
+    /// The number of problems that the user has not confirmed.
+    problems: usize,
+}
+
+/// Why an answer is invalid.
+struct Invalid {
+    reason: String,
+    /// The answer to propose instead.
+    proposal: Option<String>,
+}
+
+impl From<String> for Invalid {
+    fn from(reason: String) -> Self {
+        Self { reason, proposal: None }
+    }
+}
+
+/// A question, and the option with its answer.
+struct Question<'a> {
+    text: &'static str,
+    option: &'static str,
+    given: Option<&'a str>,
+    default: Option<String>,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn new(arguments: &'a cli::Init, questions: Option<Questions>) -> anyhow::Result<Self> {
+        let runtime = crate::command::control_runtime()?;
+        Ok(Self { arguments, questions, runtime, answers: Answers::new(), problems: 0 })
+    }
+
+    /// Gets and tests all answers.
+    ///
+    /// # Errors
+    /// Fails if an option is invalid, or the input ends.
+    pub(super) fn ask_all(&mut self) -> anyhow::Result<()> {
+        let arguments = self.arguments;
+        let base_url = Question {
+            text: "Base URL, which clients use",
+            option: "--base-url",
+            given: arguments.base_url.as_deref(),
+            default: Some(BASE_URL.to_owned()),
+        };
+        self.answer(base_url, Self::set_base_url, |setup| setup.test(online::Part::Listener))?;
+        let upstream = Question {
+            text: "MCP server to protect (upstream)",
+            option: "--upstream",
+            given: arguments.upstream.as_deref(),
+            default: Some(UPSTREAM.to_owned()),
+        };
+        let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_upstream(text)?);
+        self.answer(upstream, set, Self::test_upstream)?;
+        let endpoint = self.answers.default_endpoint();
+        let endpoint = Question {
+            text: "Endpoint, the path that clients use",
+            option: "--endpoint",
+            given: arguments.endpoint.as_deref().or_else(|| self.questions.is_none().then_some(endpoint.as_str())),
+            default: Some(endpoint.clone()),
+        };
+        let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_endpoint(text)?);
+        self.answer(endpoint, set, |_| Ok(0))?;
+        let scopes = arguments.scopes.join(" ");
+        let has_scopes = !arguments.scopes.is_empty();
+        let scopes = Question {
+            text: "Scopes that every token must have, separated by spaces",
+            option: "--scope",
+            given: if has_scopes { Some(&*scopes) } else { self.questions.is_none().then_some(SCOPE) },
+            default: Some(SCOPE.to_owned()),
+        };
+        let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_scopes([text])?);
+        self.answer(scopes, set, |_| Ok(0))?;
+        let issuer = Question {
+            text: "Authorization server: its issuer, or the URL of its metadata",
+            option: "--issuer",
+            given: arguments.issuer.as_deref(),
+            default: self.proposed_issuer()?,
+        };
+        self.answer(issuer, Self::set_issuer, |setup| setup.test(online::Part::Issuers))
+    }
+
+    /// Returns the answers and their plan, if the file can be written.
+    ///
+    /// # Errors
+    /// Fails with problems, unless the user confirms or has given `--force`.
+    pub(super) fn finish(mut self) -> anyhow::Result<(Answers, Plan)> {
+        let plan = self.answers.plan().map_err(|error| anyhow!(error))?;
+        if self.problems > 0 && !self.arguments.force {
+            let problems = counted(self.problems, "problem", "");
+            let Some(questions) = &mut self.questions else {
+                bail!("nothing is written because of {problems}; correct that, or give --force to write it anyway")
+            };
+            if !questions.confirm(&format!("{problems} above. Write the file anyway?"))? {
+                bail!("nothing is written because of {problems}")
+            }
+        }
+        Ok((self.answers, plan))
+    }
+
+    /// Takes the answer of the option, or asks until there is a valid one. Then tests it; the user can give another answer.
+    fn answer(
+        &mut self,
+        question: Question<'_>,
+        set: impl Fn(&mut Self, &str) -> Result<(), Invalid>,
+        test: impl Fn(&mut Self) -> anyhow::Result<usize>,
+    ) -> anyhow::Result<()> {
+        let Question { text, option, given, mut default } = question;
+        if let Some(given) = given {
+            set(self, given).map_err(|invalid| anyhow!("{option}: {}", invalid.reason))?;
+            self.problems += test(self)?;
+            return Ok(());
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(questions) = &mut self.questions else { bail!("give {option}") };
+            let answer = questions.ask(text, default.as_deref())?;
+            if let Err(Invalid { reason, proposal }) = set(self, &answer) {
+                self.tell(&reason)?;
+                default = proposal.or(default);
+                continue;
+            }
+            if test(self)? == 0 || self.is_confirmed("Keep this answer?")? {
+                return Ok(());
+            }
+        }
+        bail!("there was no valid answer after {MAX_ATTEMPTS} attempts; nothing is written")
+    }
+
+    fn set_base_url(&mut self, text: &str) -> Result<(), Invalid> {
+        self.answers.set_base_url(text)?;
+        // A proxy in front can be given any port.
+        let listen = self.answers.listen;
+        if self.answers.is_https() && !self.arguments.offline {
+            let mut ports = (listen.port()..).take(MAX_PORTS);
+            let is_free = |port: &u16| std::net::TcpListener::bind((listen.ip(), *port)).is_ok();
+            self.answers.listen.set_port(ports.find(is_free).unwrap_or(listen.port()));
+        }
+        Ok(())
+    }
+
+    /// Sets the issuer. An option can name an issuer without metadata, which is then a problem.
+    fn set_issuer(&mut self, text: &str) -> Result<(), Invalid> {
+        if self.arguments.offline {
+            return Ok(self.answers.set_issuer(issuer::as_written(text)?, Vec::new())?);
+        }
+        crate::command::tell("looking for the metadata of the issuer");
+        match self.runtime.block_on(issuer::find(text)) {
+            Ok(Found::Issuer { issuer, algorithms }) => {
+                crate::command::tell(format_args!("the issuer is {}", EscapedText(issuer.as_str())));
+                Ok(self.answers.set_issuer(issuer, algorithms)?)
+            }
+            Ok(Found::Other { issuer, reason }) => {
+                // Templates of providers that are not issuers have a better reason.
+                self.answers.set_issuer(issuer.clone(), Vec::new())?;
+                let reason = format!("{reason}; give that issuer if tokens have this `iss`");
+                Err(Invalid { reason, proposal: Some(issuer.as_str().to_owned()) })
+            }
+            // The tests report what is wrong there.
+            Err(reason) => match issuer::as_written(text) {
+                Ok(issuer) => Ok(self.answers.set_issuer(issuer, Vec::new())?),
+                Err(_) => Err(reason.into()),
+            },
+        }
+    }
+
+    /// The issuer that the upstream itself names, if it requires tokens.
+    fn proposed_issuer(&mut self) -> anyhow::Result<Option<String>> {
+        if self.arguments.offline || self.arguments.issuer.is_some() {
+            return Ok(None);
+        }
+        let plan = self.plan()?;
+        let issuers = self.runtime.block_on(online::upstream_issuers(&plan));
+        if !issuers.is_empty() {
+            let names = issuers.iter().map(Issuer::as_str).collect::<Vec<_>>().join(", ");
+            self.tell(&format!("the MCP server names as its authorization server: {names}"))?;
+        }
+        Ok(issuers.first().map(|issuer| issuer.as_str().to_owned()))
+    }
+
+    fn test_upstream(&mut self) -> anyhow::Result<usize> {
+        self.answers.sessions_off = false;
+        let Some(report) = self.examine(online::Part::Upstreams)? else { return Ok(0) };
+        self.answers.sessions_off = online::suggests_sessions_off(&report);
+        Ok(report.count(Verdict::Problem))
+    }
+
+    /// Tests a part. Returns the number of problems.
+    fn test(&mut self, part: online::Part) -> anyhow::Result<usize> {
+        Ok(self.examine(part)?.map_or(0, |report| report.count(Verdict::Problem)))
+    }
+
+    /// Tests a part and prints the findings. `None` without requests.
+    fn examine(&mut self, part: online::Part) -> anyhow::Result<Option<Report>> {
+        if self.arguments.offline {
+            return Ok(None);
+        }
+        let plan = self.plan()?;
+        let mut printed = Ok(());
+        let mut on_start = |name: &str| crate::command::tell(format_args!("checking {name}"));
+        let mut on_step = |step: &Step| {
+            if printed.is_ok() {
+                printed = crate::command::doctor::print_step(step);
+            }
+        };
+        let parts = [part];
+        let examined = online::examine(&parts, &plan, self.answers.base_url(), &mut on_start, &mut on_step);
+        let report = self.runtime.block_on(examined);
+        printed?;
+        Ok(Some(report))
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        self.answers.plan().map_err(|error| anyhow!(error))
+    }
+
+    fn tell(&mut self, text: &str) -> anyhow::Result<()> {
+        match &mut self.questions {
+            Some(questions) => Ok(questions.tell(text)?),
+            None => Ok(()),
+        }
+    }
+
+    fn is_confirmed(&mut self, question: &str) -> anyhow::Result<bool> {
+        self.questions.as_mut().map_or(Ok(false), |questions| questions.confirm(question))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Scripted answers, without requests.
+
+use clap::Parser as _;
+
+use super::*;
+use crate::command::init::{questions::tests::answered, template};
+
+fn arguments(more: &[&str]) -> cli::Init {
+    let arguments = ["portcullis", "init", "--offline"].iter().chain(more);
+    match cli::Cli::parse_from(arguments).command {
+        cli::Command::Init(arguments) => arguments,
+        _ => unreachable!(),
+    }
+}
+
+#[test]
+fn questions_are_asked_in_order() {
+    let (questions, shown) = answered("\nhttp://127.0.0.1:9100/api\n\n mcp:a  mcp:b\nhttps://a.example/\n");
+    let arguments = arguments(&[]);
+    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    setup.ask_all().unwrap();
+    let (answers, _) = setup.finish().unwrap();
+    let text = template::text(&answers);
+    for line in ["endpoint = \"/api\"", "scopes_supported = [\"mcp:a\", \"mcp:b\"]", "issuer = \"https://a.example/\""]
+    {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let shown = shown.text();
+    let places: Vec<_> = ["Base URL", "MCP server", "Endpoint", "Scopes", "Authorization server"]
+        .iter()
+        .map(|question| shown.find(question).unwrap())
+        .collect();
+    assert!(places.is_sorted(), "{shown}");
+    for default in ["[http://127.0.0.1:3000]", "[http://127.0.0.1:8000/mcp]", "[/api]", "[mcp:tools]"] {
+        assert!(shown.contains(default), "{default}\n{shown}");
+    }
+}
+
+#[test]
+fn invalid_answers_are_asked_again_with_the_reason() {
+    let lines = "http://mcp.example.com\nhttps://mcp.example.com\n\nmcp\n/mcp\n\nauth\nhttps://a.example\n";
+    let (questions, shown) = answered(lines);
+    let arguments = arguments(&[]);
+    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    setup.ask_all().unwrap();
+    let shown = shown.text();
+    assert_eq!(shown.matches("Base URL").count(), 2, "{shown}");
+    for reason in ["neither https nor http on loopback", "must start with a slash", "write it as"] {
+        assert!(shown.contains(reason), "{reason}\n{shown}");
+    }
+    assert_eq!(setup.finish().unwrap().0.base_url(), "https://mcp.example.com");
+}
+
+#[test]
+fn options_are_not_asked() {
+    let (questions, shown) = answered("https://a.example\n");
+    let options = [
+        "--base-url",
+        "http://127.0.0.1:4000",
+        "--upstream",
+        "http://127.0.0.1:9100/mcp",
+        "--endpoint",
+        "/x",
+        "--scope",
+        "a",
+    ];
+    let arguments = arguments(&options);
+    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    setup.ask_all().unwrap();
+    assert_eq!(shown.text().matches(": ").count(), 2, "{}", shown.text());
+    assert_eq!(setup.finish().unwrap().0.resource(), "http://127.0.0.1:4000/x");
+}
+
+#[test]
+fn the_end_of_the_input_ends_the_questions() {
+    let (questions, _) = answered("\n\n");
+    let arguments = arguments(&[]);
+    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    let error = setup.ask_all().unwrap_err().to_string();
+    assert!(error.contains("nothing is written"), "{error}");
+}
+
+#[test]
+fn attempts_are_limited() {
+    let (questions, _) = answered(Box::leak("x\n".repeat(100).into_boxed_str()));
+    let arguments = arguments(&[]);
+    let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
+    assert!(setup.ask_all().unwrap_err().to_string().contains("20 attempts"));
+}
+
+#[test]
+fn an_invalid_option_is_named() {
+    let arguments = arguments(&["--base-url", "http://mcp.example.com"]);
+    let mut setup = Setup::new(&arguments, None).unwrap();
+    assert!(setup.ask_all().unwrap_err().to_string().starts_with("--base-url: "));
+}

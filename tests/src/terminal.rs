@@ -1,0 +1,71 @@
+//! [`in_terminal`]: runs a program in a pseudoterminal and answers its questions.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+};
+
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+};
+
+use crate::TIMEOUT;
+
+/// What a program in a terminal showed.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    /// Everything that was shown, including the typed answers.
+    pub shown: String,
+    /// The exit code. `None` if the program was killed.
+    pub code: Option<i32>,
+}
+
+/// Runs a program in a terminal. Types each answer once the text before it is shown after the previous one. The program is
+/// killed when `end` is shown after the last answer, and after a timeout.
+///
+/// # Panics
+/// Panics if there is no terminal, or the program does not start.
+pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&str>) -> Terminal {
+    let mut terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).map(File::from).expect("a terminal");
+    grantpt(&terminal).expect("a terminal");
+    unlockpt(&terminal).expect("a terminal");
+    let name = ptsname(&terminal, Vec::new()).expect("a terminal").into_string().expect("a path");
+    let side = || Stdio::from(File::options().read(true).write(true).open(&name).expect("the other side"));
+    let mut child = command.stdin(side()).stdout(side()).stderr(side()).spawn().expect("it starts");
+    // Only the program holds the other side now.
+    drop(command);
+    let pid = Pid::from_child(&child);
+    let (done, is_done) = mpsc::channel::<()>();
+    let watchdog = thread::spawn(move || {
+        if is_done.recv_timeout(TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            // It may have ended just now.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
+    let (mut shown, mut buffer, mut seen) = (String::new(), [0; 4096], 0);
+    let mut answers = answers.iter();
+    let mut next = answers.next();
+    // The last read fails because the other side is closed.
+    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+        shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        while let Some((question, answer)) = next
+            && let Some(at) = shown[seen..].find(question)
+        {
+            seen += at + question.len();
+            terminal.write_all(answer.as_bytes()).expect("it reads");
+            next = answers.next();
+        }
+        if next.is_none() && end.is_some_and(|end| shown[seen..].contains(end)) {
+            child.kill().expect("it runs");
+            break;
+        }
+    }
+    let status = child.wait().expect("it ends");
+    drop(done);
+    watchdog.join().expect("the watchdog ends");
+    Terminal { shown, code: status.code() }
+}
