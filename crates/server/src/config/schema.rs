@@ -175,6 +175,6 @@ mod tests {
         assert_eq!(tables_with("max_body"), ["[limits]"]);
         assert_eq!(tables_with("jwks_uri"), ["[[issuer]]"]);
         assert!(tables_with("scopes").contains(&"[[resource.rule]]".to_owned()));
-        assert!(tables_with("listen").is_empty());
+        assert!(tables_with("base_url").is_empty());
     }
 }

@@ -147,7 +147,7 @@ mod tests {
         let error = plan_of(&format!("listen = \"0.0.0.0:9900\"\n{files}"), TOKEN).err().unwrap();
         assert!(error.contains("admin.allowed_hosts"), "{error}");
         let error = plan_of(&format!("listen = \"192.0.2.1:9900\"\n{files}"), TOKEN).err().unwrap();
-        assert!(error.contains("admin.tls.certificates = /c cannot be read"), "{error}");
+        assert!(error.contains("admin.tls.certificates = \"/c\" cannot be read"), "{error}");
         let error = plan_of(&format!("listen = \"unix:/s\"\n{files}"), TOKEN).err().unwrap();
         assert!(error.contains("a unix socket has no TLS"), "{error}");
         let error = plan_of("listen = \"127.0.0.1:3000\"", TOKEN).err().unwrap();
