@@ -58,7 +58,7 @@ async fn an_invalid_configuration_changes_nothing() {
         ),
         (
             vec![SCOPES, ("workers = 2", "worker = 2"), ("\"/other\"", "\"/other\"\nrealms = \"x\"")],
-            vec!["`worker`", "realms"],
+            vec![": worker is not a known key", "realms"],
         ),
         (vec![SCOPES, ("workers = 2", "workers =")], vec!["portcullis.toml"]),
     ]
