@@ -74,7 +74,7 @@ pub(crate) enum Command {
     Check(Check),
     /// List and end the sessions of a running server, and drop its cached tokens.
     ///
-    /// The server must have an [admin] table in its configuration.
+    /// The server must have an `[admin]` table in its configuration.
     #[command(after_long_help = admin::MORE)]
     Admin(Admin),
     /// Write a configuration: asks for its values in a terminal, or takes them from options, and tests them.

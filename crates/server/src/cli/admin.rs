@@ -34,7 +34,7 @@ pub(crate) enum AdminCommand {
 
 #[derive(Args)]
 pub(crate) struct AdminServer {
-    /// The configuration file of the server, with its [admin] table. Default: portcullis.toml.
+    /// The configuration file of the server, with its `[admin]` table. Default: portcullis.toml.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["url", "socket"])]
     pub(crate) config: Option<PathBuf>,
     /// The URL of the listener for administrators, instead of a configuration file.
