@@ -20,16 +20,16 @@ struct Canary {
     form: &'static str,
 }
 
-/// A leaked secret. It does not contain the secret itself.
+/// A leaked secret. It contains none of the secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
     /// The name of the secret.
     pub what: String,
     /// The encoding, such as `hex`.
     pub form: &'static str,
-    /// The line number, from 1.
+    /// The line number of the beginning, from 1.
     pub line: usize,
-    /// The line, with the secret removed.
+    /// The line, with all secrets removed.
     pub text: String,
 }
 
@@ -53,12 +53,14 @@ impl Canaries {
     pub fn leaks(&self, text: &str) -> Vec<Leak> {
         let mut leaks = Vec::new();
         for (canary, Canary { name, form }) in &self.0 {
-            // Searching the whole text first is faster, because most canaries do not occur.
-            if !text.contains(canary) {
-                continue;
-            }
-            for (line, content) in (1..).zip(text.lines()).filter(|(_, content)| content.contains(canary)) {
-                leaks.push(Leak { what: name.clone(), form, line, text: content.replace(canary, "[..]") });
+            for (position, _) in text.match_indices(canary) {
+                // A secret can span lines: the text is that of its first and last line, without what is between.
+                let (before, after) = (&text[..position], &text[position + canary.len()..]);
+                let beginning = before.rsplit('\n').next().unwrap_or_default();
+                let end = after.split('\n').next().unwrap_or_default();
+                let line_without = |text: String, canary: &String| text.replace(canary, "[..]");
+                let text = self.0.keys().fold(format!("{beginning}[..]{end}"), line_without);
+                leaks.push(Leak { what: name.clone(), form, line: before.matches('\n').count() + 1, text });
             }
         }
         leaks
@@ -102,7 +104,7 @@ pub(crate) fn forms(secret: &str) -> Vec<(&'static str, String)> {
         ("reversed", secret.chars().rev().collect()),
     ];
     // Encoders differ in the characters that they leave unescaped and in the case of hexadecimal digits.
-    for kept in ["-_.~", "-_.", "-_~", "-_", ""] {
+    for kept in ["-_.~", "-_.", "-_~", "-_", "-_.!~*'()", ""] {
         for upper in [true, false] {
             let escaped = joined(&|byte| match byte {
                 byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) => char::from(byte).to_string(),
@@ -113,6 +115,7 @@ pub(crate) fn forms(secret: &str) -> Vec<(&'static str, String)> {
         }
     }
     forms.push(("percent", in_query(secret)));
+    forms.push(("form", url::form_urlencoded::byte_serialize(bytes).collect()));
     for alphabet in [alphabet::STANDARD, alphabet::URL_SAFE] {
         let engine = GeneralPurpose::new(&alphabet, NO_PAD);
         forms.extend((0..3).map(|before| ("base64", encoded_within(&engine, bytes, before))));
@@ -157,7 +160,7 @@ impl std::fmt::Display for Leak {
 mod tests {
     use super::*;
 
-    const SECRET: &str = "se.cr~et/+\"\u{1}\u{e9}\\-_key";
+    const SECRET: &str = "se.cr~et/+ *!\"\u{1}\u{e9}\\-_key";
 
     /// J2: a leak in any of these encodings is found, and the report does not repeat the secret.
     #[test]
@@ -171,7 +174,8 @@ mod tests {
             ("hex", SECRET.bytes().map(|byte| format!("{byte:02x}")).collect()),
             ("hex", SECRET.bytes().map(|byte| format!("{byte:02X}")).collect()),
             ("decimal", format!("{:?}", SECRET.as_bytes())),
-            ("percent", url::form_urlencoded::byte_serialize(SECRET.as_bytes()).collect()),
+            ("form", url::form_urlencoded::byte_serialize(SECRET.as_bytes()).collect()),
+            ("percent", "se.cr~et%2F%2B%20*!%22%01%C3%A9%5C-_key".to_owned()),
             ("percent", SECRET.bytes().map(|byte| format!("%{byte:02x}")).collect()),
             ("percent", in_query(SECRET)),
             ("base64", standard.encode(SECRET)),
@@ -187,6 +191,20 @@ mod tests {
             assert_eq!((found.what.as_str(), found.line), ("a key", 2));
             assert!(!found.to_string().contains(&leak), "{found}");
         }
+    }
+
+    /// J2: a secret of several lines is found, and a line with several secrets shows none of them.
+    #[test]
+    fn secrets_can_span_and_share_lines() {
+        let mut canaries = Canaries::default();
+        canaries.add("a private key", "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----");
+        let leaks = canaries.leaks("first\nkey: -----BEGIN KEY-----\nabcdefgh\n-----END KEY----- and more\nlast");
+        assert_eq!((leaks[0].line, leaks[0].text.as_str()), (2, "key: [..] and more"));
+        canaries.add("a password", "correct horse");
+        canaries.add("a code", "battery staple");
+        let leaks = canaries.leaks("correct horse, battery staple");
+        assert_eq!(leaks.len(), 2);
+        assert!(leaks.iter().all(|leak| leak.text == "[..], [..]"), "{leaks:?}");
     }
 
     #[test]
