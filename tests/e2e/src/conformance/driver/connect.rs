@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use portcullis_bridge::ServerRequestHandler as _;
-use portcullis_mcp::meta;
+use portcullis_mcp::{ErrorCode, meta};
 use portcullis_scenarios::{Process, Scratch, command};
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -21,6 +21,8 @@ use tokio::{
 use super::{accepting_handler::AcceptingHandler, arguments};
 
 const MODERN: &str = "2026-07-28";
+/// The error of a server that does not support the version of a request (MCP 2026-07-28, SEP-2575).
+const UNSUPPORTED_VERSION: i64 = ErrorCode::UnsupportedProtocolVersion.value();
 /// How often a server may request input for one call.
 const MAX_INPUT_ROUNDS: usize = 8;
 
@@ -47,6 +49,7 @@ pub(super) async fn drive(program: &Path, url: &str, version: &str, context: &Va
         output: BufReader::new(output).lines(),
         is_modern: version == MODERN,
         next_id: AtomicI64::new(1),
+        has_retried: false,
     };
     client.make_calls(version, context).await?;
     let status = process.wait().await?;
@@ -59,6 +62,8 @@ struct Client {
     output: Lines<BufReader<ChildStdout>>,
     is_modern: bool,
     next_id: AtomicI64,
+    /// Whether a request was sent again because the server rejected its version.
+    has_retried: bool,
 }
 
 impl Client {
@@ -113,6 +118,14 @@ impl Client {
                 }
                 (None, Some(answered)) if *answered == id => {
                     let error = &message["error"];
+                    if error["code"] == UNSUPPORTED_VERSION && self.is_modern && !self.has_retried {
+                        // `connect` forwards the error: selecting a version is the client's task.
+                        let supported = error["data"]["supported"].as_array().into_iter().flatten();
+                        self.has_retried = true;
+                        if supported.into_iter().any(|version| version == MODERN) {
+                            return Box::pin(self.round(method, params)).await;
+                        }
+                    }
                     if let Some(code) = error["data"]["reason"].as_str() {
                         return Err(Refused { code: code.to_owned(), message: error["message"].to_string() }.into());
                     }
