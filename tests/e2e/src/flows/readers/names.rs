@@ -48,8 +48,8 @@ pub(super) fn is_protected(method: &str, name: &str) -> bool {
 /// The trail leaves out query, fragment and user information of a URI, and cuts long names, which then end in `…`.
 pub(super) fn is_audited(method: &str, seen: &str, audited: &str) -> bool {
     let is_uri = match method {
-        // A query can begin before the end of the scheme, as in `file?://a`.
-        "completion/complete" => audited.contains(':') || seen.contains("://"),
+        // A query can begin before the end of the scheme, as in `fi?le:a`.
+        "completion/complete" => audited.contains(':') || seen.contains(':'),
         _ => ["resources/", "subscriptions/"].iter().any(|start| method.starts_with(start)),
     };
     let variants = |name: &str| if is_uri { forms(name) } else { vec![name.to_owned()] };
@@ -133,6 +133,8 @@ mod tests {
         assert!(is_audited("resources/read", "https://me:pw@a.example/b?key", "https://a.example/b"));
         assert!(!is_audited("resources/read", "file:///secret/x", "file:///public/x"));
         assert!(is_audited("completion/complete", "file?://me:pw@localhost/x", "file"));
+        assert!(is_audited("completion/complete", "fi?le:secret/x", "fi"));
         assert!(!is_audited("completion/complete", "file?x", "file"));
+        assert!(!is_audited("completion/complete", "fi?le:secret/x", "file"));
     }
 }
