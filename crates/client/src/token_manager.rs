@@ -9,8 +9,8 @@ use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::{
-    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, authorizer::scope_names,
-    resource_challenge::ResourceChallenge, store::ignore_corrupted,
+    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, resource_challenge::ResourceChallenge,
+    store::ignore_corrupted,
 };
 
 mod access_token_source;
@@ -18,12 +18,14 @@ mod forget_client;
 mod renewal;
 mod request_authorization;
 mod scoped;
+mod step_up;
 
 pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use request_authorization::RequestAuthorization;
 
 use access_token_source::ExternalTokens;
 use renewal::{Refreshed, obtain, refresh, stored};
+use step_up::without;
 
 /// Keeps the token for one resource: reads it from the store, refreshes it before it expires, renews it when the
 /// resource rejects it, and requests more scopes when the resource requires them.
@@ -206,16 +208,16 @@ impl TokenManager {
         }
         // Unreadable files can contain tokens.
         authorizer.store().remove_corrupted(Some(&self.start))?;
-        let mut outcome = Ok(SignOut::NotSignedIn);
+        let mut result = Ok(SignOut::NotSignedIn);
         for token in forgotten {
             let revoked = authorizer.revoke(&self.start, &token).await.map(SignOut::from);
             let revoked = revoked.map_err(|error| ClientError::Revocation(error.into()));
-            outcome = match (outcome, revoked) {
+            result = match (result, revoked) {
                 (Err(error), _) | (_, Err(error)) => Err(error),
                 (Ok(one), Ok(other)) => Ok(one.max(other)),
             };
         }
-        outcome
+        result
     }
 
     /// Starts the authorization of one request.
@@ -260,45 +262,6 @@ impl TokenManager {
         Ok(true)
     }
 
-    /// Replaces a token that the resource rejected with 403 by one with more scopes. Returns false if a request is
-    /// useless: the scopes were denied before, or the token has them.
-    async fn step_up(
-        &self,
-        used: Option<&Arc<ResourceToken>>,
-        challenge: &ResourceChallenge,
-        missing: &Scopes,
-    ) -> Result<bool, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
-        let wanted = missing.clone();
-        let covers =
-            move |token: &ResourceToken| token.scopes().is_some_and(|granted| scope_names::covers(granted, &wanted));
-        if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
-            return Ok(false);
-        }
-        let _one_at_a_time = self.renewing.lock().await;
-        if self.is_replaced(authorizer, used) && self.current().is_some_and(|current| covers(&current)) {
-            return Ok(true);
-        }
-        if !self.denied_scopes().intersection(missing).is_empty() {
-            return Ok(false);
-        }
-        let (now, before, serves) = (authorizer.clock().now(), self.current(), covers.clone());
-        let serves = move |token: &ResourceToken| !token.is_expired(now) && serves(token);
-        match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), serves).await {
-            Ok(token) if covers(&token) => Ok(true),
-            Ok(token) => {
-                self.add_denied_scopes(without(missing, token.scopes()));
-                Ok(false)
-            }
-            Err(error) => {
-                if is_refusal(&error) {
-                    self.add_denied_scopes(without(missing, before.as_ref().and_then(|before| before.scopes())));
-                }
-                Err(error)
-            }
-        }
-    }
-
     /// Obtains a token with the required scopes and those requested before, and keeps it. If another process has
     /// obtained an acceptable one, that is used.
     async fn obtain(
@@ -330,7 +293,7 @@ impl TokenManager {
             return Ok(None);
         }
         // A task of its own, because the caller can be cancelled, and a rotated refresh token must still be
-        // same.
+        // stored.
         let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone(), scopes));
         match task.await.map_err(|_| ClientError::TaskEnded)?? {
             Refreshed::Newer(newer) => {
@@ -363,32 +326,12 @@ impl TokenManager {
         self.held.read().unwrap_or_else(PoisonError::into_inner).denied.clone()
     }
 
-    fn add_denied_scopes(&self, scopes: Scopes) {
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        held.denied = held.denied.union(&scopes);
-    }
-
     fn clock(&self) -> Arc<dyn Clock> {
         match &self.source {
             Source::Authorizer(authorizer) => authorizer.clock().clone(),
             _ => Arc::new(SystemClock::new()),
         }
     }
-}
-
-/// Whether the user or the server denied the scopes.
-fn is_refusal(error: &ClientError) -> bool {
-    let error = match error {
-        ClientError::TokenRequest(error) | ClientError::Redirect(crate::RedirectError::Denied(error)) => error,
-        _ => return false,
-    };
-    matches!(error.error.as_str(), "access_denied" | "invalid_scope")
-}
-
-fn without(scopes: &Scopes, taken: Option<&Scopes>) -> Scopes {
-    let left = scopes.iter().filter(|name| !taken.is_some_and(|taken| taken.contains(name)));
-    // They are valid because they come from a set.
-    Scopes::from_names(left).unwrap_or_default()
 }
 
 impl fmt::Debug for TokenManager {

@@ -1,0 +1,71 @@
+//! The step-up: a token with more scopes, after a 403.
+
+use std::sync::{Arc, PoisonError};
+
+use portcullis_metadata::Scopes;
+
+use super::{Source, TokenManager};
+use crate::{
+    ClientError, RedirectError, ResourceToken, authorizer::scope_names, resource_challenge::ResourceChallenge,
+};
+
+impl TokenManager {
+    /// Replaces a token that the resource rejected with 403 by one with more scopes. Returns false if a request is
+    /// useless: the scopes were denied before, or the token has them.
+    pub(super) async fn step_up(
+        &self,
+        used: Option<&Arc<ResourceToken>>,
+        challenge: &ResourceChallenge,
+        missing: &Scopes,
+    ) -> Result<bool, ClientError> {
+        let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
+        let wanted = missing.clone();
+        let covers =
+            move |token: &ResourceToken| token.scopes().is_some_and(|granted| scope_names::covers(granted, &wanted));
+        if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
+            return Ok(false);
+        }
+        let _one_at_a_time = self.renewing.lock().await;
+        if self.is_replaced(authorizer, used) && self.current().is_some_and(|current| covers(&current)) {
+            return Ok(true);
+        }
+        if !self.denied_scopes().intersection(missing).is_empty() {
+            return Ok(false);
+        }
+        let (now, before, serves) = (authorizer.clock().now(), self.current(), covers.clone());
+        let serves = move |token: &ResourceToken| !token.is_expired(now) && serves(token);
+        match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), serves).await {
+            Ok(token) if covers(&token) => Ok(true),
+            Ok(token) => {
+                self.add_denied_scopes(without(missing, token.scopes()));
+                Ok(false)
+            }
+            Err(error) => {
+                if is_refusal(&error) {
+                    self.add_denied_scopes(without(missing, before.as_ref().and_then(|before| before.scopes())));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn add_denied_scopes(&self, scopes: Scopes) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        held.denied = held.denied.union(&scopes);
+    }
+}
+
+/// Whether the user or the server denied the scopes.
+fn is_refusal(error: &ClientError) -> bool {
+    let error = match error {
+        ClientError::TokenRequest(error) | ClientError::Redirect(RedirectError::Denied(error)) => error,
+        _ => return false,
+    };
+    matches!(error.error.as_str(), "access_denied" | "invalid_scope")
+}
+
+pub(super) fn without(scopes: &Scopes, taken: Option<&Scopes>) -> Scopes {
+    let left = scopes.iter().filter(|name| !taken.is_some_and(|taken| taken.contains(name)));
+    // They are valid because they come from a set.
+    Scopes::from_names(left).unwrap_or_default()
+}
