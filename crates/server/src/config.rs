@@ -20,7 +20,7 @@ pub(crate) use changes::{Change, changes};
 pub(crate) use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use file::{
     ADMIN_TOKEN_VARIABLE, Admin, AdminListen, Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader,
-    IntrospectionAuth, Issuer, Limits, RateLimit, Reload, Resource, Route, Rule, Session, Sessions, Shared, Tls,
+    IntrospectionAuth, Issuer, Limits, RateLimit, Reload, Resource, Route, Rule, Session, Sessions, SharedStore, Tls,
     Traces, TracesClient, Upstream, Validation,
 };
 pub(crate) use key_path::{KeyPath, Segment};

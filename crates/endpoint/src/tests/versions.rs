@@ -61,7 +61,7 @@ async fn the_version_is_the_negotiated_one() {
         let fixture = Fixture::open();
         fixture.inner.responds(200, &[headers, &[(SESSION, BACKEND)]].concat(), body);
         let response = fixture.post(&[], initialize()).await;
-        assert_eq!(response.body, body, "handed on as it came");
+        assert_eq!(response.body, body, "the body is forwarded unchanged");
         let identifier = response.header(SESSION).unwrap().to_owned();
         fixture.send("GET", &[(SESSION, &identifier)], "").await;
         assert_eq!(fixture.inner.last().era, Era::Legacy { version: settled }, "{headers:?} {body}");

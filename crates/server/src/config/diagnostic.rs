@@ -2,7 +2,7 @@
 
 use super::{KeyPath, schema};
 
-/// What is wrong with a key, and what to change.
+/// An error or a warning about a key, with the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnostic {
     /// The key. The empty path if it is about the whole configuration.

@@ -23,7 +23,7 @@ mod traces;
 pub(crate) use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
-pub(crate) use shared::Shared;
+pub(crate) use shared::SharedStore;
 pub(crate) use traces::{Traces, TracesClient};
 
 /// The configuration file.
@@ -78,7 +78,7 @@ pub(crate) struct Config {
     pub(crate) session: Session,
     /// What replicas share. Default: there is one server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) shared: Option<Shared>,
+    pub(crate) shared: Option<SharedStore>,
     /// Limits of bodies, heads, connections, streams and rates.
     #[serde(default)]
     pub(crate) limits: Limits,

@@ -30,7 +30,7 @@ pub(crate) struct Located {
     pub(crate) line: Option<usize>,
     /// The key, such as `issuer[0].algorithms`; empty for the whole configuration.
     pub(crate) key: String,
-    /// What is wrong, and what to change. Begins with the key.
+    /// The problem and its fix. Begins with the key.
     pub(crate) text: String,
 }
 

@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::config::{ConfigErrors, Diagnostic, KeyPath, Segment, Unusable, is_known};
 
-/// The errors with their places: values that do not have the type of their key, and what is wrong with the other values.
+/// The errors with their places: wrong types, and the problems of the values whose types are correct.
 pub(crate) fn all_errors(unusable: Unusable) -> ConfigErrors {
     match unusable {
         Unusable::File(errors) => errors,

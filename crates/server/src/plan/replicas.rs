@@ -9,7 +9,7 @@ use portcullis_store::{RedisJournal, RedisSettings, Retention};
 use url::Url;
 
 use super::{SessionPlan, state_dir::name_of_server};
-use crate::config::Shared;
+use crate::config::SharedStore;
 
 /// The connection to the other replicas.
 #[derive(Clone)]
@@ -22,7 +22,11 @@ pub(crate) struct ReplicasPlan {
 ///
 /// # Errors
 /// Fails when a value is invalid or a file cannot be read.
-pub(super) fn plan(configured: &Shared, base_url: &Url, sessions: &SessionSettings) -> anyhow::Result<ReplicasPlan> {
+pub(super) fn plan(
+    configured: &SharedStore,
+    base_url: &Url,
+    sessions: &SessionSettings,
+) -> anyhow::Result<ReplicasPlan> {
     let url = check(&configured.redis)?;
     let retention = Retention { lifetime: sessions.lifetime, idle_timeout: sessions.idle_timeout };
     let mut redis = RedisSettings::new(url, format!("portcullis:{}", name_of_server(base_url)), retention);
@@ -66,7 +70,7 @@ fn check(text: &str) -> anyhow::Result<Url> {
 }
 
 /// Returns warnings about settings that work but should be changed.
-pub(super) fn warnings(configured: &Shared, sessions: &SessionPlan) -> Vec<String> {
+pub(super) fn warnings(configured: &SharedStore, sessions: &SessionPlan) -> Vec<String> {
     let mut warnings = Vec::new();
     if sessions.key_sources.is_none() {
         warnings.push(
@@ -87,11 +91,11 @@ mod tests {
     use super::*;
     use crate::config::{SecretSource, Session};
 
-    fn shared(redis: &str) -> Shared {
-        Shared { redis: redis.to_owned(), password: None, ca_file: None, strict: false }
+    fn shared(redis: &str) -> SharedStore {
+        SharedStore { redis: redis.to_owned(), password: None, ca_file: None, strict: false }
     }
 
-    fn plan(configured: &Shared) -> anyhow::Result<ReplicasPlan> {
+    fn plan(configured: &SharedStore) -> anyhow::Result<ReplicasPlan> {
         let sessions = super::super::sessions::plan(&Session::default()).unwrap().settings;
         super::plan(configured, &Url::parse("https://mcp.example.com").unwrap(), &sessions)
     }

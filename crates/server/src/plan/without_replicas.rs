@@ -5,14 +5,14 @@ use portcullis_session::SessionSettings;
 use url::Url;
 
 use super::SessionPlan;
-use crate::config::Shared;
+use crate::config::SharedStore;
 
 /// The connection to other replicas, which no plan of this program has.
 #[derive(Clone)]
 pub(crate) enum ReplicasPlan {}
 
 /// Rejects the table.
-pub(super) fn plan(_: &Shared, _: &Url, _: &SessionSettings) -> anyhow::Result<ReplicasPlan> {
+pub(super) fn plan(_: &SharedStore, _: &Url, _: &SessionSettings) -> anyhow::Result<ReplicasPlan> {
     bail!(
         "[shared] needs a portcullis that was built with the feature `redis`; build it with `--features redis`, or remove \
          the table"
@@ -20,7 +20,7 @@ pub(super) fn plan(_: &Shared, _: &Url, _: &SessionSettings) -> anyhow::Result<R
 }
 
 /// Returns no warnings.
-pub(super) fn warnings(_: &Shared, _: &SessionPlan) -> Vec<String> {
+pub(super) fn warnings(_: &SharedStore, _: &SessionPlan) -> Vec<String> {
     Vec::new()
 }
 

@@ -159,7 +159,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is held never outgrows the limit by more than one read, whatever comes.
+        /// For any input, the buffer exceeds the limit by at most one read.
         #[test]
         fn memory_is_bounded(pieces in proptest::collection::vec((any::<u8>(), 1_usize..3 * PIECE), 1..6)) {
             let input: Vec<u8> = pieces.iter().flat_map(|(byte, times)| vec![*byte; *times]).collect();

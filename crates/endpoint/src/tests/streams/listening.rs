@@ -146,7 +146,7 @@ async fn an_administrator_ends_selected_streams() {
             request.principal.is_some_and(|principal| principal.subject() == Some(subject))
         })
     };
-    assert_eq!((end("nobody"), get.read(), modern.read()), (0, Read::Nothing, Read::Nothing));
+    assert_eq!((end("unknown-subject"), get.read(), modern.read()), (0, Read::Nothing, Read::Nothing));
     assert_eq!((end("alice"), get.read(), modern.read(), modern.read()), (2, Read::End, piece(RESULT), Read::End));
     assert_eq!(end("alice"), 0, "they have ended already");
     assert!(streams.told().iter().all(|(code, ..)| *code == "stream.administrator"));

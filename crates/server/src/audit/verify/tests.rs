@@ -84,7 +84,7 @@ impl Trail {
     }
 }
 
-/// J4: an intact trail is verified whatever the order in which its files are named, and each file without those before it.
+/// J4: an intact trail is verified with its files in any order, and each file also without the files before it.
 #[test]
 fn an_intact_trail() {
     let mut trail = Trail::of_two_files();

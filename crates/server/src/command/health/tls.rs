@@ -1,4 +1,4 @@
-//! TLS to the listener of this machine, whatever its certificate.
+//! TLS to the listener of this machine. Any certificate is accepted.
 
 use std::{
     net::{SocketAddr, TcpStream},

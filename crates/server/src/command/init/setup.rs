@@ -183,7 +183,7 @@ impl<'a> Setup<'a> {
                 let reason = format!("{reason}; give that issuer if tokens have this `iss`");
                 Err(Invalid { reason, proposal: Some(issuer.as_str().to_owned()) })
             }
-            // The tests report what is wrong there.
+            // The tests of the answers report the problem.
             Err(reason) => match issuer::as_written(text) {
                 Ok(issuer) => Ok(self.answers.set_issuer(issuer, Vec::new())?),
                 Err(_) => Err(reason.into()),

@@ -10,7 +10,7 @@ use crate::config::SecretSource;
 /// `[shared]`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStore {
     /// The URL of Redis or Valkey: `redis://` or `rediss://`, without a password.
     #[schemars(example = "rediss://redis.example.com:6379")]
     pub(crate) redis: String,

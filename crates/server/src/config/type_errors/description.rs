@@ -1,4 +1,4 @@
-//! The text of an error about a type, an unknown key or a missing key: what is wrong, and what to write.
+//! The text of an error about a type, an unknown key or a missing key, with the fix.
 
 use figment::{
     Error,

@@ -218,7 +218,7 @@ fn all_identifiers_end() {
 }
 
 proptest! {
-    /// E9: whatever sessions were used and ended in between, they are evicted in the order of their last use, those in use
+    /// E9: after any sequence of uses and ends, sessions are evicted in the order of their last use, those in use
     /// excepted.
     #[test]
     fn sessions_are_evicted_in_the_order_of_their_last_use(

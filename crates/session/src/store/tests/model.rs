@@ -350,7 +350,7 @@ impl History {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// E8, E9, E10: whatever the history, a store resolves, renews, ends and refuses exactly as the model says.
+    /// E8, E9, E10: after any history, a store resolves, renews, ends and rejects exactly as the model does.
     #[test]
     fn histories_follow_the_model(steps in proptest::collection::vec(any_step(), 1..80)) {
         let mut history = History::new();
