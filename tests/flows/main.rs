@@ -4,6 +4,7 @@
 mod audit;
 mod call;
 mod canary;
+mod certificates;
 mod check_online;
 mod claims;
 mod client_revisions;

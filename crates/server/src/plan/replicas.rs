@@ -53,7 +53,7 @@ fn check(text: &str) -> anyhow::Result<Url> {
     };
     ensure!(
         matches!(url.scheme(), "redis" | "rediss"),
-        "shared.redis has the scheme {:?}; expected rediss, or redis without TLS",
+        "shared.redis has the scheme {:?}; write it as \"rediss://host:6379\", or \"redis://\" without TLS",
         url.scheme()
     );
     ensure!(

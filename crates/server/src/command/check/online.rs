@@ -1,6 +1,7 @@
 //! `portcullis check --online`: queries the services that a configuration names.
 
 mod authorization_server;
+mod certificate;
 mod clock;
 mod failure;
 mod introspection;
@@ -54,6 +55,7 @@ pub(in crate::command) async fn examine(
     if parts.contains(&Part::Listener) {
         on_start(&format!("the listener on {}", plan.listen));
         steps.add(listener::check(plan, base_url).await);
+        certificate::check(plan).into_iter().for_each(|step| steps.add(step));
     }
     for (position, issuer) in plan.issuers.iter().enumerate().filter(|_| parts.contains(&Part::Issuers)) {
         on_start(&format!("issuer {}", EscapedText(issuer.settings.issuer.as_str())));
