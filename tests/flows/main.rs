@@ -14,6 +14,7 @@ mod cors;
 mod diagnosis;
 mod disconnecting;
 mod doctor;
+mod doctor_causes;
 mod egress_proxy;
 mod health;
 mod http2;

@@ -123,7 +123,7 @@ impl Examination<'_> {
             self.close(step);
             return None;
         };
-        let challenge = challenge::check(&response, &mut step.findings);
+        let challenge = challenge::check(self.url, &response, &mut step.findings);
         step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
         self.close(step);
         Some(challenge)
@@ -170,6 +170,7 @@ impl Examination<'_> {
             let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
                 Some(response) => resource::check(&lookup, self.url, &response, &mut search, &mut step.findings),
                 None => {
+                    resource::explain_unreachable(&lookup, self.url, &mut step.findings);
                     step.findings.extend(search.earlier(resource::FOUND));
                     None
                 }

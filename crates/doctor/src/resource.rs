@@ -6,7 +6,7 @@ use portcullis_metadata::{DocumentError, ProtectedResourceMetadata, has_media_ty
 use url::Url;
 
 use crate::{
-    Finding, Rule, malformed,
+    Finding, Rule, malformed, page,
     search::{Search, outcome},
     text,
 };
@@ -86,6 +86,20 @@ pub(crate) fn check(
     }
 }
 
+/// Adds that a URL of the challenge that cannot be reached has another origin than the resource, as it happens behind a proxy.
+pub(crate) fn explain_unreachable(lookup: &Lookup<'_>, asked: &Url, findings: &mut Vec<Finding>) {
+    if lookup.place != Place::Challenge || lookup.url.origin() == asked.origin() {
+        return;
+    }
+    let text = format!(
+        "the challenge names metadata at another origin, {}, which cannot be reached",
+        text::quoted(&lookup.url.origin().ascii_serialization())
+    );
+    let fix =
+        "write the public URL into resource_metadata; behind a proxy, configure the public base URL of the server";
+    findings.insert(0, Finding::problem(FOUND, text, fix));
+}
+
 /// The finding for a response with 200 that is not JSON. Clients that check the content try the next place; others stop.
 fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
     let outcome = outcome(response);
@@ -106,6 +120,9 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
     if status.is_redirection() && place == Place::Challenge {
         let fix = "serve the document at the URL of the challenge: clients do not follow redirects of metadata";
         return Finding::problem(FOUND, text, fix);
+    }
+    if needed && page::blocking_firewall(response).is_some() {
+        return Finding::problem(FOUND, text, page::FIREWALL_FIX);
     }
     if needed && status.is_server_error() {
         return Finding::problem(FOUND, text, "repair the server: clients end their search at such a response");

@@ -99,7 +99,12 @@ async fn measure(duration: Duration, program: &Path) -> anyhow::Result<Report> {
         let elapsed = started.elapsed();
         let sample = server.sample(elapsed).await?;
         if elapsed >= next_report {
-            eprintln!("{:.0} of {} s: {} requests, {sample}", elapsed.as_secs_f64(), duration.as_secs(), traffic.requests());
+            eprintln!(
+                "{:.0} of {} s: {} requests, {sample}",
+                elapsed.as_secs_f64(),
+                duration.as_secs(),
+                traffic.requests()
+            );
             next_report += duration / PROGRESS_REPORTS;
         }
         samples.push(sample);

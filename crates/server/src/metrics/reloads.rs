@@ -66,10 +66,25 @@ mod tests {
             }
         };
         let [none, one] = [0, 1].map(|count| format!("reloads_total{{result=\"rejected\"}} {count}"));
-        has(["reloads_total{result=\"accepted\"} 0", &none, "last_reload_successful 1", "last_reload_success_timestamp_seconds 100"]);
+        has([
+            "reloads_total{result=\"accepted\"} 0",
+            &none,
+            "last_reload_successful 1",
+            "last_reload_success_timestamp_seconds 100",
+        ]);
         reloads.count(false, UnixTime::from_secs(200));
-        has(["reloads_total{result=\"accepted\"} 0", &one, "last_reload_successful 0", "last_reload_success_timestamp_seconds 100"]);
+        has([
+            "reloads_total{result=\"accepted\"} 0",
+            &one,
+            "last_reload_successful 0",
+            "last_reload_success_timestamp_seconds 100",
+        ]);
         reloads.count(true, UnixTime::from_secs(300));
-        has(["reloads_total{result=\"accepted\"} 1", &one, "last_reload_successful 1", "last_reload_success_timestamp_seconds 300"]);
+        has([
+            "reloads_total{result=\"accepted\"} 1",
+            &one,
+            "last_reload_successful 1",
+            "last_reload_success_timestamp_seconds 300",
+        ]);
     }
 }

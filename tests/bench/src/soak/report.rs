@@ -61,7 +61,7 @@ impl Report {
     /// Fails if a quantity grows.
     pub(super) fn check_goals(&self) -> anyhow::Result<()> {
         for (name, figure) in [("memory", &self.memory), ("descriptors", &self.descriptors), ("tasks", &self.tasks)] {
-            ensure!(figure.is_steady(), "growth: {name}");
+            ensure!(figure.is_steady(), "{name}: it grows by more than is permitted");
         }
         Ok(())
     }
@@ -86,11 +86,9 @@ impl fmt::Display for Report {
         let Self { seconds, requests, rotations, reloads, .. } = self;
         writeln!(f, "{seconds} s, {requests} requests, {rotations} key rotations, {reloads} reloads; {}", machine())?;
         write!(f, "{:<14}{:>10}{:>28}{:>24}", "", "mean", "slope per hour", "growth (permitted)")?;
-        for (name, figure, unit) in [
-            ("memory, MB", &self.memory, 1e6),
-            ("descriptors", &self.descriptors, 1.0),
-            ("tasks", &self.tasks, 1.0),
-        ] {
+        for (name, figure, unit) in
+            [("memory, MB", &self.memory, 1e6), ("descriptors", &self.descriptors, 1.0), ("tasks", &self.tasks, 1.0)]
+        {
             let Figure { mean, slope, growth, permitted_growth } = figure;
             let slope = format!("{:+.3} +- {:.3}", slope.slope * 3_600.0 / unit, slope.error * 3_600.0 / unit);
             let growth = format!("{:+.2} ({:.2})", growth / unit, permitted_growth / unit);
@@ -106,8 +104,10 @@ mod tests {
     use super::*;
 
     fn report(memory: impl Fn(f64) -> f64, tasks: impl Fn(f64) -> f64) -> Report {
-        let samples: Vec<Sample> =
-            (0..600_u32).map(f64::from).map(|second| Sample::new(second, memory(second), 50.0, tasks(second))).collect();
+        let samples: Vec<Sample> = (0..600_u32)
+            .map(f64::from)
+            .map(|second| Sample::new(second, memory(second), 50.0, tasks(second)))
+            .collect();
         Report::new(&samples, Duration::from_secs(600), 1, 1, 1)
     }
 
@@ -115,9 +115,9 @@ mod tests {
     fn a_leak_fails_the_run() {
         assert!(report(|_| 50e6, |_| 30.0).check_goals().is_ok());
         let leak = report(|second| 50e6 + 10_000.0 * second, |_| 30.0).check_goals().unwrap_err();
-        assert_eq!(leak.to_string(), "growth: memory");
+        assert_eq!(leak.to_string(), "memory: it grows by more than is permitted");
         let leak = report(|_| 50e6, |second| (30.0 + second / 50.0).floor()).check_goals().unwrap_err();
-        assert_eq!(leak.to_string(), "growth: tasks");
+        assert_eq!(leak.to_string(), "tasks: it grows by more than is permitted");
     }
 
     #[test]

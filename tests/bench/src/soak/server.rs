@@ -62,7 +62,7 @@ impl SoakServer {
         fs::write(&admin_token, Administration::TOKEN)?;
         let configuration = format!(
             "listen = \"{address}\"\nbase_url = \"{BASE_URL}\"\nworkers = 2\nstate_dir = \"{folder}/state\"\n\n\
-             [session]\nidle_timeout = \"2m\"\nlifetime = \"4m\"\nmax_per_owner = 4\n\n\
+             [limits]\nheader_timeout = \"2m\"\n\n[session]\nidle_timeout = \"2m\"\nlifetime = \"4m\"\nmax_per_owner = 4\n\n\
              [audit]\ntarget = {{ file = \"{folder}/audit.jsonl\" }}\nrotate_size = 1000000\nkeep = 2\n\n\
              [admin]\nlisten = \"{admin}\"\ntoken = {{ file = {admin_token:?} }}\n\n\
              [[issuer]]\nissuer = \"{issuer}\"\njwks = {{ cooldown = \"1s\" }}\n\n\
@@ -106,7 +106,8 @@ impl SoakServer {
         let is_valid = self.reloads.is_multiple_of(2);
         let line = if is_valid { format!("realm = \"soak {}\"", self.reloads) } else { "realms = \"soak\"".to_owned() };
         fs::write(&self.file, self.configuration.replacen(REALM, &line, 1))?;
-        let count = format!("portcullis_reloads_total{{result=\"{}\"}}", if is_valid { "accepted" } else { "rejected" });
+        let count =
+            format!("portcullis_reloads_total{{result=\"{}\"}}", if is_valid { "accepted" } else { "rejected" });
         let expected = value(&self.metrics().await?, &count)? + 1.0;
         let deadline = Instant::now() + RELOAD_TIMEOUT;
         self.process.signal(Signal::HUP);

@@ -21,7 +21,8 @@ impl Slope {
         let blocks: Vec<_> = points.chunks(points.len().div_ceil(BLOCKS).max(1)).map(mean).collect();
         let count = blocks.len() as f64;
         let (mean_x, mean_y) = mean(&blocks);
-        let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 { blocks.iter().map(|(x, y)| term(x - mean_x, y - mean_y)).sum() };
+        let sum =
+            |term: &dyn Fn(f64, f64) -> f64| -> f64 { blocks.iter().map(|(x, y)| term(x - mean_x, y - mean_y)).sum() };
         let squares = sum(&|x, _| x * x);
         let slope = sum(&|x, y| x * y) / squares;
         let residuals = sum(&|x, y| (y - slope * x).powi(2));
@@ -46,7 +47,9 @@ mod tests {
 
     /// Returns points on a line with a bounded, fixed scatter.
     fn points(slope: f64, scatter: f64) -> Vec<(f64, f64)> {
-        (0..1_000_u32).map(|x| (f64::from(x), slope * f64::from(x) + scatter * f64::from(x * 7_919 % 101) / 101.0)).collect()
+        (0..1_000_u32)
+            .map(|x| (f64::from(x), slope * f64::from(x) + scatter * f64::from(x * 7_919 % 101) / 101.0))
+            .collect()
     }
 
     #[test]

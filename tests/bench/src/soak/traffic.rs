@@ -105,7 +105,8 @@ pub(super) async fn send_rejected(traffic: Arc<Traffic>) -> anyhow::Result<()> {
 
 /// Calls tools without a session, as clients of revision 2026-07-28 do.
 pub(super) async fn send_modern(traffic: Arc<Traffic>) -> anyhow::Result<()> {
-    let request = modern_request(PATH, "tools/call", &json!({ "name": "echo", "arguments": {} })).header("Mcp-Name", "echo");
+    let request =
+        modern_request(PATH, "tools/call", &json!({ "name": "echo", "arguments": {} })).header("Mcp-Name", "echo");
     loop {
         let mut user = User::connect(&traffic, "modern".to_owned()).await?;
         for _ in 0..20 {
@@ -122,7 +123,8 @@ pub(super) async fn disconnect(traffic: Arc<Traffic>) -> anyhow::Result<()> {
         user.open_session().await?;
         drop(user.open_stream().await?);
         let token = traffic.issuer().sign(|token| token.subject("disconnecting"));
-        let call = modern_request(PATH, "tools/call", &json!({ "name": "echo", "arguments": {} })).header("Mcp-Name", "echo");
+        let call =
+            modern_request(PATH, "tools/call", &json!({ "name": "echo", "arguments": {} })).header("Mcp-Name", "echo");
         let call = call.bearer(&token.token).to_bytes();
         for part in [&call[..call.len() / 2], &call[..call.len() - 1], &call] {
             let mut stream = TcpStream::connect(traffic.address()).await?;

@@ -84,7 +84,9 @@ impl<'a> User<'a> {
                 return Ok(stream);
             }
             let status = if head.starts_with(b"HTTP/1.1 401 ") { 401 } else { 0 };
-            self.accept_rejection(may_be_rejected, status, &request).await.with_context(|| head.escape_ascii().to_string())?;
+            self.accept_rejection(may_be_rejected, status, &request)
+                .await
+                .with_context(|| head.escape_ascii().to_string())?;
         }
     }
 

@@ -44,7 +44,14 @@ type Mistake = (&'static str, &'static str, usize, &'static str, &'static str);
 #[test]
 #[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
 fn every_mistake_has_key_line_and_fix() {
-    let tables = [top_level::TOP_LEVEL, issuers::ISSUERS, resources::RESOURCES, tables::TABLES, syntax::SYNTAX, newcomers::NEWCOMERS];
+    let tables = [
+        top_level::TOP_LEVEL,
+        issuers::ISSUERS,
+        resources::RESOURCES,
+        tables::TABLES,
+        syntax::SYNTAX,
+        newcomers::NEWCOMERS,
+    ];
     let mistakes: Vec<&Mistake> = tables.into_iter().flatten().collect();
     assert!(mistakes.len() >= 140, "{}", mistakes.len());
     let mut failures = Vec::new();

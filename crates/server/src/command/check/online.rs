@@ -24,6 +24,10 @@ use crate::plan::{IssuerPlan, Plan, UpstreamPlan};
 /// The time limit of each request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
+/// The fix for a response of a firewall.
+const FIREWALL_FIX: &str =
+    "let the firewall pass requests of this server and of MCP clients: they cannot answer its challenges";
+
 const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
 
 pub(in crate::command) use keys::algorithms_to_configure;

@@ -16,7 +16,7 @@ use rustls::{
 ///
 /// # Errors
 /// Fails when TLS cannot be set up.
-pub(super) fn connect(
+pub(in crate::command) fn connect(
     stream: TcpStream,
     address: SocketAddr,
 ) -> anyhow::Result<StreamOwned<ClientConnection, TcpStream>> {

@@ -84,18 +84,27 @@ mod tests {
         const ISSUER: &str = "issuer = \"https://auth.example.com\"";
         const ENDPOINT: &str = "endpoint = \"/mcp\"";
         for (issuer, resource, words) in [
-            ("issuer = \"https://auth.example.com/r/.well-known/openid-configuration\"", ENDPOINT, "\"https://auth.example.com/r\""),
+            (
+                "issuer = \"https://auth.example.com/r/.well-known/openid-configuration\"",
+                ENDPOINT,
+                "\"https://auth.example.com/r\"",
+            ),
             (&format!("{ISSUER}\naudiences = [\"https://mcp.example.com/*\"]"), ENDPOINT, "the `*` matches nothing"),
             (&format!("{ISSUER}\nscope_claims = [\"realm_access.roles\"]"), ENDPOINT, "write \"/realm_access/roles\""),
             (ISSUER, "endpoint = \"/mcp/*\"", "write \"/mcp\""),
             (ISSUER, "endpoint = \"/*\"", "write \"/mcp\""),
             (ISSUER, &format!("{ENDPOINT}\nresource_documentation = \"docs\""), "write it as \"https://"),
-            (ISSUER, &format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"resource_access.mcp\""), "\"/resource_access/mcp\""),
+            (
+                ISSUER,
+                &format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"resource_access.mcp\""),
+                "\"/resource_access/mcp\"",
+            ),
         ] {
             let warnings = warnings(issuer, resource);
             assert!(warnings.len() == 1 && warnings[0].contains(words), "{words}: {warnings:#?}");
         }
-        let sound = format!("{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]");
+        let sound =
+            format!("{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]");
         assert_eq!(warnings(&sound, ENDPOINT), Vec::<String>::new());
     }
 }

@@ -2,14 +2,14 @@
 
 use http::{StatusCode, header::AUTHORIZATION};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_doctor::{Finding, Rule, Step, describe_response};
+use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
 use portcullis_metadata::{
     AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError, client_secret_basic,
 };
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings};
 use url::Url;
 
-use super::{IssuerContext, Steps, authorization_server::chosen, failure};
+use super::{FIREWALL_FIX, IssuerContext, Steps, authorization_server::chosen, failure};
 
 const FOUND: Rule = Rule::new("introspection.found", "RFC 8414 section 2");
 const CLIENT: Rule = Rule::new("introspection.client", "RFC 7662 section 2.1");
@@ -89,7 +89,8 @@ fn request(endpoint: &Url, settings: &IntrospectionSettings, method: Introspecti
 
 /// Whether the response rejects the client (RFC 6749 section 5.2). Some servers answer 403.
 fn is_rejected(response: &FetchResponse) -> bool {
-    matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    (matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        && blocking_firewall(response).is_none())
         || (response.status == StatusCode::BAD_REQUEST
             && OAuthError::parse(&response.body)
                 .is_ok_and(|error| matches!(error.error.as_str(), "invalid_client" | "unauthorized_client")))
@@ -135,6 +136,9 @@ async fn rejected(
 fn check(key: &str, response: &FetchResponse) -> Finding {
     if response.status != StatusCode::OK {
         let text = format!("the endpoint answers {}", describe_response(response));
+        if blocking_firewall(response).is_some() {
+            return Finding::problem(RESPONSE, text, FIREWALL_FIX);
+        }
         return Finding::problem(
             RESPONSE,
             text,

@@ -1,15 +1,20 @@
 //! Whether the port is free.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
 
 use http::HeaderValue;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::ProtectedResourceMetadata;
-use tokio::net::TcpListener;
+use rustls::pki_types::CertificateDer;
+use tokio::{net::TcpListener, task::spawn_blocking};
 use url::Url;
 
-use crate::plan::Plan;
+use crate::{command::health::tls, plan::Plan};
 
 const PORT: Rule = Rule::new("listener.port", "docs/use/configuration.md");
 
@@ -50,14 +55,36 @@ async fn occupied(plan: &Plan, base_url: &str) -> Finding {
     Finding::problem(PORT, format!("another program listens on {}", plan.listen), fix)
 }
 
-/// Whether the program at the address publishes the metadata of the first resource.
+/// Whether the program at the address is a server with this configuration: with its certificate, or else with the metadata of the
+/// first resource.
 async fn serves_this(plan: &Plan, base_url: &str) -> bool {
+    let local = match plan.listen {
+        address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
+        address => address,
+    };
+    if let Some(files) = &plan.tls {
+        let own = files.first().certificate.cert.first().cloned();
+        let shown = spawn_blocking(move || shown_certificate(local)).await.ok().flatten();
+        return own.is_some() && own == shown;
+    }
+    publishes_this(plan, base_url, local).await
+}
+
+/// Returns the certificate of the program at an address. It is compared only, because it is not for this address and may have
+/// expired.
+fn shown_certificate(address: SocketAddr) -> Option<CertificateDer<'static>> {
+    let stream = TcpStream::connect_timeout(&address, TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(TIMEOUT)).ok()?;
+    let mut stream = tls::connect(stream, address).ok()?;
+    stream.conn.complete_io(&mut stream.sock).ok()?;
+    stream.conn.peer_certificates()?.first().cloned()
+}
+
+/// Whether the program at the address publishes the metadata of the first resource.
+async fn publishes_this(plan: &Plan, base_url: &str, local: SocketAddr) -> bool {
     let ask = async {
         let resource = plan.resources.first()?;
-        let local = match plan.listen {
-            address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
-            address => address,
-        };
         // Without authorization, there is no metadata.
         let has_metadata = !resource.issuers.is_empty();
         let path = if has_metadata {
@@ -65,8 +92,7 @@ async fn serves_this(plan: &Plan, base_url: &str) -> bool {
         } else {
             crate::plan::HEALTH.to_owned()
         };
-        let scheme = if plan.tls.is_some() { "https" } else { "http" };
-        let url = Url::parse(&format!("{scheme}://{local}{path}")).ok()?;
+        let url = Url::parse(&format!("http://{local}{path}")).ok()?;
         let mut request = FetchRequest::get(url, UrlPolicy::Operator);
         request.timeout = TIMEOUT;
         let base_url = Url::parse(base_url).ok()?;
