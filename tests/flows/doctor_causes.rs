@@ -65,7 +65,7 @@ async fn statuses_have_their_own_fixes() {
 async fn an_internal_address_in_the_challenge_is_named() {
     let script = |_: &PeerRequest| Some(challenge("http://127.0.0.1:9/.well-known/oauth-protected-resource/mcp"));
     let words = ["http://127.0.0.1:9", "configure the public base URL"];
-    assert_cause("an internal port", script, "resource.found", &words).await;
+    assert_cause("an internal port", script, "connection.reachable", &words).await;
 }
 
 /// J9: firewalls and web pages in place of metadata, and the URL of metadata in place of an issuer.

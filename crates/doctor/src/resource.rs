@@ -6,7 +6,7 @@ use portcullis_metadata::{DocumentError, ProtectedResourceMetadata, has_media_ty
 use url::Url;
 
 use crate::{
-    Finding, Rule, malformed, page,
+    Finding, Rule, malformed, page, probe,
     search::{Search, outcome},
     text,
 };
@@ -86,18 +86,21 @@ pub(crate) fn check(
     }
 }
 
-/// Adds that a URL of the challenge that cannot be reached has another origin than the resource, as it happens behind a proxy.
-pub(crate) fn explain_unreachable(lookup: &Lookup<'_>, asked: &Url, findings: &mut Vec<Finding>) {
+/// Replaces the fix if a URL of the challenge cannot be reached and has another origin than the resource, as it happens behind a proxy.
+pub(crate) fn explain_unreachable(lookup: &Lookup<'_>, asked: &Url, findings: &mut [Finding]) {
     if lookup.place != Place::Challenge || lookup.url.origin() == asked.origin() {
         return;
     }
-    let text = format!(
-        "the challenge names metadata at another origin, {}, which cannot be reached",
-        text::quoted(&lookup.url.origin().ascii_serialization())
-    );
-    let fix =
-        "write the public URL into resource_metadata; behind a proxy, configure the public base URL of the server";
-    findings.insert(0, Finding::problem(FOUND, text, fix));
+    let origin = text::quoted(&lookup.url.origin().ascii_serialization());
+    for finding in findings.iter_mut().filter(|finding| finding.rule == probe::REACHABLE) {
+        finding.text = format!(
+            "the challenge names metadata at {origin}, and not at the origin of the resource: {}",
+            finding.text
+        );
+        let fix =
+            "write the public URL into resource_metadata; behind a proxy, configure the public base URL of the server";
+        finding.fix = Some(fix.to_owned());
+    }
 }
 
 /// The finding for a response with 200 that is not JSON. Clients that check the content try the next place; others stop.

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn unusable_values_are_rejected() {
         for (url, named) in [
-            ("redis.example.com:6379", "expected rediss"),
+            ("redis.example.com:6379", "write it as \"rediss://host:6379\""),
             ("", "is not a URL"),
             ("http://redis.example.com", "has the scheme \"http\""),
             ("rediss://:hunter2@redis.example.com", "shared.password = { env"),
