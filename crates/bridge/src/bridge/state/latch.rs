@@ -4,58 +4,60 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Makes requests wait during a handshake. It is open while no guard exists.
+/// Makes tasks wait while a handshake is in progress. It is open while no [`LatchGuard`] exists. Clones share their
+/// state.
 #[derive(Clone)]
-pub(crate) struct Latch(Arc<watch::Sender<usize>>);
+pub(crate) struct Latch {
+    guards: Arc<watch::Sender<usize>>,
+}
 
-/// Keeps a latch closed.
-pub(crate) struct LatchGuard(Latch);
-
-impl Default for Latch {
-    fn default() -> Self {
-        Self(Arc::new(watch::channel(0).0))
-    }
+/// Keeps a latch closed until it is dropped.
+pub(crate) struct LatchGuard {
+    guards: Arc<watch::Sender<usize>>,
 }
 
 impl Latch {
+    /// Closes the latch until the returned guard and all others are dropped.
     pub(crate) fn close(&self) -> LatchGuard {
-        self.0.send_modify(|closed| *closed += 1);
-        LatchGuard(self.clone())
+        self.guards.send_modify(|count| *count += 1);
+        LatchGuard { guards: Arc::clone(&self.guards) }
     }
 
-    /// Waits until it is open.
+    /// Waits until the latch is open.
     pub(crate) async fn opened(&self) {
-        // The sender lives as long as this value.
-        let _ = self.0.subscribe().wait_for(|closed| *closed == 0).await;
+        // This fails only if the sender is dropped, which `self` contains.
+        let _ = self.guards.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+impl Default for Latch {
+    fn default() -> Self {
+        Self { guards: Arc::new(watch::Sender::new(0)) }
     }
 }
 
 impl Drop for LatchGuard {
     fn drop(&mut self) {
-        self.0.0.send_modify(|closed| *closed -= 1);
+        self.guards.send_modify(|count| *count -= 1);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use futures_like::is_ready;
+    use std::{
+        future::Future,
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
 
     use super::*;
 
-    mod futures_like {
-        use std::{
-            future::Future,
-            pin::pin,
-            task::{Context, Poll, Waker},
-        };
-
-        pub(crate) fn is_ready(future: impl Future<Output = ()>) -> bool {
-            matches!(pin!(future).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
-        }
+    fn is_ready(future: impl Future<Output = ()>) -> bool {
+        matches!(pin!(future).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
     }
 
     #[test]
-    fn it_opens_when_the_last_one_lets_go() {
+    fn a_latch_opens_when_the_last_guard_is_dropped() {
         let latch = Latch::default();
         assert!(is_ready(latch.opened()));
         let (first, second) = (latch.close(), latch.close());
