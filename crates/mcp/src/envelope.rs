@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use self::names::Names;
 pub use self::names::{Name, TargetType};
-use crate::{ErrorCode, Revision};
+use crate::{ErrorCode, MessageId, Revision};
 
 /// The limits of [`Envelope::parse`]. The caller limits the length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +229,11 @@ impl<'a> Envelope<'a> {
     /// Returns the `id` as written: a JSON string or integer.
     pub fn id(&self) -> Option<&'a RawValue> {
         self.id.and_then(|id| serde_json::from_str(id).ok())
+    }
+
+    /// Returns the [`id`](Self::id) without a reference to the message.
+    pub fn message_id(&self) -> Option<MessageId> {
+        self.id.map(MessageId::new)
     }
 
     /// Returns the first of the [names](Self::names).

@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderValue, Method, Response};
 use portcullis_guard::Caller;
 use portcullis_http1::{SendError, SendFuture};
-use serde_json::value::RawValue;
+use portcullis_mcp::MessageId;
 
 use super::{deadlines::Waiting, state::UpstreamState};
 use crate::{
@@ -29,7 +29,7 @@ pub struct UpstreamFuture {
     /// The entry in the list of head deadlines.
     deadline: Option<Waiting>,
     is_post: bool,
-    message_id: Option<Box<RawValue>>,
+    message_id: Option<MessageId>,
     request_id: HeaderValue,
     caller: Option<Caller>,
 }
@@ -49,7 +49,7 @@ impl UpstreamFuture {
         state: Arc<UpstreamState>,
         inbound: InboundRequest<'_>,
         caller: Option<Caller>,
-        message_id: Option<Box<RawValue>>,
+        message_id: Option<MessageId>,
     ) -> Self {
         if let Some(caller) = &caller {
             caller.record_upstream_start();
@@ -90,7 +90,7 @@ impl UpstreamFuture {
             cause,
             "{failure}"
         );
-        failure.response(self.is_post, self.message_id.as_deref())
+        failure.response(self.is_post, self.message_id.as_ref())
     }
 }
 

@@ -11,7 +11,7 @@ use http::Response;
 use portcullis_endpoint::Admitted;
 use portcullis_guard::Caller;
 use portcullis_metadata::Clock;
-use serde_json::value::RawValue;
+use portcullis_mcp::MessageId;
 use tower_service::Service;
 
 use super::{future::UpstreamFuture, state::UpstreamState};
@@ -68,7 +68,7 @@ impl HttpUpstream {
         &self,
         inbound: InboundRequest<'_>,
         caller: Option<Caller>,
-        message_id: Option<Box<RawValue>>,
+        message_id: Option<MessageId>,
     ) -> UpstreamFuture {
         UpstreamFuture::new(Arc::clone(&self.0), inbound, caller, message_id)
     }
