@@ -10,8 +10,8 @@ use std::{
 use http::Response;
 use portcullis_endpoint::Admitted;
 use portcullis_guard::Caller;
-use portcullis_metadata::Clock;
 use portcullis_mcp::MessageId;
+use portcullis_metadata::Clock;
 use tower_service::Service;
 
 use super::{future::UpstreamFuture, state::UpstreamState};
@@ -54,7 +54,8 @@ use crate::{
 pub struct HttpUpstream(pub(super) Arc<UpstreamState>);
 
 impl HttpUpstream {
-    /// An upstream without connections. `clock` measures how long connections are idle.
+    /// An upstream without connections. `clock` measures how long connections are idle and, for the caller's
+    /// [`Decision`](portcullis_guard::Decision), how long the upstream takes. Use the guard's clock.
     ///
     /// # Errors
     /// If the address is not usable, an `https` address has no trusted certificates, or a header name is not allowed.

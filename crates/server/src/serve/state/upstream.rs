@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_endpoint::Plain;
-use portcullis_gateway::{ConnectionLimit, HttpUpstream};
+use portcullis_gateway::{ConnectionLimit, HttpUpstream, HttpUpstreamSettings};
 
 use super::{
     super::{
@@ -44,10 +44,13 @@ impl ResourceUpstream {
         process: &Process,
         metrics: Option<&ResourceMetrics>,
     ) -> anyhow::Result<Arc<Self>> {
+        let http_upstream = |settings: &HttpUpstreamSettings| {
+            let mut settings = settings.clone();
+            settings.resource = Some(plan.metadata.resource.clone());
+            HttpUpstream::new(settings, Arc::clone(&process.clock)).context("upstream")
+        };
         let client = match &plan.upstream {
-            UpstreamPlan::Http(settings) => {
-                Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
-            }
+            UpstreamPlan::Http(settings) => Upstream::Http(http_upstream(settings)?),
             UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service()?)),
         };
         let control = SessionUpstream { header: plan.session_header.clone(), client };
@@ -57,9 +60,7 @@ impl ResourceUpstream {
         let backends = (0..process.workers)
             .map(|worker| {
                 let service = match (&plan.upstream, &control.client) {
-                    (UpstreamPlan::Http(settings), _) => {
-                        BackendService::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock))?)
-                    }
+                    (UpstreamPlan::Http(settings), _) => BackendService::Http(http_upstream(settings)?),
                     (_, Upstream::Demo(demo)) => BackendService::Demo(Box::new(Plain::new((**demo).clone()))),
                     (UpstreamPlan::Demo, Upstream::Http(_)) => anyhow::bail!("the demo server is not called over HTTP"),
                 };
