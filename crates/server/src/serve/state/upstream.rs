@@ -8,7 +8,7 @@ use portcullis_gateway::{ConnectionLimit, HttpUpstream, HttpUpstreamSettings};
 
 use super::{
     super::{
-        backend::{Backend, BackendService},
+        backend::{Backend, BackendService, DemoUpstream},
         legacy_calls::LegacyCalls,
         sessions::{
             initialize::InitializeCalls,
@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     demo,
-    metrics::ResourceMetrics,
     plan::{Fingerprint, ResourcePlan, UpstreamPlan},
 };
 
@@ -39,11 +38,7 @@ pub(super) struct ResourceUpstream {
 impl ResourceUpstream {
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
-    pub(super) fn new(
-        plan: &ResourcePlan,
-        process: &Process,
-        metrics: Option<&ResourceMetrics>,
-    ) -> anyhow::Result<Arc<Self>> {
+    pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
         let http_upstream = |settings: &HttpUpstreamSettings| {
             let mut settings = settings.clone();
             settings.resource = Some(plan.metadata.resource.clone());
@@ -58,14 +53,16 @@ impl ResourceUpstream {
             Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
         let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let backends = (0..process.workers)
-            .map(|worker| {
+            .map(|_| {
                 let service = match (&plan.upstream, &control.client) {
                     (UpstreamPlan::Http(settings), _) => BackendService::Http(http_upstream(settings)?),
-                    (_, Upstream::Demo(demo)) => BackendService::Demo(Box::new(Plain::new((**demo).clone()))),
+                    (_, Upstream::Demo(demo)) => {
+                        let (service, clock) = (Plain::new((**demo).clone()), Arc::clone(&process.clock));
+                        BackendService::Demo(Box::new(DemoUpstream { service, clock }))
+                    }
                     (UpstreamPlan::Demo, Upstream::Http(_)) => anyhow::bail!("the demo server is not called over HTTP"),
                 };
-                let metrics = metrics.map(|metrics| metrics.of_worker(worker));
-                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls), metrics))
+                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls)))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Arc::new(Self {
