@@ -94,6 +94,11 @@ impl FormatTime for Timestamp {
     }
 }
 
+/// Returns a duration in microseconds.
+pub(crate) fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// Returns a time as it is written in logs.
 pub(crate) fn timestamp(time: UnixTime) -> impl Display {
     humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(time.as_millis()))

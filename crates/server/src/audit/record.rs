@@ -12,7 +12,7 @@ use super::{
     key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,
 };
-use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject, timestamp};
+use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject, microseconds, timestamp};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
 pub(super) fn write_record(
@@ -51,7 +51,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         if let Some(address) = decision.client_address {
             record.display("client.address", address);
         }
-        record.number("latency.us", u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX));
+        record.number("latency.us", microseconds(decision.latency));
     });
 }
 
