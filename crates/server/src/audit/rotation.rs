@@ -9,7 +9,7 @@ use std::{
 
 use portcullis_metadata::UnixTime;
 
-use crate::telemetry::timestamp;
+use crate::{folder::folder_of, telemetry::timestamp};
 
 /// The number of names that are tried.
 const MAX_TRIES: u64 = 1000;
@@ -58,7 +58,7 @@ impl Rotation {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes the oldest rotated files of which there are too many. Failures are logged.
+    /// Removes the oldest rotated files beyond `keep`. Failures are logged.
     pub(super) fn remove_old(&self, path: &Path) {
         let Some(keep) = self.keep else { return };
         let rotated = rotated_files(path);
@@ -81,7 +81,7 @@ pub(super) fn newest_rotated(path: &Path) -> Option<PathBuf> {
 /// Returns the rotated files of a file, the oldest first.
 fn rotated_files(path: &Path) -> Vec<PathBuf> {
     let Some(name) = path.file_name() else { return Vec::new() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
     let mut rotated: Vec<_> =

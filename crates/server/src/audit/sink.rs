@@ -19,7 +19,7 @@ use super::{
     rotation::{Rotation, newest_rotated},
     tail::{Tail, first_time},
 };
-use crate::config::AuditTarget;
+use crate::{config::AuditTarget, folder::folder_of};
 
 /// The destination of the lines.
 pub(super) trait Sink {
@@ -229,8 +229,7 @@ pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
             OpenOptions::new().append(true).open(path).map(drop).with_context(fix)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            fs::read_dir(folder).map(drop).with_context(fix)
+            fs::read_dir(folder_of(path)).map(drop).with_context(fix)
         }
         Err(error) => Err(error).with_context(fix),
     }

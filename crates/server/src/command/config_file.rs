@@ -10,6 +10,8 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use zeroize::Zeroizing;
 
+use crate::folder::folder_of;
+
 /// A configuration as it was read.
 pub(super) struct ConfigFile {
     path: PathBuf,
@@ -136,8 +138,7 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 
 /// Makes a rename or a new file durable, if the file system supports that.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match File::open(parent).and_then(|directory| directory.sync_all()) {
+    match File::open(folder_of(path)).and_then(|directory| directory.sync_all()) {
         Err(error) if [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported].contains(&error.kind()) => Ok(()),
         result => result,
     }
