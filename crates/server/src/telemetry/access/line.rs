@@ -4,11 +4,11 @@ use std::{borrow::Cow, io::Write as _, net::IpAddr, time::Duration};
 
 use http::{Method, StatusCode};
 use portcullis_guard::Operation;
-use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
+use portcullis_metadata::{EscapedText, ResourceUri, UnixTime, hexadecimal};
 use portcullis_verifier::Principal;
 
 use crate::telemetry::{
-    Hex, LogFormat, MAX_TEXT, cut,
+    LogFormat, MAX_TEXT, cut,
     json::{JsonObject, write_string},
     microseconds, timestamp,
 };
@@ -65,7 +65,7 @@ impl<'a> Line<'a> {
             object.display("client.address", address);
         }
         if let Some(trace_id) = self.details.trace_id {
-            object.display("trace.id", Hex(trace_id));
+            object.plain_text("trace.id", &hexadecimal(&trace_id));
         }
         for (name, value) in self.optional_members() {
             object.optional_text(name, value.as_deref());
@@ -87,7 +87,7 @@ impl<'a> Line<'a> {
             let _ = write!(out, " client.address={address}");
         }
         if let Some(trace_id) = self.details.trace_id {
-            let _ = write!(out, " trace.id={}", Hex(trace_id));
+            write_field(out, "trace.id", &hexadecimal(&trace_id));
         }
         for (name, value) in self.optional_members() {
             if let Some(value) = value {
