@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, Operation};
 use portcullis_metadata::UnixTime;
-use portcullis_session::{EndReason, Owner, Session};
+use portcullis_session::{EndReason, Session};
 
 use super::{
     chain::Head,
@@ -83,12 +83,9 @@ pub(super) fn session_ended(out: &mut Vec<u8>, time: UnixTime, session: &Session
 fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     record.display("session", session.log_hash());
     record.text("resource", &resource(session.resource().as_str()));
-    match session.owner() {
-        Owner::Subject { issuer, subject, client } => {
-            PrincipalMembers::new(issuer, Some(subject), client).add_to(record);
-        }
-        Owner::Client { issuer, client } => PrincipalMembers::new(issuer, None, Some(client)).add_to(record),
-        Owner::Anonymous => {}
+    let owner = session.owner();
+    if let Some(issuer) = owner.issuer() {
+        PrincipalMembers::new(issuer, owner.subject(), owner.client()).add_to(record);
     }
 }
 
