@@ -188,7 +188,7 @@ pub(crate) async fn serve(
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&state), number, limits.max_headers);
-            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, stop.clone(), worker_done.clone())
+            Worker::start(number, router, tls.clone(), limits, stop.clone(), worker_done.clone())
         })
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;
