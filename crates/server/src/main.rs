@@ -7,7 +7,6 @@ mod command;
 mod config;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
-mod folder;
 mod log_queue;
 mod metrics;
 mod plan;

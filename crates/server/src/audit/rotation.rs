@@ -7,9 +7,10 @@ use std::{
     time::Duration,
 };
 
+use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
 
-use crate::{folder::folder_of, telemetry::timestamp};
+use crate::telemetry::timestamp;
 
 /// The number of names that are tried.
 const MAX_TRIES: u64 = 1000;
@@ -81,13 +82,13 @@ pub(super) fn newest_rotated(path: &Path) -> Option<PathBuf> {
 /// Returns the rotated files of a file, the oldest first.
 fn rotated_files(path: &Path) -> Vec<PathBuf> {
     let Some(name) = path.file_name() else { return Vec::new() };
-    let folder = folder_of(path);
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let directory = directory_of(path);
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
     let mut rotated: Vec<_> =
         names.filter(|other| is_rotated(other.as_encoded_bytes(), name.as_encoded_bytes())).collect();
     rotated.sort_unstable();
-    rotated.into_iter().map(|name| folder.join(name)).collect()
+    rotated.into_iter().map(|name| directory.join(name)).collect()
 }
 
 fn is_rotated(other: &[u8], name: &[u8]) -> bool {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
 use rustix::{fs::OFlags, io::Errno};
 
@@ -19,7 +20,7 @@ use super::{
     rotation::{Rotation, newest_rotated},
     tail::{Tail, first_time},
 };
-use crate::{config::AuditTarget, folder::folder_of};
+use crate::config::AuditTarget;
 
 /// The destination of the lines.
 pub(super) trait Sink {
@@ -229,7 +230,7 @@ pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
             OpenOptions::new().append(true).open(path).map(drop).with_context(fix)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::read_dir(folder_of(path)).map(drop).with_context(fix)
+            fs::read_dir(directory_of(path)).map(drop).with_context(fix)
         }
         Err(error) => Err(error).with_context(fix),
     }

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_files::directory_of;
 use portcullis_metadata::EscapedText;
 
 use super::questions::Questions;
-use crate::{
-    command::config_file::{ConfigFile, create},
-    folder::folder_of,
-};
+use crate::command::config_file::{ConfigFile, create};
 
 /// The file to write, and the one that it replaces.
 pub(super) struct Target {
@@ -22,7 +20,7 @@ impl Target {
     /// Fails if the folder does not exist, or there is a file that the user does not want to replace.
     pub(super) fn open(path: &Path, force: bool, questions: Option<&mut Questions>) -> anyhow::Result<Self> {
         let shown = path.display();
-        let folder = folder_of(path);
+        let folder = directory_of(path);
         ensure!(folder.is_dir(), "{} is not a folder; create it, or give another file with --config", folder.display());
         let former = ConfigFile::read(path).with_context(|| shown.to_string())?;
         if former.is_some() && !force {
