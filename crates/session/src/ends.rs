@@ -191,6 +191,16 @@ impl Ends {
         Risen { owner: None, global: self.shrink(self.oldest(now)) }
     }
 
+    /// Returns whether a floor of the scope, or without a scope that of all sessions, ends the sessions that were created no
+    /// later than `created`.
+    pub(crate) fn has_floor(&self, scope: Option<ScopeId>, created: UnixTime) -> bool {
+        let minimum = match scope {
+            Some(scope) => self.scopes.get(&scope).map_or(0, |ends| ends.minimum),
+            None => self.global_minimum.load(Ordering::Acquire),
+        };
+        created.as_millis() < minimum
+    }
+
     /// Removes what has expired, at most once a minute.
     pub(crate) fn prune(&self, now: UnixTime) {
         let (last, now_millis) = (self.last_prune.load(Ordering::Relaxed), now.as_millis());

@@ -60,6 +60,8 @@ impl SessionStore {
                 }
                 self.0.overflow_here(owner, risen);
             }
+            // Whoever raised the floor has searched the table, or is doing so. A session that is recorded meanwhile finds the floor.
+            SessionEnd::Floor { scope, created } if self.0.ends.has_floor(scope, created) => {}
             SessionEnd::Floor { scope, created } => {
                 let risen = self.0.ends.raise(scope, created, now);
                 self.0.end_created_until(scope, created, EndReason::EndedElsewhere);
