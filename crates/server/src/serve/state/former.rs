@@ -35,6 +35,7 @@ impl ServerState {
     fn end_removed_scopes(&self, former: &Self) -> Vec<EndTicket> {
         let mut tickets = Vec::new();
         let mut end = |scope: EndScope<'_>, reason| tickets.push(self.process.sessions.end_scope(scope, reason));
+        let has_issuer = |issuer: &str| self.issuers.iter().any(|current| current.issuer.issuer().as_str() == issuer);
         for resource in &former.resources {
             let uri = resource.resource.resource();
             let Some(current) = self.resource(uri) else {
@@ -45,12 +46,14 @@ impl ServerState {
                 let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
                 end(EndScope::Target(&target), EndReason::BackendRemoved);
             }
-            for issuer in resource.owner_issuers().filter(|issuer| !current.accepts_owners_of(*issuer)) {
+            // Issuers that no resource has any more follow below.
+            let removed = |issuer: &Option<&str>| !current.accepts_owners_of(*issuer) && issuer.is_none_or(has_issuer);
+            for issuer in resource.owner_issuers().filter(removed) {
                 end(EndScope::ResourceIssuer { resource: uri, issuer }, EndReason::IssuerRemoved);
             }
         }
         for removed in former.issuers.iter().map(|configured| configured.issuer.issuer()) {
-            if self.issuers.iter().all(|configured| configured.issuer.issuer() != removed) {
+            if !has_issuer(removed.as_str()) {
                 end(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved);
             }
         }
