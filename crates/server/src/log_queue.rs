@@ -168,7 +168,9 @@ mod tests {
     fn workers_have_slots_of_their_own() {
         let slot = |worker: Option<usize>| {
             let thread = std::thread::spawn(move || {
-                worker.map(use_slot_of_worker);
+                if let Some(worker) = worker {
+                    use_slot_of_worker(worker);
+                }
                 slot_of_thread()
             });
             thread.join().unwrap()

@@ -46,7 +46,7 @@ impl ServerState {
                 let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
                 end(EndScope::Target(&target), EndReason::BackendRemoved);
             }
-            // Issuers that no resource has any more follow below.
+            // The sessions of issuers that are not configured any more end below, at all resources together.
             let removed = |issuer: &Option<&str>| !current.accepts_owners_of(*issuer) && issuer.is_none_or(has_issuer);
             for issuer in resource.owner_issuers().filter(removed) {
                 end(EndScope::ResourceIssuer { resource: uri, issuer }, EndReason::IssuerRemoved);
