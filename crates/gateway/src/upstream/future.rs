@@ -14,7 +14,7 @@ use portcullis_guard::Caller;
 use portcullis_http1::{SendError, SendFuture};
 use serde_json::value::RawValue;
 
-use super::{deadlines::Waiting, state::UpstreamState};
+use super::{deadlines::RequestNumber, state::UpstreamState};
 use crate::{
     connection::Stream,
     request::InboundRequest,
@@ -26,8 +26,8 @@ use crate::{
 pub struct UpstreamFuture {
     state: Arc<UpstreamState>,
     attempt: Attempt,
-    /// The entry in the list of head deadlines.
-    deadline: Option<Waiting>,
+    /// The number in the list of head deadlines; `None` while the request is not in it.
+    deadline: Option<RequestNumber>,
     is_post: bool,
     message_id: Option<Box<RawValue>>,
     request_id: HeaderValue,
