@@ -5,6 +5,7 @@
 //! newer token that has at least the scopes of the token that opened the stream. An introspected token is checked again
 //! while the stream is open. The sweep also wakes silent streams, which then send a comment.
 
+mod authorization;
 mod boundary;
 mod guard;
 mod open_stream;
