@@ -65,8 +65,8 @@ pub enum EndReason {
     IssuerRemoved,
     /// Another process has ended the session.
     EndedElsewhere,
-    /// The store cannot remember more ended sessions, so older sessions end with them: those of the owner, or of all owners. See
-    /// [`SessionStore`](crate::SessionStore).
+    /// The store could not remember more ended sessions, and therefore ended the older ones: those of the owner, or of all
+    /// owners. See [`SessionStore`](crate::SessionStore).
     Overflow,
     /// An administrator has ended the session.
     Administrator,
