@@ -15,7 +15,7 @@ mod session_streams;
 mod silence;
 mod stopped;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use portcullis_guard::RequestId;
 use portcullis_metadata::{ResourceUri, UnixTime};
@@ -133,4 +133,9 @@ impl From<RecheckFailure> for StreamEndReason {
             _ => Self::TokenInactive,
         }
     }
+}
+
+/// Returns a time of the monotonic clock in milliseconds, saturating.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

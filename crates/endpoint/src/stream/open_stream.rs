@@ -14,8 +14,8 @@ use portcullis_metadata::UnixTime;
 use portcullis_session::Session;
 
 use super::{
-    EndedStream, StreamEndReason, StreamPurpose, authorization::StreamAuthorization, session_streams::SessionStreams,
-    silence::Silence,
+    EndedStream, StreamEndReason, StreamPurpose, authorization::StreamAuthorization, millis,
+    session_streams::SessionStreams, silence::Silence,
 };
 
 /// The time in which a stream that must end completes its current event.
@@ -174,10 +174,6 @@ impl OpenStream {
             reason,
         }
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
