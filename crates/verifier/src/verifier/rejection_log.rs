@@ -23,7 +23,7 @@ pub(super) struct Claimed<'a> {
 impl<'a> Claimed<'a> {
     /// Returns the claims of a token. They are not verified.
     pub(super) fn of_token(claims: Option<&'a UnverifiedClaims<'_>>) -> Self {
-        let Some(claims) = claims.filter(|_| is_logged()) else { return Self::default() };
+        let Some(claims) = claims else { return Self::default() };
         Self {
             issuer: claims.iss(),
             audience: claims.audience().into_iter().flatten().collect(),
@@ -33,9 +33,6 @@ impl<'a> Claimed<'a> {
 
     /// Returns the claims of an introspection response.
     pub(super) fn of_response(response: &'a IntrospectionResponse) -> Self {
-        if !is_logged() {
-            return Self::default();
-        }
         Self {
             issuer: response.iss.as_deref(),
             audience: response.aud.iter().flat_map(|audience| audience.iter()).collect(),
@@ -44,11 +41,13 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// Logs at level debug that a token is rejected. A token that cannot be verified now is not rejected.
-pub(super) fn log(verifier: &Verifier, error: &VerifyError, claimed: Claimed<'_>) {
-    if error.is_unavailable() || !is_logged() {
+/// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot be verified now is not
+/// rejected.
+pub(super) fn log<'a>(verifier: &Verifier, error: &VerifyError, claimed: impl FnOnce() -> Claimed<'a>) {
+    if error.is_unavailable() || !tracing::event_enabled!(tracing::Level::DEBUG) {
         return;
     }
+    let claimed = claimed();
     let issuers: Vec<&str> = verifier.issuers.iter().map(|issuer| issuer.issuer().as_str()).collect();
     let mut audiences = vec![verifier.settings.resource.as_str()];
     for issuer in &verifier.issuers {
@@ -92,6 +91,16 @@ impl fmt::Display for List<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Fixture;
+
+    /// Without the level debug, a rejected token costs the log no allocation, and its claims are not read.
+    #[tokio::test]
+    async fn a_line_is_built_only_for_the_log() {
+        let fixture = Fixture::new();
+        let claimed = || -> Claimed<'_> { panic!("the claims are read") };
+        let counted = allocation_counter::measure(|| log(&fixture.verifier, &VerifyError::Expired, claimed));
+        assert_eq!(counted.count_total, 0, "{counted:?}");
+    }
 
     /// J8: claims are escaped and bounded.
     #[test]

@@ -72,7 +72,7 @@ impl StateBuilder<'_> {
         let guard = GuardLayer::new(Arc::clone(&protected));
         let upstream = match previous.filter(|previous| previous.upstream.fingerprint == plan.upstream_fingerprint) {
             Some(previous) => Arc::clone(&previous.upstream),
-            None => ResourceUpstream::new(plan, self.process, metrics.as_deref())?,
+            None => ResourceUpstream::new(plan, self.process)?,
         };
         let stacks = upstream.backends.iter().map(|backend| guard.layer(endpoint.layer(backend.clone()))).collect();
         Ok(Arc::new(Resource {
