@@ -15,7 +15,7 @@ use portcullis_http1::{SendError, SendFuture};
 use portcullis_mcp::MessageId;
 use portcullis_metadata::ResourceUri;
 
-use super::{deadlines::Waiting, state::UpstreamState};
+use super::{deadlines::RequestNumber, state::UpstreamState};
 use crate::{
     connection::Stream,
     request::InboundRequest,
@@ -27,8 +27,8 @@ use crate::{
 pub struct UpstreamFuture {
     state: Arc<UpstreamState>,
     attempt: Attempt,
-    /// The entry in the list of head deadlines.
-    deadline: Option<Waiting>,
+    /// The number in the list of head deadlines; `None` while the request is not in it.
+    deadline: Option<RequestNumber>,
     is_post: bool,
     message_id: Option<MessageId>,
     request_id: HeaderValue,

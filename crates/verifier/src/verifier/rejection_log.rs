@@ -1,4 +1,4 @@
-//! The log line of a rejected token: what it claims, and what is expected. It never contains the token.
+//! The log line of a rejected token: its claims beside the expected ones. It never contains the token.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const MAX_CLAIM: usize = 256;
 /// The maximum number of audiences in the log.
 const MAX_AUDIENCES: usize = 8;
 
-/// What a token or an introspection response claims.
+/// The claims of a token, or of an introspection response. Empty if the line is not logged.
 #[derive(Default)]
 pub(super) struct Claimed<'a> {
     issuer: Option<&'a str>,
@@ -31,6 +31,7 @@ impl<'a> Claimed<'a> {
         }
     }
 
+    /// Returns the claims of an introspection response.
     pub(super) fn of_response(response: &'a IntrospectionResponse) -> Self {
         Self {
             issuer: response.iss.as_deref(),
@@ -40,32 +41,38 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// Logs at level debug that a token is rejected. Only then `claimed` is called.
+/// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot be verified now is not
+/// rejected.
 pub(super) fn log<'a>(verifier: &Verifier, error: &VerifyError, claimed: impl FnOnce() -> Claimed<'a>) {
     if error.is_unavailable() || !tracing::event_enabled!(tracing::Level::DEBUG) {
         return;
     }
     let claimed = claimed();
     let issuers: Vec<&str> = verifier.issuers.iter().map(|issuer| issuer.issuer().as_str()).collect();
-    let further =
-        verifier.issuers.iter().flat_map(|issuer| &issuer.settings().audiences).map(|audience| audience.as_str());
-    let audiences: Vec<&str> = std::iter::once(verifier.settings.resource.as_str()).chain(further).collect();
+    let mut audiences = vec![verifier.settings.resource.as_str()];
+    for issuer in &verifier.issuers {
+        audiences.extend(issuer.settings().audiences.iter().map(|audience| audience.as_str()));
+    }
     tracing::debug!(
         deny.code = error.code(),
-        token.issuer = claimed.issuer.map(text),
+        token.issuer = claimed.issuer.map(escaped),
         issuer.expected = %List(&issuers),
         token.audience = %List(&claimed.audience),
         audience.expected = %List(&audiences),
-        token.scope = claimed.scope.as_deref().map(text),
+        token.scope = claimed.scope.as_deref().map(escaped),
         "token rejected: {error}"
     );
 }
 
-fn text(claim: &str) -> tracing::field::DisplayValue<EscapedText<'_>> {
+fn is_logged() -> bool {
+    tracing::event_enabled!(tracing::Level::DEBUG)
+}
+
+fn escaped(claim: &str) -> tracing::field::DisplayValue<EscapedText<'_>> {
     tracing::field::display(EscapedText::first(claim, MAX_CLAIM))
 }
 
-/// Prints texts of other parties, separated by spaces.
+/// Prints texts of peers, escaped, bounded, and separated by spaces.
 struct List<'a>(&'a [&'a str]);
 
 impl fmt::Display for List<'_> {

@@ -8,9 +8,9 @@ use portcullis_metadata::{EscapedText, ResourceUri, UnixTime, hexadecimal};
 use portcullis_verifier::Principal;
 
 use crate::telemetry::{
-    LogFormat, MAX_TEXT, cut,
+    LogFormat, MAX_TEXT,
     json::{JsonObject, write_string},
-    microseconds, timestamp,
+    microseconds, timestamp, truncated,
 };
 
 /// The content of one line. It has no headers, queries or tokens.
@@ -101,7 +101,7 @@ impl<'a> Line<'a> {
         let operation = self.details.operation;
         let tool = operation.and_then(Operation::tool);
         let target = operation.and_then(Operation::target).filter(|_| tool.is_none());
-        let bounded = |text: Option<&'a str>| text.map(|text| cut(text, MAX_TEXT));
+        let bounded = |text: Option<&'a str>| text.map(|text| truncated(text, MAX_TEXT));
         let whole = |text: Option<&'a str>| text.map(Cow::Borrowed);
         [
             ("resource", whole(self.details.resource.map(ResourceUri::as_str))),
