@@ -24,7 +24,7 @@ pub(crate) use file::{
     Traces, TracesClient, Upstream, Validation,
 };
 pub(crate) use key_path::{KeyPath, Segment};
-pub(crate) use listen_address::parse as parse_listen_address;
+pub(crate) use listen_address::{parse as parse_listen_address, reachable as reachable_address};
 pub(crate) use load::{Loaded, Overrides, Unusable, from_text, load, nearest};
 pub(crate) use located::{ConfigErrors, Located, Places};
 pub(crate) use origin::{Effective, effective};

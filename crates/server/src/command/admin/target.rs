@@ -2,7 +2,6 @@
 
 use std::{
     env,
-    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
 
@@ -78,19 +77,10 @@ fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
             )
         }
         AdminListen::Tcp(address) => {
-            let address = SocketAddr::new(loopback(address.ip()), address.port());
-            Place::Url(Url::parse(&format!("http://{address}"))?)
+            Place::Url(Url::parse(&format!("http://{}", config::reachable_address(address)))?)
         }
     };
     Ok((place, admin.token))
-}
-
-fn loopback(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    }
 }
 
 fn parse_url(text: &str) -> anyhow::Result<Url> {

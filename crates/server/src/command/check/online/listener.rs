@@ -1,6 +1,6 @@
 //! Whether the port is free.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, time::Duration};
 
 use http::HeaderValue;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
@@ -9,7 +9,7 @@ use portcullis_metadata::ProtectedResourceMetadata;
 use tokio::net::TcpListener;
 use url::Url;
 
-use crate::plan::Plan;
+use crate::{config, plan::Plan};
 
 const PORT: Rule = Rule::new("listener.port", "docs/use/configuration.md");
 
@@ -54,10 +54,7 @@ async fn occupied(plan: &Plan, base_url: &str) -> Finding {
 async fn serves_this(plan: &Plan, base_url: &str) -> bool {
     let ask = async {
         let resource = plan.resources.first()?;
-        let local = match plan.listen {
-            address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
-            address => address,
-        };
+        let local = config::reachable_address(plan.listen);
         // Without authorization, there is no metadata.
         let has_metadata = !resource.issuers.is_empty();
         let path = if has_metadata {
