@@ -11,7 +11,8 @@ use owo_colors::{OwoColorize as _, Stream};
 use serde::{Serialize, de::DeserializeOwned};
 use url::form_urlencoded::Serializer;
 
-use self::{target::Target, transport::Answer};
+use self::target::Target;
+use super::exchange::Answer;
 use crate::{
     administration::{
         DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse, MAX_PAGE, SESSIONS,

@@ -1,6 +1,6 @@
 //! `portcullis health`: asks the running server whether it is healthy.
 
-mod tls;
+pub(super) mod tls;
 
 use std::{
     io::{self, Read, Write},

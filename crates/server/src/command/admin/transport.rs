@@ -5,11 +5,11 @@ use std::{fs, sync::Arc, time::Duration};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use http::{
-    Method, StatusCode,
+    Method,
     header::{AUTHORIZATION, CONTENT_TYPE, HOST},
     uri::PathAndQuery,
 };
-use portcullis_http1::{Connection, Request, RequestBuilder};
+use portcullis_http1::{Request, RequestBuilder};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
@@ -18,7 +18,6 @@ use rustls::{
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use serde::Serialize;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
     time::timeout,
 };
@@ -27,17 +26,12 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::target::{Place, Target};
+use crate::command::exchange::{Answer, exchange};
 
 /// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of a response in bytes. A page of sessions is smaller.
 const MAX_RESPONSE: usize = 32 << 20;
-
-/// A response.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) body: Vec<u8>,
-}
 
 impl Target {
     /// # Errors
@@ -57,7 +51,7 @@ impl Target {
             match &self.place {
                 Place::Unix(path_of_socket) => {
                     let request = self.request(method, path, "localhost", body)?;
-                    exchange(UnixStream::connect(path_of_socket).await?, request).await
+                    exchange(UnixStream::connect(path_of_socket).await?, request, MAX_RESPONSE).await
                 }
                 Place::Url(url) => self.send_to(url, method, path, body).await,
             }
@@ -76,11 +70,11 @@ impl Target {
         let authority = url.authority();
         let request = self.request(method, path, authority, body)?;
         if url.scheme() != "https" {
-            return exchange(stream, request).await;
+            return exchange(stream, request, MAX_RESPONSE).await;
         }
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
         let connector = TlsConnector::from(Arc::new(self.tls()?));
-        exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request).await
+        exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request, MAX_RESPONSE).await
     }
 
     fn request(&self, method: &Method, path: &str, host: &str, body: Bytes) -> anyhow::Result<Request> {
@@ -117,16 +111,6 @@ impl Target {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
-}
-
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(stream: S, request: Request) -> anyhow::Result<Answer> {
-    let (response, mut connection) = Connection::new(stream).send(request).await?;
-    let mut body = Vec::new();
-    while let Some(data) = connection.next_data().await {
-        body.extend_from_slice(&data?);
-        ensure!(body.len() <= MAX_RESPONSE, "the response has more than {MAX_RESPONSE} bytes");
-    }
-    Ok(Answer { status: response.status(), body })
 }
 
 impl std::fmt::Display for Place {
