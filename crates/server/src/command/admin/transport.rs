@@ -1,21 +1,17 @@
 //! HTTP requests to the listener for administrators.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, time::Duration};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{
     Method,
     header::{AUTHORIZATION, CONTENT_TYPE, HOST},
     uri::PathAndQuery,
 };
+use portcullis_gateway::UpstreamTrust;
 use portcullis_http1::{Request, RequestBuilder};
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
-};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use tokio::{
     net::{TcpStream, UnixStream},
@@ -73,7 +69,7 @@ impl Target {
             return exchange(stream, request, MAX_RESPONSE).await;
         }
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let connector = TlsConnector::from(Arc::new(self.tls()?));
+        let connector = TlsConnector::from(self.trust()?.tls_settings());
         exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request, MAX_RESPONSE).await
     }
 
@@ -91,25 +87,11 @@ impl Target {
         Ok(request.body(body))
     }
 
-    fn tls(&self) -> anyhow::Result<ClientConfig> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?;
-        let builder = match &self.ca_file {
-            None => builder.with_platform_verifier()?,
-            Some(file) => {
-                let name = || format!("--ca-file {} cannot be used", file.display());
-                let pem = fs::read(file).with_context(name)?;
-                let mut roots = RootCertStore::empty();
-                for certificate in CertificateDer::pem_slice_iter(&pem) {
-                    roots.add(certificate.with_context(name)?).with_context(name)?;
-                }
-                ensure!(!roots.is_empty(), "--ca-file {} has no certificate", file.display());
-                builder.with_root_certificates(roots)
-            }
-        };
-        let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+    fn trust(&self) -> anyhow::Result<UpstreamTrust> {
+        let Some(file) = &self.ca_file else { return Ok(UpstreamTrust::platform()?) };
+        let name = || format!("--ca-file {} cannot be used", file.display());
+        let pem = fs::read(file).with_context(name)?;
+        UpstreamTrust::from_pem(&pem).with_context(name)
     }
 }
 
