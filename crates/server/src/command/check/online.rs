@@ -21,7 +21,7 @@ use portcullis_metadata::{EscapedText, SystemClock};
 use crate::plan::{IssuerPlan, Plan, UpstreamPlan};
 
 /// The time limit of each request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+pub(in crate::command) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
 const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
 
