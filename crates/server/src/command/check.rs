@@ -7,7 +7,7 @@ pub(super) mod online;
 use std::{io, process::ExitCode};
 
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_doctor::{Report as OnlineReport, Step, Verdict};
+use portcullis_doctor::{Report as OnlineReport, Verdict};
 use portcullis_metadata::EscapedText;
 use serde::Serialize;
 
@@ -34,7 +34,14 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
         }
         Err(errors) => return Err(errors.into()),
     };
-    let online = arguments.online.then(|| examine(arguments, &plan, &loaded.config.base_url)).transpose()?;
+    let online = match arguments.online {
+        true => {
+            let base_url = &loaded.config.base_url;
+            let examined = online::examine_and_print(&online::Part::ALL, &plan, base_url, !arguments.json);
+            Some(super::control_runtime()?.block_on(examined)?)
+        }
+        false => None,
+    };
     let report = Report {
         values: config::effective(&loaded)?,
         errors: Vec::new(),
@@ -49,21 +56,6 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
         report.print(&result)?;
     }
     Ok(result.exit_code())
-}
-
-/// Queries the live services. Progress goes to standard error, and the steps to standard output.
-fn examine(arguments: &cli::Check, plan: &Plan, base_url: &str) -> anyhow::Result<OnlineReport> {
-    let mut printed = Ok(());
-    let mut on_start = |name: &str| super::tell(format_args!("checking {name}"));
-    let mut on_step = |step: &Step| {
-        if !arguments.json && printed.is_ok() {
-            printed = super::doctor::print_step(step);
-        }
-    };
-    let examined = online::examine(&online::Part::ALL, plan, base_url, &mut on_start, &mut on_step);
-    let report = super::control_runtime()?.block_on(examined);
-    printed?;
-    Ok(report)
 }
 
 /// The configuration, with everything that can be validated without the network.

@@ -1,7 +1,7 @@
 //! [`Setup`]: takes each answer from its option or from the user, and tests it.
 
 use anyhow::{anyhow, bail};
-use portcullis_doctor::{Report, Step, Verdict};
+use portcullis_doctor::{Report, Verdict};
 use portcullis_metadata::{EscapedText, Issuer};
 use tokio::runtime::Runtime;
 
@@ -223,18 +223,9 @@ impl<'a> Setup<'a> {
             return Ok(None);
         }
         let plan = self.plan()?;
-        let mut printed = Ok(());
-        let mut on_start = |name: &str| crate::command::tell(format_args!("checking {name}"));
-        let mut on_step = |step: &Step| {
-            if printed.is_ok() {
-                printed = crate::command::doctor::print_step(step);
-            }
-        };
         let parts = [part];
-        let examined = online::examine(&parts, &plan, self.answers.base_url(), &mut on_start, &mut on_step);
-        let report = self.runtime.block_on(examined);
-        printed?;
-        Ok(Some(report))
+        let examined = online::examine_and_print(&parts, &plan, self.answers.base_url(), true);
+        Ok(Some(self.runtime.block_on(examined)?))
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {
