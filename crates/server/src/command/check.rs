@@ -61,8 +61,7 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
 /// The configuration, with everything that can be validated without the network.
 fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = config::load(&arguments.config, Overrides::default()).map_err(plan::all_errors)?;
-    let checked = Plan::new(&loaded.config).and_then(|plan| serve::dry_run(&plan).map(|()| plan));
-    match checked {
+    match serve::runnable_plan(&loaded.config) {
         Ok(plan) => Ok((loaded, plan)),
         Err(errors) => Err(ConfigErrors(loaded.places.locate(errors))),
     }
