@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use url::form_urlencoded::Serializer;
 
 use self::target::Target;
-use super::exchange::Answer;
+use super::{counted, exchange::Answer};
 use crate::{
     administration::{
         DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse, MAX_PAGE, SESSIONS,
@@ -128,10 +128,6 @@ async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn counted(count: usize, name: &str) -> String {
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Reads the result of an action.
 fn result<T: DeserializeOwned>(answer: Answer) -> anyhow::Result<T> {
     if !answer.status.is_success() {
@@ -202,6 +198,5 @@ mod tests {
         let error = result::<EndResult>(answer(StatusCode::NOT_FOUND, "not found")).unwrap_err();
         assert!(error.to_string().contains("status 404"), "{error}");
         assert!(result::<EndResult>(answer(StatusCode::OK, "{}")).unwrap_err().to_string().contains("unexpected"));
-        assert_eq!((counted(1, "session"), counted(0, "session")), ("1 session".into(), "0 sessions".into()));
     }
 }

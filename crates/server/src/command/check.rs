@@ -137,8 +137,8 @@ impl Report {
                 super::print("the configuration is valid, and services that it names have problems")
             }
             CheckResult::Denied(count) => {
-                let noun = if *count == 1 { "warning" } else { "warnings" };
-                super::print(format_args!("there are {count} {noun}, which --deny-warnings rejects"))
+                let warnings = super::counted(*count, "warning");
+                super::print(format_args!("there are {warnings}, which --deny-warnings rejects"))
             }
         }
     }

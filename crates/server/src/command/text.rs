@@ -42,6 +42,11 @@ pub(super) fn escaped_json(json: &str) -> String {
     escaped
 }
 
+/// A count with its noun: `1 problem`, `2 problems`.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -57,6 +62,13 @@ mod tests {
         let expected = r#"{"a\u202e":"\u001b[2J\u009b\u007f\u2028\udb40\udc41\n","b":"Zoë 🦀"}"#;
         assert_eq!(escaped, expected);
         assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+    }
+
+    #[test]
+    fn nouns_agree_with_their_count() {
+        assert_eq!(counted(0, "problem"), "0 problems");
+        assert_eq!(counted(1, "problem"), "1 problem");
+        assert_eq!(counted(2, "event stream"), "2 event streams");
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cli,
-    command::{check::online, doctor::counted},
+    command::{check::online, counted},
     plan::Plan,
 };
 
@@ -115,7 +115,7 @@ impl<'a> Setup<'a> {
     pub(super) fn finish(mut self) -> anyhow::Result<(Answers, Plan)> {
         let plan = self.answers.plan().map_err(|error| anyhow!(error))?;
         if self.problems > 0 && !self.arguments.force {
-            let problems = counted(self.problems, "problem", "");
+            let problems = counted(self.problems, "problem");
             let Some(questions) = &mut self.questions else {
                 bail!("nothing is written because of {problems}; correct that, or give --force to write it anyway")
             };
