@@ -33,7 +33,7 @@ use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 
 use crate::config::ConfigErrors;
-use text::{counted, print, print_json, tell};
+use text::{counted, print, print_json, print_note, print_warning, tell};
 
 /// Prints an error on one line, with text from other parties escaped. A closed standard output, as with `head`, is not
 /// an error.

@@ -6,8 +6,7 @@ mod transport;
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use owo_colors::{OwoColorize as _, Stream};
+use anyhow::{Context as _, anyhow};
 use serde::{Serialize, de::DeserializeOwned};
 use url::form_urlencoded::Serializer;
 
@@ -95,8 +94,7 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
     };
     let answer = Target::new(server)?.post(END_SESSIONS, &request).await?;
     if answer.status == http::StatusCode::SERVICE_UNAVAILABLE {
-        let label = "error:".if_supports_color(Stream::Stderr, |text| text.red());
-        super::tell(format_args!("{label} {}", portcullis_metadata::EscapedText(&refusal(&answer))));
+        super::report(&anyhow!(refusal(&answer)));
         return Ok(ExitCode::from(NOT_RECORDED));
     }
     let ended: EndResult = result(answer)?;

@@ -72,7 +72,7 @@ fn human(report: &Report) -> anyhow::Result<()> {
         super::print(format_args!("head: {}", last.head))?;
     }
     for note in notes(report) {
-        super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
+        super::print_note(&note)?;
     }
     if report.first_break.is_none() {
         super::print("the chain is intact")?;

@@ -8,7 +8,6 @@ use std::{io, process::ExitCode};
 
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_doctor::{Report as OnlineReport, Verdict};
-use portcullis_metadata::EscapedText;
 use serde::Serialize;
 
 use crate::{
@@ -121,12 +120,11 @@ impl Report {
             let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
             super::print(format_args!("{:width$} = {}  {origin}", value.key, value.value))?;
         }
-        let warning = "warning:".if_supports_color(Stream::Stdout, |text| text.yellow());
-        for text in &self.warnings {
-            super::print(format_args!("{warning} {}", EscapedText(&text.to_string())))?;
+        for warning in &self.warnings {
+            super::print_warning(&warning.to_string())?;
         }
         for note in &self.notes {
-            super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
+            super::print_note(note)?;
         }
         if let Some(online) = &self.online {
             super::doctor::print_summary(online)?;

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write as _},
 };
 
+use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 use serde::Serialize;
 
@@ -17,6 +18,18 @@ pub(super) fn print(line: impl Display) -> io::Result<()> {
 pub(super) fn tell(line: impl Display) {
     // If standard error is closed, the failure cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Writes a warning to standard output. Its text is escaped.
+pub(super) fn print_warning(text: &str) -> io::Result<()> {
+    let label = "warning:".if_supports_color(Stream::Stdout, |text| text.yellow());
+    print(format_args!("{label} {}", EscapedText(text)))
+}
+
+/// Writes a note to standard output. Its text is that of this program, and not escaped.
+pub(super) fn print_note(text: &str) -> io::Result<()> {
+    let label = "note:".if_supports_color(Stream::Stdout, |text| text.cyan());
+    print(format_args!("{label} {text}"))
 }
 
 /// Writes a value to standard output as JSON on several lines.
