@@ -7,7 +7,7 @@ use figment::{
 };
 
 use super::is_table_in_array;
-use crate::config::{KeyPath, Segment, TomlLines, schema};
+use crate::config::{KeyPath, Segment, TomlLines, schema, similar::similar};
 
 /// The similarity from which a key is suggested in place of another one, from 0 to 1.
 const SIMILAR_KEY: f64 = 0.8;
@@ -160,13 +160,6 @@ fn expected_type(expected: &str) -> &str {
         expected if expected == "enum" || expected.starts_with("enum ") => "one of its names, or a table",
         expected => expected,
     }
-}
-
-/// The known name that is most similar to the written one, if it is similar enough.
-fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
-    let likeness = |name: &&'a str| strsim::jaro_winkler(written, name);
-    let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&best) >= least).then_some(best)
 }
 
 #[cfg(test)]
