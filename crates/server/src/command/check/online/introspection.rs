@@ -9,7 +9,7 @@ use portcullis_verifier::{
 };
 use url::Url;
 
-use super::{IssuerContext, Steps, authorization_server::chosen, failure};
+use super::{IssuerContext, Steps, failure};
 
 const FOUND: Rule = Rule::new("introspection.found", "RFC 8414 section 2");
 const CLIENT: Rule = Rule::new("introspection.client", "RFC 7662 section 2.1");
@@ -33,16 +33,16 @@ pub(super) async fn examine(
     let key = &context.key;
     let mut step = Step::new(format!("the introspection endpoint of {key}"));
     let discovered = metadata.and_then(|metadata| metadata.introspection_endpoint.as_ref());
-    let Some(endpoint) = chosen(settings.endpoint.as_ref(), discovered) else {
+    let Some(endpoint) = settings.endpoint.as_ref().or(discovered) else {
         let fix = format!("set introspection_endpoint of {key}, or validate = \"jwt\" if the issuer has none");
         step.findings.push(Finding::problem(FOUND, "the metadata has no introspection_endpoint", fix));
         return steps.add(step);
     };
     let method = settings.method(metadata);
-    let request = request(context, settings, &endpoint, method);
+    let request = request(context, settings, endpoint, method);
     if let Some(response) = failure::send(context.fetch, request, key, &mut step).await {
         let finding = match rejects_client(&response) {
-            true => rejected(context, settings, &endpoint, method, &response).await,
+            true => rejected(context, settings, endpoint, method, &response).await,
             false => check(key, &response),
         };
         step.findings.push(finding);
