@@ -1,7 +1,7 @@
 //! Reloads of the configuration: which changes take effect, and which sessions and streams end.
 
 use http::Method;
-use portcullis_scenarios::{AuthorizationServer, EventSenders, ReloadableServer, Scratch, Upstream, audit_records};
+use portcullis_scenarios::{AuthorizationServer, EventStreams, ReloadableServer, Scratch, Upstream, audit_records};
 
 const SCOPES: (&str, &str) = ("required_scopes = [\"mcp:tools\"]", "required_scopes = [\"mcp:admin\"]");
 
@@ -161,7 +161,8 @@ async fn a_removed_issuer() {
 /// J10, L3: streams end when their request does not satisfy changed rules, and others continue.
 #[tokio::test]
 async fn streams_that_do_not_satisfy_new_rules() {
-    let (upstream, senders) = EventSenders::upstream().await;
+    let events = EventStreams::default();
+    let upstream = events.listening_upstream().await;
     let reloading = ReloadableServer::start(upstream, "").await;
     let mut streams = Vec::new();
     for (endpoint, resource) in [("/mcp", ReloadableServer::MCP), ("/other", ReloadableServer::OTHER)] {
@@ -171,14 +172,14 @@ async fn streams_that_do_not_satisfy_new_rules() {
     }
     reloading.reload(&[("\"/other\"", "\"/other\"\nrealm = \"r\"")]).await;
     for (number, stream) in streams.iter_mut().enumerate() {
-        senders.send(number);
-        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT));
+        events.send(number);
+        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     }
     let line = reloading.reload(&[SCOPES]).await;
     assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
     assert_eq!(ReloadableServer::next_event(&mut streams[0]).await, None);
-    senders.send(1);
-    assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventSenders::EVENT));
+    events.send(1);
+    assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     reloading.portcullis.logged("stream.configuration_changed", |_| true).await;
 }
 

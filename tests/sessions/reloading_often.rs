@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use portcullis_scenarios::{Connection, EventSenders, ReloadableServer, Request, call, full_amount};
+use portcullis_scenarios::{Connection, EventStreams, ReloadableServer, Request, call, full_amount};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -31,7 +31,8 @@ impl Amount {
 #[tokio::test]
 async fn fifty_reloads() {
     let amount = Amount::chosen();
-    let (upstream, senders) = EventSenders::upstream().await;
+    let events = EventStreams::default();
+    let upstream = events.listening_upstream().await;
     let reloading = Arc::new(ReloadableServer::start(upstream, "").await);
     let address = reloading.portcullis.address();
     let mut streams = Vec::new();
@@ -83,8 +84,8 @@ async fn fifty_reloads() {
     }
     assert!(response_count.load(Ordering::Relaxed) >= amount.requests);
     for (number, stream) in streams.iter_mut().enumerate() {
-        senders.send(number);
-        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT), "stream {number}");
+        events.send(number);
+        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventStreams::EVENT.as_bytes()), "stream {number}");
     }
     assert_eq!(reloading.issuer.key_requests(), 1);
 }

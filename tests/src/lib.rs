@@ -50,7 +50,7 @@ pub use private_authority::PrivateAuthority;
 pub use process::{Process, Signal, free_address};
 pub use program::{command, listen_address, program};
 pub use raw_upstream::{RawRequest, RawUpstream};
-pub use reloadable_server::{EventSenders, ReloadableServer};
+pub use reloadable_server::ReloadableServer;
 pub use request::{Request, exchange};
 pub use runtime::block_on;
 pub use scratch::Scratch;

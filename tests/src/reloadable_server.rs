@@ -1,19 +1,10 @@
 //! [`ReloadableServer`]: the program with a configuration file that a test changes.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
-use http::Method;
 use serde_json::Value;
-use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{
-    AuthorizationServer, ChannelBody, Connection, HttpResponse, Portcullis, RecordedRequest, Request, Scratch, Signal,
-    Upstream,
-};
+use crate::{AuthorizationServer, Connection, HttpResponse, Portcullis, Request, Scratch, Signal, Upstream};
 
 /// The program with an issuer, an upstream, and a configuration file that a test changes.
 pub struct ReloadableServer {
@@ -28,37 +19,6 @@ pub struct ReloadableServer {
     file: Scratch,
     reloads: AtomicU64,
     _state: Scratch,
-}
-
-/// The event streams of an upstream, in the order in which they were opened.
-#[derive(Clone, Default)]
-pub struct EventSenders(Arc<Mutex<Vec<UnboundedSender<Bytes>>>>);
-
-impl EventSenders {
-    /// Starts an upstream that answers GET with an event stream, and returns it with the senders of its streams.
-    pub async fn upstream() -> (Upstream, Self) {
-        let senders = Self::default();
-        let opened = senders.clone();
-        let script = move |request: &RecordedRequest| {
-            (request.method == Method::GET).then(|| {
-                let (sender, body) = ChannelBody::new();
-                opened.0.lock().unwrap().push(sender);
-                Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
-            })
-        };
-        (Upstream::scripted(script).await, senders)
-    }
-
-    /// The event that [`send`](Self::send) sends.
-    pub const EVENT: &'static [u8] = b"data: open\n\n";
-
-    /// Sends an event on a stream.
-    ///
-    /// # Panics
-    /// Panics if the stream has ended.
-    pub fn send(&self, stream: usize) {
-        self.0.lock().unwrap()[stream].send(Self::EVENT.into()).expect("the stream is open");
-    }
 }
 
 impl ReloadableServer {
