@@ -6,7 +6,6 @@ use http::Method;
 use portcullis_scenarios::{
     AuthorizationServer, ChannelBody, INITIALIZE, RecordedRequest, ReloadableServer, Request, Signal, Upstream, call,
 };
-use serde_json::json;
 
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
 
@@ -97,8 +96,7 @@ async fn an_end_that_cannot_be_recorded() {
         reloading.portcullis.logged("session.end_not_recorded", |line| line["ends.unrecorded"].is_number()).await;
     assert_eq!((&warning["level"], &warning["ends.unrecorded"]), (&"WARN".into(), &1.into()), "{warning}");
     reloading.reload(&[]).await;
-    let post = Request::post("/other", call(2, "echo", &json!({}))).bearer(&token).session(&kept);
-    reloading.send(post).await.assert_no_session();
+    reloading.call("/other", &token, &kept).await.assert_no_session();
     reloading.portcullis.signal(Signal::TERM);
     let audit = reloading.portcullis.wait().await.stdout;
     assert!(audit.contains("\"event\":\"session.end_not_recorded\",\"ends.unrecorded\":1"), "{audit}");

@@ -7,9 +7,8 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Deployment, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, call, free_address,
+    Deployment, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, free_address,
 };
-use serde_json::json;
 use tokio::{net::TcpStream, time::sleep};
 
 const KEY: &str = "the-common-key-0123456789abcdef0123456";
@@ -111,8 +110,8 @@ impl Replicas {
     }
 
     async fn echo(&self, number: usize, session: &str) -> HttpResponse {
-        let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})));
-        post.bearer(&self.token).session(session).send(self.replica(number).address()).await
+        let echo = Request::echo(Deployment::ENDPOINT, &self.token, session);
+        echo.send(self.replica(number).address()).await
     }
 
     async fn delete(&self, number: usize, session: &str) -> HttpResponse {

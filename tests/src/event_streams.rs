@@ -31,8 +31,7 @@ impl EventStreams {
     pub async fn upstream(&self) -> Upstream {
         self.upstream_for(|request| {
             let method = request.message_method();
-            request.method == Method::GET
-                || matches!(method.as_deref(), Some("tools/call" | "subscriptions/listen"))
+            request.method == Method::GET || matches!(method.as_deref(), Some("tools/call" | "subscriptions/listen"))
         })
         .await
     }
@@ -62,6 +61,14 @@ impl EventStreams {
     pub fn send(&self, stream: usize) {
         let streams = self.0.lock().expect("no test has panicked");
         streams[stream].send(Self::EVENT.into()).expect("the stream is open");
+    }
+
+    /// Opens the event stream of a session and asserts that it forwards events.
+    ///
+    /// # Panics
+    /// Panics if the response is not an event stream.
+    pub async fn listen(&self, deployment: &Deployment, token: &str, session: &str) -> EventStream {
+        self.open(deployment, Request::listen(Deployment::ENDPOINT, token, session)).await
     }
 
     /// Sends a request, reads the head of its response, and asserts that it forwards events.

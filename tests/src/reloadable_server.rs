@@ -101,8 +101,7 @@ impl ReloadableServer {
 
     /// Calls a tool in a session.
     pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> HttpResponse {
-        let body = crate::call(2, "echo", &serde_json::json!({}));
-        self.send(Request::post(endpoint, body).bearer(token).session(session)).await
+        self.send(Request::echo(endpoint, token, session)).await
     }
 
     /// Reads the next chunk of a stream that is not a comment.
@@ -120,9 +119,8 @@ impl ReloadableServer {
     /// # Panics
     /// Panics if it is rejected.
     pub async fn open_stream(&self, endpoint: &str, token: &str, session: &str) -> Connection {
-        let get = Request::new("GET", endpoint).header("Accept", "text/event-stream").bearer(token).session(session);
         let mut connection = Connection::open(self.portcullis.address()).await;
-        connection.write(&get.to_bytes()).await;
+        connection.write(&Request::listen(endpoint, token, session).to_bytes()).await;
         assert_eq!(connection.head().await.expect("an answer").status, 200);
         connection
     }

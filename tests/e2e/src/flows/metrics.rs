@@ -78,7 +78,7 @@ async fn send_requests(deployment: &Deployment) -> anyhow::Result<()> {
     let token = deployment.good_token();
     for _ in 0..5 {
         let session = deployment.open_session(&token).await;
-        let echo = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token).session(&session);
+        let echo = Request::echo(Deployment::ENDPOINT, &token, &session);
         let answer = deployment.send(echo).await;
         ensure!(answer.status == 200, "a call was answered with {}", answer.status);
         let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
