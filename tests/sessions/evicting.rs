@@ -80,8 +80,7 @@ async fn a_session_for_each_task() {
     }
     // Each `initialize`, the five uses, and a DELETE for each evicted session.
     deployment.upstream.wait_for_requests(TASKS + MAX + evicted.len()).await;
-    let deleted = deployment.upstream.recorded().iter().filter(|seen| seen.method == Method::DELETE).count();
-    assert_eq!(deleted, evicted.len());
+    assert_eq!(deployment.upstream.count_of(&Method::DELETE), evicted.len());
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
     let records = fs::read_to_string(audit.path()).unwrap();
     let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();

@@ -18,8 +18,9 @@ fn sessions() -> usize {
     if full_amount() { 20_000 } else { 1_000 }
 }
 
-/// The ends of one owner that are remembered, and for each an end in the file: 61 bytes, twice with the floor that rises.
+/// The ends of one owner that are remembered.
 const REMEMBERED: usize = 256;
+/// The length of an end in the file. An end can be written twice, when the floor rises.
 const LINE: u64 = 61;
 /// The file is rewritten when it has grown by this, in bytes.
 const GROWTH: u64 = 1 << 20;

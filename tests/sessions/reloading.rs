@@ -5,20 +5,8 @@ use portcullis_scenarios::{AuthorizationServer, EventStreams, ReloadableServer, 
 
 const SCOPES: (&str, &str) = ("required_scopes = [\"mcp:tools\"]", "required_scopes = [\"mcp:admin\"]");
 
-/// Returns the configuration of the second resource.
-fn other_resource(reloading: &ReloadableServer) -> String {
-    let from = reloading.configuration.find("[[resource]]\nendpoint = \"/other\"").unwrap();
-    let lines = &reloading.configuration[from..];
-    let end = lines.find("}\n").unwrap() + 2;
-    lines[..end].to_owned()
-}
-
 fn initializes(upstream: &Upstream) -> usize {
     upstream.recorded().iter().filter(|request| request.message_method().as_deref() == Some("initialize")).count()
-}
-
-fn deletes(upstream: &Upstream) -> usize {
-    upstream.recorded().iter().filter(|request| request.method == Method::DELETE).count()
 }
 
 /// J10: a valid change takes effect and is logged with key, old and new value; sessions, cached tokens, keys of issuers and
@@ -106,8 +94,8 @@ async fn a_removed_resource() {
     let (mcp, token) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
     let kept = reloading.open_session("/mcp", &mcp).await;
     let session = reloading.open_session("/other", &token).await;
-    let removed = other_resource(&reloading);
-    let line = reloading.reload(&[(&removed, "")]).await;
+    let removed = reloading.other_resource();
+    let line = reloading.reload(&[(removed, "")]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
     assert_eq!(reloading.call("/other", &token, &session).await.status, 404);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
@@ -117,7 +105,7 @@ async fn a_removed_resource() {
     reloading.call("/other", &token, &session).await.assert_no_session();
     // Two sessions were opened, one was used, and one was ended.
     reloading.upstream.wait_for_requests(4).await;
-    assert_eq!(deletes(&reloading.upstream), 1);
+    assert_eq!(reloading.upstream.count_of(&Method::DELETE), 1);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
 }
 
@@ -128,15 +116,15 @@ async fn a_changed_upstream() {
     let token = reloading.token(ReloadableServer::OTHER);
     let session = reloading.open_session("/other", &token).await;
     let new = Upstream::start().await;
-    let (from, setting) = (other_resource(&reloading), new.setting());
+    let (from, setting) = (reloading.other_resource(), new.setting());
     let to = from.replace(&reloading.upstream.setting(), &setting);
-    let line = reloading.reload(&[(&from, &to)]).await;
+    let line = reloading.reload(&[(from, &to)]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
     reloading.call("/other", &token, &session).await.assert_no_session();
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
     reloading.upstream.wait_for_requests(2).await;
-    assert_eq!((initializes(&new), deletes(&new), deletes(&reloading.upstream)), (1, 0, 1));
+    assert_eq!((initializes(&new), new.count_of(&Method::DELETE), reloading.upstream.count_of(&Method::DELETE)), (1, 0, 1));
 }
 
 /// B4, J10: tokens of a removed issuer are rejected immediately, and their sessions end.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Deployment, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, free_address,
+    Deployment, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, TIMEOUT, free_address,
 };
 use tokio::{net::TcpStream, time::sleep};
 
@@ -45,7 +45,9 @@ impl Redis {
         command.args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no", "--dir"]);
         command.arg(folder.as_str()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process::start("redis-server", &mut command).unwrap();
+        let started = Instant::now();
         while TcpStream::connect(address).await.is_err() {
+            assert!(started.elapsed() < TIMEOUT, "redis-server does not listen on {address}");
             sleep(Duration::from_millis(10)).await;
         }
         process

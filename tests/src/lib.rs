@@ -60,4 +60,4 @@ pub use upstream::{ChannelBody, RecordedRequest, ResponseBody, Upstream};
 use std::time::Duration;
 
 /// The timeout of every wait.
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);

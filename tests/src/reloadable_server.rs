@@ -53,6 +53,17 @@ impl ReloadableServer {
         Self { portcullis, issuer, upstream, configuration, file, reloads: AtomicU64::new(0), _state: state }
     }
 
+    /// Returns the lines of the second resource in the configuration of the start.
+    ///
+    /// # Panics
+    /// Never: the configuration has them.
+    pub fn other_resource(&self) -> &str {
+        let from = self.configuration.find("[[resource]]\nendpoint = \"/other\"").expect("the second resource");
+        let lines = &self.configuration[from..];
+        let end = lines.find("}\n").expect("its upstream") + 2;
+        &lines[..end]
+    }
+
     /// Kills the program and starts it again with the configuration that was last written.
     pub async fn restart(mut self) -> Self {
         self.portcullis.signal(Signal::KILL);
