@@ -124,7 +124,10 @@ async fn a_changed_upstream() {
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
     reloading.upstream.wait_for_requests(2).await;
-    assert_eq!((initializes(&new), new.count_of(&Method::DELETE), reloading.upstream.count_of(&Method::DELETE)), (1, 0, 1));
+    assert_eq!(
+        (initializes(&new), new.count_of(&Method::DELETE), reloading.upstream.count_of(&Method::DELETE)),
+        (1, 0, 1)
+    );
 }
 
 /// B4, J10: tokens of a removed issuer are rejected immediately, and their sessions end.

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Signal, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Signal};
 
 async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
     deployment.echo(&deployment.good_token(), session).await

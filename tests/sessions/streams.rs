@@ -6,7 +6,7 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, call, modern_request,
+    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};

@@ -76,9 +76,8 @@ pub(super) async fn refresh(
         return Ok(Refreshed::Invalid(Arc::new(token.without_refresh())));
     };
     let stored = Some(Arc::new(stored)).filter(|stored| !stored.is_same(&token));
-    let has_scopes = |stored: &ResourceToken| {
-        scopes.as_ref().is_none_or(|scopes| stored.missing_scopes(scopes).is_empty())
-    };
+    let has_scopes =
+        |stored: &ResourceToken| scopes.as_ref().is_none_or(|scopes| stored.missing_scopes(scopes).is_empty());
     if let Some(stored) = &stored
         && !stored.is_due(authorizer.clock().now())
         && has_scopes(stored)

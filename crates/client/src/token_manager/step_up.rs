@@ -5,9 +5,7 @@ use std::sync::{Arc, PoisonError};
 use portcullis_metadata::Scopes;
 
 use super::{Source, TokenManager};
-use crate::{
-    ClientError, RedirectError, ResourceToken, resource_challenge::ResourceChallenge,
-};
+use crate::{ClientError, RedirectError, ResourceToken, resource_challenge::ResourceChallenge};
 
 impl TokenManager {
     /// Replaces a token that the resource rejected with 403 by one with more scopes. Returns false if a request is
@@ -20,8 +18,7 @@ impl TokenManager {
     ) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let wanted = missing.clone();
-        let covers =
-            move |token: &ResourceToken| token.scopes().is_some() && token.missing_scopes(&wanted).is_empty();
+        let covers = move |token: &ResourceToken| token.scopes().is_some() && token.missing_scopes(&wanted).is_empty();
         if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
             return Ok(false);
         }

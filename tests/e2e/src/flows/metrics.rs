@@ -10,8 +10,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, call, free_address};
-use serde_json::{Value, json};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, free_address};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
 

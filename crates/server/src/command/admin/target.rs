@@ -76,9 +76,7 @@ fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
                 "the listener for administrators uses TLS; name it as in its certificate, with --url https://HOST:PORT"
             )
         }
-        AdminListen::Tcp(address) => {
-            Place::Url(Url::parse(&format!("http://{}", config::reachable_address(address)))?)
-        }
+        AdminListen::Tcp(address) => Place::Url(Url::parse(&format!("http://{}", config::reachable_address(address)))?),
     };
     Ok((place, admin.token))
 }

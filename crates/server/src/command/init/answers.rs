@@ -130,7 +130,8 @@ impl Answers {
     /// Fails with all errors of the configuration, on one line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
         let config = config::from_text(&template::text(self)).map_err(|error| format!("{error:#}"))?;
-        serve::runnable_plan(&config).map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
+        serve::runnable_plan(&config)
+            .map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
     }
 }
 

@@ -151,7 +151,8 @@ fn difference(entered: &Url, issuer: &Issuer, document: &Url) -> Option<String> 
 async fn metadata(url: &Url, fetch: &HttpFetch) -> Result<Option<AuthorizationServerMetadata>, String> {
     let mut request = FetchRequest::get(url.clone(), UrlPolicy::Operator);
     request.timeout = REQUEST_TIMEOUT;
-    let response = fetch.fetch(request).await.map_err(|error| format!("cannot fetch {url}: {}", error_chain(&error)))?;
+    let response =
+        fetch.fetch(request).await.map_err(|error| format!("cannot fetch {url}: {}", error_chain(&error)))?;
     if response.status.is_server_error() {
         return Err(format!("{url} answers {}", response.status));
     }

@@ -4,9 +4,7 @@ use http::StatusCode;
 use portcullis_discovery::{FetchRequest, FetchResponse};
 use portcullis_doctor::{Finding, Rule, Step, describe_response};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError};
-use portcullis_verifier::{
-    IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client,
-};
+use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
 use url::Url;
 
 use super::{IssuerContext, Steps, failure};
