@@ -14,6 +14,7 @@ use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, free_addres
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
+use xtask::programs;
 
 use super::{program::Program, progress::Progress};
 
@@ -29,7 +30,7 @@ const METRICS_TOKEN: &str = "metrics-token-of-the-metrics-run-0123456789";
 
 /// Runs all queries. Without Prometheus, the run is reported as skipped.
 pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Result<()> {
-    let Some((prometheus, promtool)) = find("prometheus").zip(find("promtool")) else {
+    let Some((prometheus, promtool)) = programs::find("prometheus").zip(programs::find("promtool")) else {
         progress.skip(
             "the queries at Prometheus",
             "`prometheus` and `promtool` are not here; Debian has them (`apt-get install prometheus`)",
@@ -48,11 +49,6 @@ pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
     progress.step("each query of the dashboard has a result", dashboard(address, &repository)).await?;
     progress.step("each alert is evaluated, and none fires", alerts(address, &repository)).await?;
     running.expect_running()
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 fn repository() -> anyhow::Result<PathBuf> {

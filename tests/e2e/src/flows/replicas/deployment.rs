@@ -5,7 +5,7 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     rc::Rc,
     time::Duration,
 };
@@ -15,6 +15,7 @@ use portcullis_metadata::SystemClock;
 use portcullis_scenarios::free_address;
 use portcullis_testkit::TestIssuer;
 use tokio::{net::TcpStream, time::sleep};
+use xtask::programs;
 
 use super::{Environment, client::Client, tally::Tally};
 use crate::flows::{
@@ -51,11 +52,11 @@ pub(super) struct Deployment {
 
 /// Returns the name of a program that is not installed.
 pub(super) fn missing_program() -> Option<&'static str> {
-    let is_missing = |name: &&&str| {
-        let mut command = Command::new(**name);
-        command.arg("-v").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
-    };
-    ["redis-server", "nginx"].iter().find(is_missing).copied()
+    ["redis-server", "nginx"].into_iter().find(|name| programs::find(name).is_none())
+}
+
+fn installed(name: &str) -> anyhow::Result<Command> {
+    programs::find(name).map(Command::new).with_context(|| format!("{name} is not installed"))
 }
 
 impl Deployment {
@@ -130,7 +131,7 @@ impl Deployment {
     }
 
     pub(super) async fn start_redis(&self) -> anyhow::Result<()> {
-        let mut command = Command::new("redis-server");
+        let mut command = installed("redis-server")?;
         command.args(["--bind", "127.0.0.1", "--port", &self.redis.port().to_string()]);
         command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(&self.folder);
         let mut program = Program::start("redis", &mut command, &self.folder)?;
@@ -156,7 +157,7 @@ impl Deployment {
             .replace("{folder}", &self.folder.display().to_string());
         let file = self.folder.join("nginx.conf");
         fs::write(&file, configuration)?;
-        let mut command = Command::new("nginx");
+        let mut command = installed("nginx")?;
         command.arg("-e").arg(self.folder.join("nginx-error.log")).arg("-p").arg(&self.folder).arg("-c").arg(file);
         let mut nginx = Program::start("nginx", &mut command, &self.folder)?;
         wait_for_listener(&mut nginx, self.nginx).await?;
