@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use portcullis_scenarios::Scratch;
 use tokio::time::{Instant, sleep, timeout};
-use xtask::programs;
+use xtask::{programs, workspace};
 
 use self::page::{Page, Step};
 use super::{install, program::Program};
@@ -78,7 +78,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn folder_of_guides() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides")
+    workspace::root().join("docs/guides")
 }
 
 /// Executes a guide in a folder of its own, outside of this workspace. Its output goes to `logs`. Returns the number of commands.

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -14,7 +14,7 @@ use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, free_addres
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
-use xtask::programs;
+use xtask::{programs, workspace};
 
 use super::{program::Program, progress::Progress};
 
@@ -37,7 +37,7 @@ pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
         );
         return Ok(());
     };
-    let repository = repository()?;
+    let repository = workspace::root();
     let admin = free_address()?;
     let token = Scratch::file("metrics-token", METRICS_TOKEN);
     let deployment = progress.step("the program starts with metrics", start(admin, folder, &token)).await?;
@@ -49,11 +49,6 @@ pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
     progress.step("each query of the dashboard has a result", dashboard(address, &repository)).await?;
     progress.step("each alert is evaluated, and none fires", alerts(address, &repository)).await?;
     running.expect_running()
-}
-
-fn repository() -> anyhow::Result<PathBuf> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(manifest.ancestors().nth(2).context("the crate is in the workspace")?.to_owned())
 }
 
 async fn start(admin: SocketAddr, folder: &Path, token: &Scratch) -> anyhow::Result<Deployment> {
