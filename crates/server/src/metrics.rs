@@ -7,15 +7,13 @@ mod codes;
 mod exposition;
 pub(crate) mod family;
 mod histogram;
-mod measured;
 mod process;
 mod requests;
 mod sinks;
 
 pub(crate) use codes::CodeCounts;
 pub(crate) use exposition::Exposition;
-pub(crate) use measured::Measured;
-pub(crate) use requests::{ResourceMetrics, WorkerMetrics};
+pub(crate) use requests::ResourceMetrics;
 pub(crate) use sinks::{MeasuredRequests, MeasuredSessions, MeasuredTokens};
 
 use std::sync::{

@@ -31,7 +31,7 @@ use tracing_subscriber::{
 pub(crate) use access::{AccessLog, Details, Line};
 pub(crate) use effect::Effect;
 use escape::{EscapedFields, EscapedJson};
-pub(crate) use text::{Hex, MAX_TEXT, cut};
+pub(crate) use text::{Hex, MAX_TEXT, truncated};
 
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";

@@ -1,7 +1,7 @@
-//! The owner of a session, and its encoding.
+//! The owner of a session, and the encoding of owners.
 
-/// The owner of a session. Owners are equal only if they are the same variant and all their strings are identical byte
-/// for byte.
+/// The owner of a session. Two owners are equal if they are the same variant and all their strings are identical, byte for
+/// byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner<'a> {
     /// The subject of a token, with the issuer and the client of the token.
@@ -13,7 +13,7 @@ pub enum Owner<'a> {
         /// The client that the token was issued to, if the token names one.
         client: Option<&'a str>,
     },
-    /// A client with a token that has no subject. It never equals a subject of the same name.
+    /// A client whose token has no subject. It never equals a subject of the same name.
     Client {
         /// The token's `iss`.
         issuer: &'a str,
@@ -24,8 +24,8 @@ pub enum Owner<'a> {
     Anonymous,
 }
 
-/// The encoding of an owner: the variant and the lengths of the strings, then the strings. The encoding is unambiguous, and
-/// none is a prefix of another.
+/// The encoding of an owner: the variant, the lengths of the strings, and the strings. Different owners have different
+/// encodings, and no encoding is a prefix of another.
 pub(crate) struct Encoded<'a> {
     head: [u8; 25],
     texts: [&'a str; 3],
@@ -100,7 +100,7 @@ mod tests {
         owner.encode().parts().concat()
     }
 
-    /// E7: a subject never equals a client of the same name, and a missing client never an empty one.
+    /// E7: a subject never equals a client of the same name, and a missing client never equals an empty one.
     #[test]
     fn different_variants_are_never_equal() {
         let owners = [
@@ -132,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// E7: two owners have the same encoding exactly if they are equal.
+        /// E7: two owners have the same encoding if and only if they are equal.
         #[test]
         fn encoding_is_unambiguous(one in any_owner(), other in any_owner()) {
             let (one, other) = (build(&one), build(&other));

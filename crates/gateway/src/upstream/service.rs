@@ -10,8 +10,8 @@ use std::{
 use http::Response;
 use portcullis_endpoint::Admitted;
 use portcullis_guard::Caller;
+use portcullis_mcp::MessageId;
 use portcullis_metadata::Clock;
-use serde_json::value::RawValue;
 use tower_service::Service;
 
 use super::{future::UpstreamFuture, state::UpstreamState};
@@ -54,7 +54,8 @@ use crate::{
 pub struct HttpUpstream(pub(super) Arc<UpstreamState>);
 
 impl HttpUpstream {
-    /// An upstream without connections. `clock` measures how long connections are idle.
+    /// An upstream without connections. `clock` measures how long connections are idle and, for the caller's
+    /// [`Decision`](portcullis_guard::Decision), how long the upstream takes. Use the guard's clock.
     ///
     /// # Errors
     /// If the address is not usable, an `https` address has no trusted certificates, or a header name is not allowed.
@@ -68,7 +69,7 @@ impl HttpUpstream {
         &self,
         inbound: InboundRequest<'_>,
         caller: Option<Caller>,
-        message_id: Option<Box<RawValue>>,
+        message_id: Option<MessageId>,
     ) -> UpstreamFuture {
         UpstreamFuture::new(Arc::clone(&self.0), inbound, caller, message_id)
     }

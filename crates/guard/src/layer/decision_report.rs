@@ -83,12 +83,7 @@ impl DecisionReport {
 
     /// Returns what is known of the request besides its token.
     pub(super) fn facts(&self) -> RequestFacts {
-        RequestFacts {
-            resource: Arc::clone(&self.resource),
-            request_id: self.request_id.clone(),
-            client_address: self.client_address,
-            trace: self.trace,
-        }
+        RequestFacts { request_id: self.request_id.clone(), client_address: self.client_address, trace: self.trace }
     }
 
     /// Records that the verification of the token begins now.

@@ -12,7 +12,7 @@ use super::{
     key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,
 };
-use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject, timestamp};
+use crate::telemetry::{Effect, MAX_TEXT, json::JsonObject, timestamp, truncated};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
 pub(super) fn write_record(
@@ -37,8 +37,8 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         if let Some(operation) = decision.operation {
             add_operation(record, operation, key);
         }
-        record.text("http.method", &cut(decision.method.as_str(), MAX_TEXT));
-        record.text("http.path", &cut(decision.path, MAX_TEXT));
+        record.text("http.method", &truncated(decision.method.as_str(), MAX_TEXT));
+        record.text("http.path", &truncated(decision.path, MAX_TEXT));
         record.number("http.status", decision.status.as_u16());
         let effect = Effect::of(decision.code);
         record.plain_text("decision", effect.as_str());
@@ -57,13 +57,14 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
 
 /// Adds the operation of a message. A tool is a member of the [`UsageKey`] instead of a target.
 fn add_operation(record: &mut JsonObject<'_>, operation: &Operation, key: &UsageKey<'_>) {
-    record.text("mcp.method", &cut(operation.name(), MAX_TEXT));
+    record.text("mcp.method", &truncated(operation.name(), MAX_TEXT));
     if let Some(target) = operation.target().filter(|_| key.tool.is_none()) {
-        record.text("mcp.target", &cut(target, MAX_TEXT));
+        record.text("mcp.target", &truncated(target, MAX_TEXT));
     }
     let target_count = operation.target_count();
     if target_count > 1 {
-        let further: Vec<Cow<'_, str>> = operation.additional_targets().map(|target| cut(target, MAX_TEXT)).collect();
+        let further: Vec<Cow<'_, str>> =
+            operation.additional_targets().map(|target| truncated(target, MAX_TEXT)).collect();
         record.value("mcp.further_targets", &further);
         record.number("mcp.target_count", target_count);
     }

@@ -19,7 +19,7 @@ pub(crate) struct MeasuredRequests<S> {
 
 impl<S: DecisionSink> DecisionSink for MeasuredRequests<S> {
     fn decided(&self, decision: &Decision<'_>) {
-        self.metrics.of_this_thread().decided(decision.code, decision.latency);
+        self.metrics.of_this_thread().decided(decision);
         self.inner.decided(decision);
     }
 }

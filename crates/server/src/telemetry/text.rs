@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt};
 pub(crate) const MAX_TEXT: usize = 256;
 
 /// Truncates text to at most `max` bytes. Truncated text ends with an ellipsis.
-pub(crate) fn cut(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn truncated(text: &str, max: usize) -> Cow<'_, str> {
     let kept = &text[..text.floor_char_boundary(max)];
     if kept.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(format!("{kept}…")) }
 }

@@ -8,9 +8,9 @@ use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
 use portcullis_verifier::Principal;
 
 use crate::telemetry::{
-    Hex, LogFormat, MAX_TEXT, cut,
+    Hex, LogFormat, MAX_TEXT,
     json::{JsonObject, write_string},
-    timestamp,
+    timestamp, truncated,
 };
 
 /// The content of one line. It has no headers, queries or tokens.
@@ -99,7 +99,7 @@ impl<'a> Line<'a> {
 
     fn optional_members(&self) -> [(&'static str, Option<Cow<'_, str>>); 8] {
         let operation = self.details.operation;
-        let target = operation.and_then(Operation::target).map(|target| cut(target, MAX_TEXT));
+        let target = operation.and_then(Operation::target).map(|target| truncated(target, MAX_TEXT));
         let (tool, target) = match operation {
             Some(operation) if operation.name() == "tools/call" => (target, None),
             _ => (None, target),
@@ -107,7 +107,7 @@ impl<'a> Line<'a> {
         let whole = |text: Option<&'a str>| text.map(Cow::Borrowed);
         [
             ("resource", whole(self.details.resource.map(ResourceUri::as_str))),
-            ("mcp.method", operation.map(|operation| cut(operation.name(), MAX_TEXT))),
+            ("mcp.method", operation.map(|operation| truncated(operation.name(), MAX_TEXT))),
             ("mcp.tool", tool),
             ("mcp.target", target),
             ("deny.code", whole(self.code)),
