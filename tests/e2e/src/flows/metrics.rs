@@ -1,13 +1,6 @@
 //! `cargo xtask e2e --metrics`: every query of the dashboard and of the alerts against a real Prometheus that scrapes the real program.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    net::SocketAddr,
-    path::Path,
-    process::Command,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, free_address};

@@ -2,10 +2,7 @@
 
 mod options;
 
-use std::{
-    path::Path,
-    process::Stdio,
-};
+use std::{path::Path, process::Stdio};
 
 use anyhow::{Context as _, ensure};
 use portcullis_bridge::ServerRequestHandler as _;
