@@ -7,9 +7,8 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Deployment, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, call, free_address,
+    Deployment, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch, Signal, TIMEOUT, free_address,
 };
-use serde_json::json;
 use tokio::{net::TcpStream, time::sleep};
 
 const KEY: &str = "the-common-key-0123456789abcdef0123456";
@@ -46,7 +45,9 @@ impl Redis {
         command.args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no", "--dir"]);
         command.arg(folder.as_str()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process::start("redis-server", &mut command).unwrap();
+        let started = Instant::now();
         while TcpStream::connect(address).await.is_err() {
+            assert!(started.elapsed() < TIMEOUT, "redis-server does not listen on {address}");
             sleep(Duration::from_millis(10)).await;
         }
         process
@@ -111,8 +112,8 @@ impl Replicas {
     }
 
     async fn echo(&self, number: usize, session: &str) -> HttpResponse {
-        let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})));
-        post.bearer(&self.token).session(session).send(self.replica(number).address()).await
+        let echo = Request::echo(Deployment::ENDPOINT, &self.token, session);
+        echo.send(self.replica(number).address()).await
     }
 
     async fn delete(&self, number: usize, session: &str) -> HttpResponse {

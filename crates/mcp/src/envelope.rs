@@ -21,7 +21,7 @@ use self::{
     objects::{Message, Meta},
     reader::decode_string,
 };
-use crate::Revision;
+use crate::{MessageId, Revision};
 
 /// The limits of [`Envelope::parse`]. The caller limits the length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +172,11 @@ impl<'a> Envelope<'a> {
     /// Returns the `id` as written: a JSON string or integer.
     pub fn id(&self) -> Option<&'a RawValue> {
         self.id.and_then(|id| serde_json::from_str(id).ok())
+    }
+
+    /// Returns the [`id`](Self::id) without a reference to the message.
+    pub fn message_id(&self) -> Option<MessageId> {
+        self.id.map(MessageId::new)
     }
 
     /// Returns the first of the [names](Self::names).

@@ -15,7 +15,7 @@ use crate::bridge::{
     outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
     session_requests,
     state::{
-        latch::LatchGuard,
+        gate::GateGuard,
         pending_requests::{Purpose, Requester},
         subscriptions::SubscriptionChange,
     },
@@ -171,7 +171,7 @@ impl Dispatcher {
     }
 
     /// Queues a message of the revisions with sessions.
-    async fn send(&mut self, message: Message, cancelled: Option<AbortHandle>, initialized: Option<LatchGuard>) {
+    async fn send(&mut self, message: Message, cancelled: Option<AbortHandle>, initialized: Option<GateGuard>) {
         self.enqueue(message, Protocol::Legacy, cancelled, initialized).await;
     }
 
@@ -180,7 +180,7 @@ impl Dispatcher {
         message: Message,
         protocol: Protocol,
         cancelled: Option<AbortHandle>,
-        initialized: Option<LatchGuard>,
+        initialized: Option<GateGuard>,
     ) {
         let capacity = self.outgoing_capacity.acquire(message.text.len()).await;
         let message = OutgoingMessage { message, protocol, cancelled, initialized, _capacity: capacity };

@@ -11,7 +11,7 @@ use crate::bridge::{
     context::{Context, with_advice},
     message::{Message, MessageKind},
     session_requests,
-    state::latch::LatchGuard,
+    state::gate::GateGuard,
     transport::modern,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct OutgoingMessage {
     /// The task of the request that the message cancels. It is aborted after delivery.
     pub(crate) cancelled: Option<AbortHandle>,
     /// Present for `notifications/initialized`. Requests wait until it is dropped, after delivery.
-    pub(crate) initialized: Option<LatchGuard>,
+    pub(crate) initialized: Option<GateGuard>,
     /// The message's share of the queue's capacity.
     pub(crate) _capacity: Option<OwnedSemaphorePermit>,
 }

@@ -252,6 +252,7 @@ impl Connected<'_> {
     }
 
     async fn flush_uses(&mut self) -> RedisResult<()> {
+        let generation = self.generation()?;
         loop {
             let uses = self.inner.queue.take_uses(BATCH);
             if uses.is_empty() {
@@ -262,13 +263,16 @@ impl Connected<'_> {
                 self.inner.queue.add_uses(&uses);
             }
             written?;
+            self.keep_alive(generation).await?;
         }
     }
 
     async fn flush_limit_uses(&mut self) -> RedisResult<()> {
-        let Connection { redis, identity, .. } = &mut self.connection;
+        let generation = self.generation()?;
         for uses in self.inner.queue.take_limit_uses().chunks(BATCH) {
+            let Connection { redis, identity, .. } = &mut self.connection;
             self.inner.names.publish_limit_uses(redis, identity, uses).await?;
+            self.keep_alive(generation).await?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use portcullis_metadata::hexadecimal;
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisResult, Value, aio::MultiplexedConnection, cmd};
 use tokio::time::timeout;
 
@@ -16,7 +17,7 @@ use super::{
     super::{
         Inner, Receiver,
         membership::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT},
-        script::{Identity, Message, hex},
+        script::{Identity, Message},
     },
     failed,
 };
@@ -98,7 +99,7 @@ fn run_id(server: &Value) -> Option<String> {
 pub(super) fn random_name() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(hex(&bytes))
+    Some(hexadecimal(&bytes))
 }
 
 #[cfg(test)]
