@@ -105,6 +105,7 @@ impl StateBuilder<'_> {
         settings.max_token_bytes = self.plan.limits.max_token;
         settings.cache_entries = self.plan.limits.cached_tokens;
         settings.observer = metrics.map(|metrics| Arc::new(MeasuredTokens(metrics)) as _);
+        settings.inactive_tokens = self.process.replicas.clone().map(|replicas| Arc::new(replicas) as _);
         let has_same_cache = self.former.is_some_and(|former| former.cached_tokens == settings.cache_entries);
         let former = former.and_then(|former| former.verifier.as_ref()).filter(|_| has_same_cache);
         let has_same_issuers = |former: &&Arc<Verifier>| {
