@@ -93,8 +93,8 @@ pub enum RedisState {
 /// An [inactive token](Self::share_inactive_token) is published only: after each connect, a replica drops all introspected tokens
 /// from its cache, because it may have missed one.
 ///
-/// **Bounds.** At most 262,144 last uses and as many uses of limits and announced sessions wait to be written, and 16,384 ends to be confirmed. The
-/// tickets of further ends fail, and further uses are dropped. Ends leave Redis when the lifetime of their sessions is over, or when another end includes
+/// **Bounds.** At most 262,144 last uses and as many uses of limits and announced sessions wait to be written, and 16,384 ends and
+/// drops to be confirmed. The tickets of further ones fail, and further uses are dropped. Ends leave Redis when the lifetime of their sessions is over, or when another end includes
 /// them. Redis keeps at most 2,000,000 last uses.
 ///
 /// Does not support Redis Cluster, where a publisher does not see the subscribers of other nodes, and proxies that move a

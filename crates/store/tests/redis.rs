@@ -11,7 +11,8 @@ use std::{
 
 use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
 use portcullis_session::{
-    EndReason, EndScope, Owner, ResolveError, ScopeId, SessionJournal as _, SessionKey, SessionSettings, SessionStore, SessionTarget,
+    EndReason, EndScope, Owner, ResolveError, ScopeId, SessionJournal as _, SessionKey, SessionSettings, SessionStore,
+    SessionTarget,
 };
 use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
 use tokio::{task::JoinHandle, time::sleep};

@@ -25,9 +25,8 @@ pub(super) fn issuer_id(issuer: &TrustedIssuer) -> ScopeId {
 pub(super) fn drop_issuer(state: &ServerState, issuer: &TrustedIssuer) -> Dropped {
     issuer.drop_cached_tokens();
     let tokens = state.verifiers().map(|verifier| verifier.sweep()).sum();
-    let is_of_issuer = |request: &StreamRequest<'_>| {
-        request.principal.is_some_and(|principal| principal.issuer() == issuer.issuer())
-    };
+    let is_of_issuer =
+        |request: &StreamRequest<'_>| request.principal.is_some_and(|principal| principal.issuer() == issuer.issuer());
     let streams = state.process().streams.end(StreamEndReason::Administrator, is_of_issuer);
     Dropped { tokens, streams }
 }

@@ -46,8 +46,8 @@ impl Capacity {
         Self { max_total, max_per_owner, total: AtomicUsize::new(0), owners: DashMap::new() }
     }
 
-    /// Reserves a session for `owner`, who has `elsewhere` sessions that only other processes have. No session ends. Returns the owner's encoding, which all its sessions share; `None`
-    /// for [`Owner::Anonymous`].
+    /// Reserves a session for `owner`, who has `elsewhere` sessions that only other processes have. No session ends. Returns
+    /// the owner's encoding, which all its sessions share; `None` for [`Owner::Anonymous`].
     pub(super) fn reserve(&self, owner: Owner<'_>, elsewhere: usize) -> Result<Option<Arc<[u8]>>, ReservationError> {
         // First the owner's limit, so that an owner at its limit never reduces the capacity of others.
         let owner = self.reserve_of_owner(owner, self.limit_here(elsewhere))?;

@@ -38,7 +38,11 @@ impl Message {
     }
 
     /// Returns the encoding of what a replica has counted.
-    pub(super) fn encode_of<const N: usize>(variant: u8, replica: &str, records: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
+    pub(super) fn encode_of<const N: usize>(
+        variant: u8,
+        replica: &str,
+        records: impl Iterator<Item = [u8; N]>,
+    ) -> Vec<u8> {
         let mut bytes = [&[variant], replica.as_bytes()].concat();
         records.for_each(|record| bytes.extend(record));
         bytes

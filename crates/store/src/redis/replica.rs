@@ -255,8 +255,15 @@ impl Connected<'_> {
 
     /// Publishes the tokens that were found inactive here.
     async fn flush_inactive(&mut self) -> RedisResult<()> {
-        for tokens in self.inner.queue.take_inactive().chunks(BATCH) {
-            self.inner.names.publish_inactive(&mut self.connection.redis, tokens).await?;
+        let tokens = self.inner.queue.take_inactive();
+        for (position, batch) in tokens.chunks(BATCH).enumerate() {
+            let published = self.inner.names.publish_inactive(&mut self.connection.redis, batch).await;
+            if published.is_err() {
+                tokens[position * BATCH..].iter().for_each(|token| self.inner.queue.add_inactive(*token));
+                // The next connection publishes them.
+                self.inner.wake.notify_one();
+            }
+            published?;
         }
         Ok(())
     }

@@ -19,9 +19,8 @@ impl Verifier {
     /// A token is about to be introspected: another process can find it inactive from now on.
     pub(super) fn note_introspection(&self, token: &AccessToken) {
         if self.settings.inactive_tokens.is_some() {
-            let is_needed = |hash| {
-                self.cache.contains(hash) || self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash))
-            };
+            let is_needed =
+                |hash| self.cache.contains(hash) || self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash));
             self.introspected.add(TokenId::of(token), self.token_hash(token), is_needed);
         }
     }
