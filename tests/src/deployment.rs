@@ -204,6 +204,11 @@ impl Deployment {
         response.header("mcp-session-id").expect("a session identifier").to_owned()
     }
 
+    /// Calls the method `echo` in a session.
+    pub async fn echo(&self, token: &str, session: &str) -> HttpResponse {
+        self.send(Request::echo(Self::ENDPOINT, token, session)).await
+    }
+
     /// Asserts that a token is accepted and its request reaches the upstream.
     ///
     /// # Panics

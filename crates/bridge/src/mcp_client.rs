@@ -342,8 +342,8 @@ impl McpClient {
         self.requests.as_ref().map_or_else(|| json!({}), |requests| requests.capabilities())
     }
 
-    fn limits(&self) -> crate::response::Limits {
-        crate::response::Limits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+    fn limits(&self) -> crate::response::BodyLimits {
+        crate::response::BodyLimits { timeout: self.settings.timeout, max_message: self.settings.max_message }
     }
 }
 

@@ -35,7 +35,7 @@ use tokio::{
 
 use crate::{
     audit::AuditTrail,
-    config::{Diagnostic, KeyPath},
+    config::{Config, Diagnostic, KeyPath},
     metrics::Metrics,
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
@@ -73,11 +73,18 @@ pub(crate) struct Listeners {
     pub(crate) admin: Option<AdminListener>,
 }
 
-/// Builds everything that a plan needs and drops it, without any network access.
+/// Returns the plan of a configuration that can run. Everything that the plan needs is built and dropped, without any network
+/// access.
 ///
 /// # Errors
-/// Fails when the plan cannot run.
-pub(crate) fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
+/// Fails with all errors of the configuration, or the first reason why its plan cannot run.
+pub(crate) fn runnable_plan(config: &Config) -> Result<Plan, Vec<Diagnostic>> {
+    let plan = Plan::new(config)?;
+    dry_run(&plan)?;
+    Ok(plan)
+}
+
+fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let checked = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(async { build(plan) }));
     checked.map_err(|error| match error.downcast::<Diagnostic>() {
@@ -191,7 +198,7 @@ pub(crate) async fn serve(
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&state), number, limits.max_headers);
-            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, stop.clone(), worker_done.clone())
+            Worker::start(number, router, tls.clone(), limits, stop.clone(), worker_done.clone())
         })
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;

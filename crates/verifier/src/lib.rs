@@ -27,7 +27,7 @@ mod verifier;
 pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
 pub use inactive_tokens::{InactiveTokens, TokenId};
-pub use introspection::{IntrospectionAuthentication, IntrospectionSettings};
+pub use introspection::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
 pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer};
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;

@@ -8,9 +8,8 @@ use std::{
 
 use portcullis_scenarios::{
     Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch,
-    call, free_address,
+    TIMEOUT, free_address,
 };
-use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -48,7 +47,9 @@ impl Redis {
         command.args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no", "--dir"]);
         command.arg(folder.as_str()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Process::start("redis-server", &mut command).unwrap();
+        let started = Instant::now();
         while TcpStream::connect(address).await.is_err() {
+            assert!(started.elapsed() < TIMEOUT, "redis-server does not listen on {address}");
             sleep(Duration::from_millis(10)).await;
         }
         process
@@ -142,8 +143,8 @@ impl Replicas {
     }
 
     pub(super) async fn echo(&self, number: usize, session: &str) -> HttpResponse {
-        let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})));
-        post.bearer(&self.token).session(session).send(self.replica(number).address()).await
+        let echo = Request::echo(Deployment::ENDPOINT, &self.token, session);
+        echo.send(self.replica(number).address()).await
     }
 
     pub(super) async fn delete(&self, number: usize, session: &str) -> HttpResponse {

@@ -16,7 +16,7 @@ use crate::{
         message::{self, Message, MessageKind, RequestId},
         settings::BridgeSettings,
         state::{
-            latch::Latch,
+            gate::Gate,
             pending_requests::{PendingRequest, PendingRequests, Purpose, Requester},
             server_stream_state::ServerStreamState,
             session::Sessions,
@@ -40,9 +40,9 @@ pub(crate) struct Context {
     pub(crate) tools: ToolHeaders,
     pub(crate) subscriptions: Subscriptions,
     /// Closed during a handshake.
-    pub(crate) handshake: Latch,
+    pub(crate) handshake: Gate,
     /// Closed until the server has received `notifications/initialized`.
-    pub(crate) initialized: Latch,
+    pub(crate) initialized: Gate,
     pub(crate) server_stream: ServerStreamState,
     next_id: AtomicU64,
     open_server_stream: fn(&Arc<Context>),
@@ -81,8 +81,8 @@ impl Context {
             pending: PendingRequests::default(),
             tools: ToolHeaders::default(),
             subscriptions: Subscriptions::default(),
-            handshake: Latch::default(),
-            initialized: Latch::default(),
+            handshake: Gate::default(),
+            initialized: Gate::default(),
             server_stream: ServerStreamState::default(),
             next_id: AtomicU64::new(1),
             open_server_stream,

@@ -15,7 +15,7 @@ use crate::bridge::{
     outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
     session_requests,
     state::{
-        latch::LatchGuard,
+        gate::GateGuard,
         pending_requests::{Purpose, Requester},
         subscriptions::SubscriptionChange,
     },
@@ -176,7 +176,7 @@ impl Dispatcher {
         self.send(message, None, opens).await;
     }
 
-    async fn send(&mut self, message: Message, stops: Option<AbortHandle>, opens: Option<LatchGuard>) {
+    async fn send(&mut self, message: Message, stops: Option<AbortHandle>, opens: Option<GateGuard>) {
         self.deliver(message, Protocol::Legacy, stops, opens).await;
     }
 
@@ -185,7 +185,7 @@ impl Dispatcher {
         message: Message,
         protocol: Protocol,
         stops: Option<AbortHandle>,
-        opens: Option<LatchGuard>,
+        opens: Option<GateGuard>,
     ) {
         let capacity = self.outgoing_capacity.acquire(message.text.len()).await;
         // The queue ends with the dispatcher.

@@ -11,7 +11,7 @@ use crate::bridge::{
     context::{Context, with_advice},
     message::{Message, MessageKind},
     session_requests,
-    state::latch::LatchGuard,
+    state::gate::GateGuard,
     transport::modern,
 };
 
@@ -21,8 +21,8 @@ pub(crate) struct OutgoingMessage {
     pub(crate) protocol: Protocol,
     /// The task to stop after delivery.
     pub(crate) stops: Option<AbortHandle>,
-    /// The latch to open after delivery.
-    pub(crate) opens: Option<LatchGuard>,
+    /// The gate to open after delivery, by dropping the guard.
+    pub(crate) opens: Option<GateGuard>,
     /// The message's share of the queue's capacity.
     pub(crate) _capacity: Option<OwnedSemaphorePermit>,
 }

@@ -18,7 +18,7 @@ use crate::{
         transport::event_stream::{EventReader, ResumeAttempts, ResumePosition},
     },
     error::McpError,
-    response::Content,
+    response::MediaType,
 };
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not offer it.
@@ -125,7 +125,7 @@ async fn open(context: &Arc<Context>, session: &Session, position: &ResumePositi
     let mut headers: HeaderMap = context.sessions.headers(now.as_ref());
     headers.extend(position.last_event().map(|event| (names::LAST_EVENT_ID, event)));
     match context.endpoint.send(context.endpoint.get(headers), TokenRenewal::Disabled).await {
-        Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
+        Ok(answer) if answer.status.is_success() && MediaType::of(&answer.headers) == MediaType::EventStream => {
             Ok(EventReader::new(context, answer.body))
         }
         Ok(answer) if answer.status.is_server_error() && answer.status != StatusCode::NOT_IMPLEMENTED => {

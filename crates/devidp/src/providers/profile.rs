@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::providers::Difference;
-
 /// The behaviour in which providers differ. [`STANDARD`](Self::STANDARD) is the behaviour without a provider.
 pub(crate) struct Profile {
     /// The issuer path, unless the settings have one.
@@ -142,6 +140,16 @@ pub(crate) enum TokenResponseFormat {
     Json,
     /// That of GitHub.
     GitHub,
+}
+
+/// A difference between a provider and MCP's profile that the server imitates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// What the provider does, in one sentence.
+    pub summary: &'static str,
+    /// Where this is documented or was observed.
+    pub source: &'static str,
 }
 
 impl Profile {

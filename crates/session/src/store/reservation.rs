@@ -1,4 +1,4 @@
-//! A reservation of capacity for a session.
+//! [`Reservation`]: capacity for a session that is not open yet.
 
 use std::{
     fmt,
@@ -36,10 +36,10 @@ impl Reservation {
         self.permit.clone()
     }
 
-    /// Records the session and takes it into use. `backend_id` is the backend's opaque identifier for the session.
-    /// `protocol_version` is the negotiated version, if it is known. A version of more than 15 bytes is not kept.
+    /// Opens the session and takes it into use. `backend_id` is the backend's opaque identifier for the session.
+    /// `protocol_version` is the negotiated version, if it is known. A version of more than 15 bytes is ignored.
     ///
-    /// A `backend_id` of more than [`Session::MAX_BACKEND_ID`] bytes does not fit in an identifier. Its session ends with this
+    /// A `backend_id` of more than [`Session::MAX_BACKEND_ID`] bytes does not fit in an identifier, and the session ends with this
     /// process.
     ///
     /// At the owner's limit, the owner's least recently used session that is not in use ends with
@@ -62,7 +62,7 @@ impl Reservation {
             version: protocol_version.map(Version::new).unwrap_or_default(),
             backend_id: (backend_id.len() <= MAX_BACKEND_ID).then(|| backend_id.clone()),
         };
-        // A record of this length fits.
+        // The record fits: its variable parts are bounded.
         let identifier = seal(&key, &AssociatedData::new(target.resource(), owner), &id, &record);
         let text_hash = key.text_hash(identifier.unwrap_or_else(Identifier::empty).as_bytes());
         let first = Generation::new(id, text_hash, 0, fingerprint, millis(now.monotonic));
@@ -90,7 +90,7 @@ pub(super) struct PermitInner {
     pub(super) encoded_owner: Option<Arc<[u8]>>,
     /// The number of the owner's sessions that only other processes had at the reservation.
     pub(super) elsewhere: usize,
-    /// The capacity belongs to a session.
+    /// Whether the capacity belongs to a session now.
     is_recorded: AtomicBool,
 }
 
@@ -109,7 +109,7 @@ impl CapacityPermit {
 }
 
 impl PermitInner {
-    /// Passes the capacity to a session, which has been recorded.
+    /// Passes the capacity to the session, which has been recorded.
     pub(super) fn set_recorded(&self) {
         self.is_recorded.store(true, Ordering::Release);
     }

@@ -269,6 +269,7 @@ impl Connected<'_> {
     }
 
     async fn flush_uses(&mut self) -> RedisResult<()> {
+        let generation = self.generation()?;
         loop {
             let uses = self.inner.queue.take_uses(BATCH);
             if uses.is_empty() {
@@ -279,17 +280,22 @@ impl Connected<'_> {
                 self.inner.queue.add_uses(&uses);
             }
             written?;
+            self.keep_alive(generation).await?;
         }
     }
 
     /// Publishes what this replica has counted for limits.
     async fn flush_counts(&mut self) -> RedisResult<()> {
-        let Connection { redis, identity, .. } = &mut self.connection;
+        let generation = self.generation()?;
         for uses in self.inner.queue.take_limit_uses().chunks(BATCH) {
+            let Connection { redis, identity, .. } = &mut self.connection;
             self.inner.names.publish_limit_uses(redis, identity, uses).await?;
+            self.keep_alive(generation).await?;
         }
         for sessions in self.inner.queue.take_announced().chunks(BATCH) {
+            let Connection { redis, identity, .. } = &mut self.connection;
             self.inner.names.publish_announced(redis, identity, sessions).await?;
+            self.keep_alive(generation).await?;
         }
         Ok(())
     }

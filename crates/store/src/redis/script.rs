@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use portcullis_metadata::hexadecimal;
 use portcullis_session::{AnnouncedSession, LastUse};
 use redis::{RedisResult, Value, aio::MultiplexedConnection, cmd};
 
@@ -176,8 +177,8 @@ impl Names {
         let mut fresh = Generation::default();
         getrandom::fill(&mut fresh).map_err(|_| redis::RedisError::from(std::io::Error::other("no random bytes")))?;
         let mut command = self.script(BEAT);
-        command.arg(&identity.run).arg(hex(&fresh)).arg(&identity.replica).arg(&identity.connection);
-        command.arg(written.map(|written| hex(&written)).unwrap_or_default()).arg(millis(LEASE));
+        command.arg(&identity.run).arg(hexadecimal(&fresh)).arg(&identity.replica).arg(&identity.connection);
+        command.arg(written.map(|written| hexadecimal(&written)).unwrap_or_default()).arg(millis(LEASE));
         command.arg(millis(RETURN_TIME));
         let (generation, age, all, ends, lowest, alive): (String, u64, u8, u64, u8, usize) =
             command.query_async(redis).await?;
@@ -198,7 +199,7 @@ impl Names {
     ) -> RedisResult<Added> {
         let mut command = self.script(ADD_RECORDS);
         let head = Message::encode_head(b'E', &identity.connection, batch.unwrap_or(0));
-        command.arg(hex(&generation)).arg(head).arg(&self.channel);
+        command.arg(hexadecimal(&generation)).arg(head).arg(&self.channel);
         command.arg(millis(LEASE)).arg(millis(RETURN_TIME)).arg(u8::from(batch.is_some()));
         for record in records {
             command.arg(record.matters_since().as_millis()).arg(record.encode().as_slice());
@@ -290,10 +291,6 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn from_hex(text: &str) -> Option<Generation> {
     let value = (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok())??;
     Some(value.to_be_bytes())
@@ -306,7 +303,7 @@ mod tests {
     #[test]
     fn generations_return_from_their_text() {
         let generation = [0x0f; 16];
-        assert_eq!(from_hex(&hex(&generation)), Some(generation));
+        assert_eq!(from_hex(&hexadecimal(&generation)), Some(generation));
         assert_eq!((from_hex("0f"), from_hex(&"g".repeat(32))), (None, None));
     }
 }

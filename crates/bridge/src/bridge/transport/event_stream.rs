@@ -16,7 +16,7 @@ use crate::{
     },
     error::McpError,
     message_budget::Reservation,
-    response::Content,
+    response::MediaType,
     resumption::{MAX_RESUME_AFTER, MAX_RESUMES, RESUME_AFTER},
 };
 
@@ -39,14 +39,14 @@ pub(crate) async fn forward_response(
     response: OpenResponse,
     session: Option<&Session>,
 ) -> Result<(), McpError> {
-    match Content::of(&response.headers) {
-        Content::Json => {
+    match MediaType::of(&response.headers) {
+        MediaType::Json => {
             let mut reservation = context.budget.reservation();
             let body = context.endpoint.read(response.body, &mut reservation).await?;
             if context.forward(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
         }
-        Content::Stream => read(context, request, response.body, session).await,
-        Content::Other => Err(McpError::unexpected_content(response).await),
+        MediaType::EventStream => read(context, request, response.body, session).await,
+        MediaType::Other => Err(McpError::unexpected_content(response).await),
     }
 }
 
@@ -99,7 +99,7 @@ async fn resume(
         let mut headers = context.sessions.headers(Some(&now));
         headers.insert(names::LAST_EVENT_ID, last_event.clone());
         match context.endpoint.send(context.endpoint.get(headers), request.token_renewal).await {
-            Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
+            Ok(answer) if answer.status.is_success() && MediaType::of(&answer.headers) == MediaType::EventStream => {
                 return Ok(answer.body);
             }
             Ok(answer) if answer.status.is_server_error() => {}

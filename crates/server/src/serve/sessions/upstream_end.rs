@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::upstreams::{SessionUpstream, Upstreams};
-use crate::audit::Audit;
+use crate::{audit::Audit, metrics::Metrics};
 
 /// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout. Another
 /// replica can end all sessions of an issuer at once.
@@ -23,10 +23,11 @@ const MAX_CONCURRENT: usize = 16;
 /// How long the sessions that a new configuration ends wait for a place in the queue.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Observes sessions: audits them, and queues the end of their upstream sessions.
+/// Observes sessions: audits and counts them, and queues the end of their upstream sessions.
 pub(crate) struct SessionEvents {
     upstream_ends: UpstreamEndQueue,
     audit: Option<Audit>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 /// The queue of upstream sessions to end, and the upstreams at which they end.
@@ -117,11 +118,11 @@ impl UpstreamSession {
 
 impl SessionEvents {
     /// Returns the observer, and the task that ends sessions at the upstreams.
-    pub(crate) fn new(audit: Option<Audit>) -> (Self, UpstreamEnder) {
+    pub(crate) fn new(audit: Option<Audit>, metrics: Option<Arc<Metrics>>) -> (Self, UpstreamEnder) {
         let (sender, queued) = mpsc::channel(MAX_QUEUED);
         let upstreams = Arc::<ArcSwap<Upstreams>>::default();
         let ender = UpstreamEnder { queued, upstreams: Arc::clone(&upstreams) };
-        (Self { upstream_ends: UpstreamEndQueue { sender, upstreams }, audit }, ender)
+        (Self { upstream_ends: UpstreamEndQueue { sender, upstreams }, audit, metrics }, ender)
     }
 
     pub(crate) fn upstream_ends(&self) -> &UpstreamEndQueue {
@@ -131,6 +132,9 @@ impl SessionEvents {
 
 impl SessionObserver for SessionEvents {
     fn opened(&self, session: &Session) {
+        if let Some(metrics) = &self.metrics {
+            metrics.session_opened();
+        }
         if let Some(audit) = &self.audit {
             audit.session_opened(session);
         }
@@ -153,6 +157,9 @@ impl SessionObserver for SessionEvents {
     }
 
     fn ended(&self, session: &Session, reason: EndReason) {
+        if let Some(metrics) = &self.metrics {
+            metrics.session_ended(reason);
+        }
         if let Some(audit) = &self.audit {
             audit.session_ended(session, reason);
         }
@@ -230,7 +237,7 @@ mod tests {
     use crate::{demo, serve::sessions::upstreams::Upstream};
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
-        let (events, mut ender) = SessionEvents::new(None);
+        let (events, mut ender) = SessionEvents::new(None, None);
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         let upstream_ends = events.upstream_ends().clone();
         let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use portcullis_metadata::hexadecimal;
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisResult, Value, aio::MultiplexedConnection, cmd};
 use tokio::time::timeout;
 
@@ -17,7 +18,7 @@ use super::{
         Inner, Receiver,
         membership::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT},
         message::Message,
-        script::{Identity, hex},
+        script::Identity,
     },
     failed,
 };
@@ -124,7 +125,7 @@ fn run_id(server: &Value) -> Option<String> {
 pub(super) fn random_name() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
-    Some(hex(&bytes))
+    Some(hexadecimal(&bytes))
 }
 
 #[cfg(test)]
