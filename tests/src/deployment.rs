@@ -169,12 +169,9 @@ impl Deployment {
         self
     }
 
-    /// Starts another program with the same configuration, issuer and upstream: a replica.
-    ///
-    /// # Panics
-    /// Panics if it does not start.
-    pub async fn replica(&self) -> Portcullis {
-        Portcullis::serve(&self.configuration).await
+    /// Returns the configuration, to start another program with the same issuer and upstream: a replica.
+    pub fn configuration(&self) -> &str {
+        &self.configuration
     }
 
     /// Returns a builder whose token is valid without changes.

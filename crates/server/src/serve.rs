@@ -13,6 +13,7 @@ mod limit_exchange;
 mod listener;
 mod observers;
 mod reload;
+mod revocations;
 mod router;
 mod sessions;
 mod signals;
@@ -46,6 +47,7 @@ use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use limit_exchange::CurrentLimits;
 use observers::Observers;
 use reload::Reloader;
+use revocations::CurrentRevocations;
 use router::Router;
 use sessions::{
     kept::KeptSessions,
@@ -161,7 +163,8 @@ pub(crate) async fn serve(
     let replicas = process.replicas.clone().map(|replicas| {
         let counts = Arc::new(CurrentLimits(Arc::clone(&state)));
         tokio::spawn(limit_exchange::run(Arc::clone(&state), replicas.clone()));
-        (replicas.spawn(process.sessions.clone(), counts), replicas)
+        let revocations = Arc::new(CurrentRevocations(Arc::clone(&state)));
+        (replicas.spawn(process.sessions.clone(), counts, revocations), replicas)
     });
     tokio::spawn(sweep::streams(Arc::clone(&state)));
     let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));

@@ -20,7 +20,7 @@ use crate::{
     cli::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions},
 };
 
-/// The exit code for sessions that have ended in one process, without a record of their end.
+/// The exit code for an action that took effect in one process, without a record or at one replica only.
 const NOT_RECORDED: u8 = 3;
 
 pub(crate) fn run(arguments: &Admin) -> anyhow::Result<ExitCode> {
@@ -93,9 +93,8 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
         note: note.clone(),
     };
     let answer = Target::new(server)?.post(END_SESSIONS, &request).await?;
-    if answer.status == http::StatusCode::SERVICE_UNAVAILABLE {
-        super::report(&anyhow!(refusal(&answer)));
-        return Ok(ExitCode::from(NOT_RECORDED));
+    if let Some(code) = not_recorded(&answer) {
+        return Ok(code);
     }
     let ended: EndResult = result(answer)?;
     if server.json {
@@ -109,10 +108,22 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints the error of an action that took effect in one process only, and returns its exit code.
+fn not_recorded(answer: &Answer) -> Option<ExitCode> {
+    (answer.status == http::StatusCode::SERVICE_UNAVAILABLE).then(|| {
+        super::report(&anyhow!(refusal(answer)));
+        ExitCode::from(NOT_RECORDED)
+    })
+}
+
 async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
     let AdminDropTokens { server, issuer, note } = arguments;
     let request = DropRequest { issuer: issuer.clone(), note: note.clone() };
-    let dropped: DropResult = result(Target::new(server)?.post(DROP_TOKENS, &request).await?)?;
+    let answer = Target::new(server)?.post(DROP_TOKENS, &request).await?;
+    if let Some(code) = not_recorded(&answer) {
+        return Ok(code);
+    }
+    let dropped: DropResult = result(answer)?;
     if server.json {
         super::print_json(&dropped)?;
         return Ok(ExitCode::SUCCESS);

@@ -64,10 +64,6 @@ pub(super) fn log<'a>(verifier: &Verifier, error: &VerifyError, claimed: impl Fn
     );
 }
 
-fn is_logged() -> bool {
-    tracing::event_enabled!(tracing::Level::DEBUG)
-}
-
 fn escaped(claim: &str) -> tracing::field::DisplayValue<EscapedText<'_>> {
     tracing::field::display(EscapedText::first(claim, MAX_CLAIM))
 }

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{administration::EndResult, serve::state::ServerState};
 
-/// How long a response waits until the end is recorded.
-const RECORD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a response waits until the action is recorded.
+pub(super) const RECORD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sessions that have ended in this process, and whose end is being recorded.
 pub(super) struct Ending {

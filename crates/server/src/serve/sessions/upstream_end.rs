@@ -13,8 +13,9 @@ use tokio::{
 use super::upstreams::{SessionUpstream, Upstreams};
 use crate::{audit::Audit, metrics::Metrics};
 
-/// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout.
-const MAX_QUEUED: usize = 1024;
+/// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout. Another
+/// replica can end all sessions of an issuer at once.
+const MAX_QUEUED: usize = 16_384;
 
 /// The maximum number of concurrent requests, so that a slow upstream does not delay all others.
 const MAX_CONCURRENT: usize = 16;
@@ -178,7 +179,7 @@ impl SessionObserver for SessionEvents {
         }
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
         // The upstream has already ended these: this or another process deleted them there, or the upstream did not
-        // know them.
+        // know them. Of the sessions of a scope, the other process has deleted only those that it knew.
         let upstream_is_unaware =
             !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
         if upstream_is_unaware {
@@ -261,6 +262,7 @@ mod tests {
         assert_eq!(end(EndReason::Deleted, b"backend"), None);
         assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
         assert_eq!(end(EndReason::EndedElsewhere, b"backend"), None);
+        assert_eq!(end(EndReason::ScopeEndedElsewhere, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown ends all of them itself");
         assert_eq!(end(EndReason::ResourceRemoved, b"backend"), None, "the reload ends all of them itself");
         assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");

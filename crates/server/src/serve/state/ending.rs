@@ -104,15 +104,11 @@ impl ServerState {
             }
             Some(_) => None,
         };
-        let mut sessions = self.process.sessions.all();
-        sessions.retain(|session| reason(session).is_some());
+        let unusable = |session: Arc<Session>| reason(&session).map(|reason| (session, reason));
+        let unusable: Vec<_> = self.process.sessions.all().into_iter().filter_map(unusable).collect();
         let mut tickets = end_scopes();
-        for session in &sessions {
-            if let Some(reason) = reason(session) {
-                tickets.extend(self.process.sessions.end(session, reason));
-            }
-        }
-        EndedSessions { sessions, tickets }
+        tickets.extend(unusable.iter().filter_map(|(session, reason)| self.process.sessions.end(session, *reason)));
+        EndedSessions { sessions: unusable.into_iter().map(|(session, _)| session).collect(), tickets }
     }
 }
 

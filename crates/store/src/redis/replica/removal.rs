@@ -104,7 +104,7 @@ impl Connected<'_> {
         Ok(())
     }
 
-    fn oldest_end(&self) -> UnixTime {
+    pub(super) fn oldest_end(&self) -> UnixTime {
         // Clocks differ.
         self.inner.clock.now().saturating_sub(self.inner.retention.lifetime).saturating_sub(INTERVAL)
     }
