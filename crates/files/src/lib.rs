@@ -11,8 +11,8 @@ pub const PRIVATE: u32 = 0o600;
 
 /// Replaces a file, or creates it. It gets exactly this mode.
 ///
-/// The content is written to a temporary file, which then takes the place of the old one. `temporary` must be in the same
-/// directory as `path`. A file or link at `temporary` is removed first: it is what a killed process left.
+/// The content is written to a temporary file, which then takes the place of the old one. `temporary` must be in the
+/// same directory as `path`. A file or link at `temporary` is removed first: it is what a killed process left.
 ///
 /// # Errors
 /// Fails if the file cannot be written or renamed. The old content then stays, and the temporary file is removed. If only
@@ -27,8 +27,8 @@ pub fn replace(path: &Path, temporary: &Path, content: &[u8], mode: u32) -> io::
     sync_parent(path)
 }
 
-/// Creates a file and waits until its content is on disk. It gets exactly this mode. To make its name durable, too, call
-/// [`sync_parent`].
+/// Creates a file and waits until its content is on disk. It gets exactly this mode. To make its name durable, too,
+/// call [`sync_parent`].
 ///
 /// # Errors
 /// Fails if there is a file or link at the path, or the file cannot be written. An incomplete file is removed, which frees
@@ -47,8 +47,12 @@ pub fn create_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 /// # Errors
 /// Fails if the directory of the file cannot be opened or synchronized.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent).and_then(|directory| directory.sync_all()).or_else(ignore_unsupported)
+    File::open(directory_of(path)).and_then(|directory| directory.sync_all()).or_else(ignore_unsupported)
+}
+
+/// Returns the directory of a file: `.` for a name without one.
+pub fn directory_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns options that create files which only their owner can read and write. They open nothing by themselves: call
@@ -145,6 +149,13 @@ mod tests {
         symlink(directory.path().join("missing"), &link).unwrap();
         assert_eq!(create_new(&link, b"second", PRIVATE).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(path).unwrap(), b"first");
+    }
+
+    #[test]
+    fn every_file_has_a_directory() {
+        for (file, directory) in [("a", "."), ("./a", "."), ("a/b", "a"), ("/a", "/"), ("../a", "..")] {
+            assert_eq!(directory_of(Path::new(file)), Path::new(directory), "{file}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod sinks;
 pub(crate) use codes::CodeCounts;
 pub(crate) use exposition::Exposition;
 pub(crate) use requests::ResourceMetrics;
-pub(crate) use sinks::{MeasuredRequests, MeasuredSessions, MeasuredTokens};
+pub(crate) use sinks::{MeasuredRequests, MeasuredTokens};
 
 use std::sync::{
     Arc, Mutex, PoisonError, Weak,
@@ -22,6 +22,7 @@ use std::sync::{
 };
 
 use portcullis_metadata::{Clock, ResourceUri, UnixTime};
+use portcullis_session::EndReason;
 
 /// The metrics of the process.
 #[derive(Debug)]
@@ -58,6 +59,16 @@ impl Metrics {
             resources.push((uri.clone(), Arc::downgrade(&metrics)));
             metrics
         })
+    }
+
+    /// Counts an opened session.
+    pub(crate) fn session_opened(&self) {
+        self.sessions_opened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an ended session.
+    pub(crate) fn session_ended(&self, reason: EndReason) {
+        self.sessions_ended.add(reason.as_str());
     }
 
     /// Counts an ended event stream.

@@ -173,6 +173,16 @@ impl Ends {
         RaisedFloors { owner: None, global: self.limit_scopes(self.oldest_creation(now)) }
     }
 
+    /// Returns whether a floor of the scope, or without a scope that of all sessions, ends the sessions that were created no
+    /// later than `created`.
+    pub(crate) fn has_floor(&self, scope: Option<ScopeId>, created: UnixTime) -> bool {
+        let valid_from = match scope {
+            Some(scope) => self.scopes.get(&scope).map_or(0, |ends| ends.valid_from()),
+            None => self.valid_from.load(Ordering::Acquire),
+        };
+        created.as_millis() < valid_from
+    }
+
     /// Removes expired entries, at most once a minute.
     pub(crate) fn prune(&self, now: UnixTime) {
         let (last, now_millis) = (self.last_prune.load(Ordering::Relaxed), now.as_millis());

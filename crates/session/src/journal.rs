@@ -7,7 +7,7 @@ use std::time::Duration;
 use portcullis_metadata::UnixTime;
 
 pub use self::ticket::{EndConfirmation, EndTicket, NotRecorded};
-use crate::{identifier::SessionId, scope::ScopeId};
+use crate::{identifier::SessionId, peer_sessions::AnnouncedSession, scope::ScopeId};
 
 /// Keeps ends and last uses outside the process, for example in a file or in Redis.
 ///
@@ -22,6 +22,11 @@ pub trait SessionJournal: Send + Sync + 'static {
     /// Records when sessions were last used. A later use replaces an earlier one. The store calls this only in
     /// [`SessionStore::record_last_uses`](crate::SessionStore::record_last_uses), with at most 1,024 sessions at a time.
     fn record_last_uses(&self, uses: &[LastUse]);
+
+    /// Tells other processes of sessions in the table of this one, so that they count them for the limits of their owners, with
+    /// [`SessionStore::import_announced`](crate::SessionStore::import_announced). At most 1,024 sessions at a time. Default: does
+    /// nothing, for a process without others.
+    fn announce(&self, _sessions: &[AnnouncedSession]) {}
 
     /// Returns whether all ends that were recorded so far have been imported. While this is false, identifiers that are not in
     /// the table fail with [`ResolveError::NotReady`](crate::ResolveError::NotReady). Default: `true`.

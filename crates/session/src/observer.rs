@@ -63,8 +63,11 @@ pub enum EndReason {
     BackendRemoved,
     /// The session's resource no longer accepts tokens of the owner's issuer.
     IssuerRemoved,
-    /// Another process has ended the session.
+    /// Another process has ended the session, and tells the backend.
     EndedElsewhere,
+    /// Another process has ended all sessions of a scope ([`EndScope`](crate::EndScope)), or older ones because there were too many.
+    /// It tells the backends only of those in its own table.
+    ScopeEndedElsewhere,
     /// The store could not remember more ended sessions, and therefore ended the older ones: those of the owner, or of all
     /// owners. See [`SessionStore`](crate::SessionStore).
     Overflow,
@@ -87,6 +90,7 @@ impl EndReason {
             Self::BackendRemoved => "backend_removed",
             Self::IssuerRemoved => "issuer_removed",
             Self::EndedElsewhere => "ended_elsewhere",
+            Self::ScopeEndedElsewhere => "scope_ended_elsewhere",
             Self::Overflow => "overflow",
             Self::Administrator => "administrator",
         }
@@ -112,6 +116,7 @@ mod tests {
             (EndReason::BackendRemoved, "backend_removed"),
             (EndReason::IssuerRemoved, "issuer_removed"),
             (EndReason::EndedElsewhere, "ended_elsewhere"),
+            (EndReason::ScopeEndedElsewhere, "scope_ended_elsewhere"),
             (EndReason::Overflow, "overflow"),
             (EndReason::Administrator, "administrator"),
         ];

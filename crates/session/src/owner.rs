@@ -40,6 +40,23 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// Returns the subject; `None` for a client's own sessions and for [`Anonymous`](Self::Anonymous).
+    pub fn subject(&self) -> Option<&'a str> {
+        match *self {
+            Self::Subject { subject, .. } => Some(subject),
+            Self::Client { .. } | Self::Anonymous => None,
+        }
+    }
+
+    /// Returns the client; `None` if the token does not name one, and for [`Anonymous`](Self::Anonymous).
+    pub fn client(&self) -> Option<&'a str> {
+        match *self {
+            Self::Subject { client, .. } => client,
+            Self::Client { client, .. } => Some(client),
+            Self::Anonymous => None,
+        }
+    }
+
     pub(crate) fn encode(self) -> Encoded<'a> {
         let (variant, texts) = match self {
             Self::Anonymous => (0, [""; 3]),
@@ -116,6 +133,16 @@ mod tests {
                 assert_eq!(one.is_encoded_as(&encoded(other)), one == other, "{one:?} {other:?}");
             }
         }
+    }
+
+    #[test]
+    fn owners_have_names() {
+        let names = |owner: Owner<'static>| (owner.issuer(), owner.subject(), owner.client());
+        assert_eq!(names(Owner::Anonymous), (None, None, None));
+        assert_eq!(names(Owner::Client { issuer: "i", client: "c" }), (Some("i"), None, Some("c")));
+        let subject = |client| Owner::Subject { issuer: "i", subject: "s", client };
+        assert_eq!(names(subject(None)), (Some("i"), Some("s"), None));
+        assert_eq!(names(subject(Some("c"))), (Some("i"), Some("s"), Some("c")));
     }
 
     fn any_owner() -> impl Strategy<Value = (u8, String, String, String)> {

@@ -1,6 +1,7 @@
 //! [`SessionStore`]: the sessions of one process, in a bounded table.
 
 mod adoption;
+mod announcing;
 mod capacity;
 mod ending;
 mod in_use;
@@ -12,7 +13,7 @@ mod rotation;
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
     time::Duration,
@@ -36,6 +37,7 @@ use crate::{
     last_uses::LastUses,
     observer::{EndReason, SessionObserver},
     owner::Owner,
+    peer_sessions::PeerSessions,
     scope::SessionTarget,
     session::{Now, Session, Status, Timeouts, millis},
     settings::SessionSettings,
@@ -44,7 +46,8 @@ use crate::{
 /// The sessions of one process. Clones share the store.
 ///
 /// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At [`SessionSettings::max_per_owner`], a new session
-/// evicts the owner's least recently used session that is not in use.
+/// evicts the owner's least recently used session that is not in use. The owner's sessions at other processes count as far as a
+/// [`SessionJournal`] announces them; each process allows an owner at least one session.
 ///
 /// **Adoption.** Identifiers are sealed. With the key, the store adopts a session that another process opened, or this one before
 /// a restart. An adopted session takes capacity like a new one.
@@ -77,6 +80,9 @@ struct Inner {
     rotated: DashMap<RandomPart, Found>,
     ends: Ends,
     last_uses: LastUses,
+    peer_sessions: PeerSessions,
+    /// The sessions that were opened and not announced yet.
+    opened: Mutex<Vec<SessionId>>,
     /// When the last uses were last recorded, in milliseconds of the monotonic clock.
     last_uses_recorded: AtomicU64,
     /// Whether [`SessionObserver::not_sealed`] has been called.
@@ -137,6 +143,8 @@ impl SessionStore {
             rotated: DashMap::new(),
             ends: Ends::new(limits, timeouts.lifetime),
             last_uses: LastUses::new(max_total.saturating_mul(2)),
+            peer_sessions: PeerSessions::new(max_total.saturating_mul(2)),
+            opened: Mutex::default(),
             has_unsealed: AtomicBool::new(false),
         }))
     }
@@ -163,7 +171,7 @@ impl SessionStore {
         owner: Owner<'_>,
         scopes: &Scopes,
     ) -> Result<Reservation, ReservationError> {
-        let permit = CapacityPermit::reserve(&self.0, owner)?;
+        let permit = CapacityPermit::reserve(&self.0, owner, None)?;
         let mut id = SessionId::default();
         getrandom::fill(&mut id).map_err(|_| ReservationError::NoRandomness)?;
         let key = self.0.keys.load().current().clone();
@@ -262,12 +270,13 @@ impl SessionStore {
         let ended = expired.iter().filter(|session| self.0.expire(session, now.monotonic)).count();
         self.0.end_retired_generations(now.monotonic);
         self.0.ends.prune(now.unix);
+        self.0.peer_sessions.prune(now.monotonic);
         self.0.last_uses.prune(now.unix.saturating_sub(Duration::from_millis(timeouts.idle)));
         ended
     }
 
-    /// Records in the journal the last uses of the sessions that were used since the previous call. Call this at least once a
-    /// minute, and before the process ends.
+    /// Records in the journal the last uses of the sessions that were used since the previous call, and announces all sessions
+    /// to other processes. Call this about every 30 s, and before the process ends.
     pub fn record_last_uses(&self) {
         let now = self.0.now();
         let since = self.0.last_uses_recorded.swap(millis(now.monotonic), Ordering::AcqRel);
@@ -284,6 +293,7 @@ impl SessionStore {
             }
         }
         batch.chunks(SWEEP_BATCH).for_each(|uses| self.0.journal.record_last_uses(uses));
+        self.0.announce_all();
     }
 
     /// Adds the last uses that other processes have recorded, or this one before a restart.

@@ -1,5 +1,6 @@
 //! [`Verifier`]: verifies the access tokens of one resource.
 
+mod dropped_tokens;
 mod explanation;
 mod rejection_log;
 
@@ -15,6 +16,7 @@ use crate::{
     claims::{token_type, validation},
     deadline::Deadline,
     error::VerifyError,
+    inactive_tokens::{InactiveTokens, IntrospectedTokens},
     introspection::{ValidResponse, opaque_token, validate_response},
     invalid_token_throttle::Throttle,
     issuer::TrustedIssuer,
@@ -44,6 +46,9 @@ pub struct VerifierSettings {
     pub generation: u64,
     /// Observes verifications. Default: none.
     pub observer: Option<Arc<dyn VerificationObserver>>,
+    /// Learns which tokens introspection has found inactive. Default: none. [`Verifier::drop_token`] has an effect only if it is
+    /// set.
+    pub inactive_tokens: Option<Arc<dyn InactiveTokens>>,
 }
 
 impl VerifierSettings {
@@ -60,6 +65,7 @@ impl VerifierSettings {
             cache_entries: Self::DEFAULT_CACHE_ENTRIES,
             generation: 0,
             observer: None,
+            inactive_tokens: None,
         }
     }
 }
@@ -81,6 +87,8 @@ pub struct Verifier {
     opaque_token_issuer: Option<usize>,
     clock: Arc<dyn Clock>,
     cache: Cache,
+    /// Used only if [`VerifierSettings::inactive_tokens`] is set.
+    introspected: IntrospectedTokens,
 }
 
 /// A token and the issuer that verifies it.
@@ -124,7 +132,8 @@ impl Verifier {
         let opaque_token_issuer = first.map(|(position, _)| position);
         let cache =
             Cache::new(settings.cache_entries, settings.generation).map_err(|_| VerifierSettingsError::Random)?;
-        Ok(Arc::new(Self { settings, issuers, opaque_token_issuer, clock, cache }))
+        let introspected = IntrospectedTokens::default();
+        Ok(Arc::new(Self { settings, issuers, opaque_token_issuer, clock, cache, introspected }))
     }
 
     /// Returns the resource whose tokens are verified.
@@ -210,6 +219,9 @@ impl Verifier {
         }
         let (principal, keys) = verified?;
         let verified = VerifiedToken::new(principal);
+        if verified.principal().is_introspected() && self.was_dropped(token) {
+            return Ok(verified);
+        }
         let max_lifetime = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
         self.cache.insert(hash, keys, verified.clone(), max_lifetime, now, self.generations());
         Ok(verified)
@@ -339,11 +351,16 @@ impl Verifier {
         deadline: &mut Deadline,
         default_expiry: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<ValidResponse, VerifyError> {
+        self.note_introspection(routed.token);
         let response = routed.issuer.introspect(routed.token, deadline).await?;
         let (now, settings) = (self.now(), routed.issuer.settings());
         let default_expiry = default_expiry(now.unix);
-        validate_response(&response, settings, &self.settings.resource, now, default_expiry)
-            .inspect_err(|error| rejection_log::log(self, error, || Claimed::of_response(&response)))
+        validate_response(&response, settings, &self.settings.resource, now, default_expiry).inspect_err(|error| {
+            rejection_log::log(self, error, || Claimed::of_response(&response));
+            if matches!(error, VerifyError::Inactive) {
+                self.report_inactive(routed.token);
+            }
+        })
     }
 
     fn now(&self) -> Now {

@@ -38,7 +38,8 @@ use crate::{
 /// - headers whose names contain characters other than letters, digits and hyphens, except `Mcp-Param-*`.
 ///
 /// The identity headers, `X-Request-Id`, `Via` and, if `public_url` is set, `Forwarded` and `X-Forwarded-*` are added. A
-/// valid W3C trace context is forwarded, or replaced if the guard's traces are on. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
+/// valid W3C trace context is forwarded, or replaced if the guard's traces are on. A POST has the `Content-Type`
+/// `application/json` and no `Content-Encoding`.
 ///
 /// **Response.** The body is streamed. A 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream
 /// (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are

@@ -14,7 +14,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::support::{METADATA_PATH, RecordedDecision, Setup, With, request};
-use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode, Timing};
+use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode, Timing, TraceSettings};
 
 /// J1, J2: one decision for every request, with the reason code and without the query.
 #[tokio::test]
@@ -51,6 +51,7 @@ async fn every_request_is_reported_once() {
             operation: None,
             report_only_denial: None,
             upstream: None,
+            verification: None,
         };
         assert_eq!(decision[position], expected);
         assert_eq!(answer.status.as_u16(), status);
@@ -120,6 +121,23 @@ async fn the_time_of_the_upstream_is_reported() {
         guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
         let expected = Timing { has_ended, ..Timing::new(Duration::from_secs(1), Duration::from_secs(2)) };
         assert_eq!(setup.sink.only().upstream, Some(expected));
+    }
+}
+
+/// J7: the verification of a token is measured for traces, and only if the token is not cached.
+#[tokio::test]
+async fn the_time_of_the_verification_is_reported_for_traces() {
+    for has_traces in [true, false] {
+        let mut setup = Setup::new();
+        setup.settings.traces = has_traces.then(|| TraceSettings::new(1.0));
+        let token = setup.token("");
+        let resource = setup.resource();
+        for is_cached in [false, true] {
+            let mut guard = GuardLayer::new(resource.clone()).layer(setup.inner.clone());
+            guard.call(request(Method::POST, "/mcp").bearer(&token)).await.unwrap();
+            let verification = setup.sink.take().pop().unwrap().verification;
+            assert_eq!(verification.is_some_and(|timing| timing.has_ended), has_traces && !is_cached);
+        }
     }
 }
 

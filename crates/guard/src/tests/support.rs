@@ -50,6 +50,7 @@ pub(super) struct RecordedDecision {
     pub(super) operation: Option<Operation>,
     pub(super) report_only_denial: Option<&'static str>,
     pub(super) upstream: Option<Timing>,
+    pub(super) verification: Option<Timing>,
 }
 
 #[derive(Default)]
@@ -68,6 +69,7 @@ impl DecisionSink for Recorder {
             operation: decision.operation.cloned(),
             report_only_denial: decision.report_only_denial,
             upstream: decision.upstream,
+            verification: decision.verification,
         });
     }
 }

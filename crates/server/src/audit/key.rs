@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use portcullis_guard::Decision;
+use portcullis_guard::{Decision, Operation};
 use portcullis_verifier::Principal;
 
 use crate::telemetry::{MAX_TEXT, json::JsonObject, truncated};
@@ -67,8 +67,7 @@ impl<'a> PrincipalMembers<'a> {
 
 impl<'a> UsageKey<'a> {
     pub(super) fn of(decision: &Decision<'a>) -> Self {
-        let call = decision.operation.filter(|operation| operation.name() == "tools/call");
-        let tool = call.and_then(|operation| operation.target());
+        let tool = decision.operation.and_then(Operation::tool);
         Self::new(decision.resource.as_str(), decision.principal, tool)
     }
 

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, Operation};
 use portcullis_metadata::UnixTime;
-use portcullis_session::{EndReason, Owner, Session};
+use portcullis_session::{EndReason, Session};
 
 use super::{
     chain::Head,
     key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,
 };
-use crate::telemetry::{Effect, MAX_TEXT, json::JsonObject, timestamp, truncated};
+use crate::telemetry::{Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
 pub(super) fn write_record(
@@ -51,7 +51,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         if let Some(address) = decision.client_address {
             record.display("client.address", address);
         }
-        record.number("latency.us", u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX));
+        record.number("latency.us", microseconds(decision.latency));
     });
 }
 
@@ -84,12 +84,9 @@ pub(super) fn session_ended(out: &mut Vec<u8>, time: UnixTime, session: &Session
 fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     record.display("session", session.log_hash());
     record.text("resource", &resource(session.resource().as_str()));
-    match session.owner() {
-        Owner::Subject { issuer, subject, client } => {
-            PrincipalMembers::new(issuer, Some(subject), client).add_to(record);
-        }
-        Owner::Client { issuer, client } => PrincipalMembers::new(issuer, None, Some(client)).add_to(record),
-        Owner::Anonymous => {}
+    let owner = session.owner();
+    if let Some(issuer) = owner.issuer() {
+        PrincipalMembers::new(issuer, owner.subject(), owner.client()).add_to(record);
     }
 }
 

@@ -30,7 +30,6 @@ pub(super) struct RequestSpan {
 impl RequestSpan {
     pub(super) fn new(context: TraceContext, decision: &Decision<'_>) -> Self {
         let bounded = |text: &str| truncated(text, MAX_TEXT).into_owned();
-        let call = decision.operation.filter(|operation| operation.name() == "tools/call");
         Self {
             context,
             request_id: decision.request_id.clone(),
@@ -45,7 +44,7 @@ impl RequestSpan {
             effect: Effect::of(decision.code),
             code: decision.code,
             operation: decision.operation.map(|operation| bounded(operation.name())),
-            tool: call.and_then(Operation::target).map(bounded),
+            tool: decision.operation.and_then(Operation::tool).map(bounded),
         }
     }
 }

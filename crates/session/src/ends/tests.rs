@@ -56,6 +56,17 @@ fn a_tombstone_names_one_session() {
     assert!(ends.all().is_empty(), "expired already");
 }
 
+/// E12: a floor is known, and so are lower ones.
+#[test]
+fn a_known_floor_is_recognized() {
+    let ends = ends();
+    for scope in [Some(ScopeId::of_owner(owner("alice"))), None] {
+        assert!(!ends.has_floor(scope, at(0)));
+        ends.raise(scope, at(10), at(10));
+        assert!(ends.has_floor(scope, at(10)) && ends.has_floor(scope, at(9)) && !ends.has_floor(scope, at(11)));
+    }
+}
+
 /// E8, E12: a tombstone of generations ends the older identifiers alone, and never becomes weaker.
 #[test]
 fn generations_end_one_by_one() {

@@ -102,7 +102,7 @@ impl Inner {
         }
         // Without the backend's identifier, the session has ended with the process that opened it.
         let backend_id = record.backend_id.clone().ok_or(ResolveError::Ended)?;
-        let permit = CapacityPermit::reserve(self, owner)?;
+        let permit = CapacityPermit::reserve(self, owner, Some(&record.session))?;
         let new = NewSession {
             first: opened.generation(now),
             record: record.clone(),
@@ -119,7 +119,7 @@ impl Inner {
             Entry::Occupied(known) => return Ok(Entered::Known(Arc::clone(known.get()))),
             Entry::Vacant(entry) => {
                 // This takes the owner's lock while it holds that of the table. No other code holds both.
-                let evicted = self.capacity.record(&session)?;
+                let evicted = self.capacity.record(&session, permit.0.elsewhere)?;
                 entry.insert(Arc::clone(&session));
                 evicted
             }
@@ -129,7 +129,7 @@ impl Inner {
             let found = Found { session: Arc::clone(&session), generation: None };
             self.rotated.insert(session.first().random, found);
         }
-        self.finish_eviction(evicted);
+        self.finish_evictions(evicted);
         // An end that was recorded in the meantime did not find the session in the table.
         if self.is_recorded_as_ended(target, owner, record) {
             self.end_here(&session, EndReason::EndedElsewhere);

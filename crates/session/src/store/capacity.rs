@@ -46,11 +46,11 @@ impl Capacity {
         Self { max_total, max_per_owner, total: AtomicUsize::new(0), owners: DashMap::new() }
     }
 
-    /// Reserves a session for `owner`. Returns the encoding of the owner, which all of its sessions share; `None` for
-    /// [`Owner::Anonymous`].
-    pub(super) fn reserve(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, ReservationError> {
+    /// Reserves a session for `owner`, who has `elsewhere` sessions that only other processes have. Returns the encoding of the
+    /// owner, which all of its sessions share; `None` for [`Owner::Anonymous`].
+    pub(super) fn reserve(&self, owner: Owner<'_>, elsewhere: usize) -> Result<Option<Arc<[u8]>>, ReservationError> {
         // The owner's limit comes first, so that an owner at its limit does not take capacity from others.
-        let owner = self.reserve_of_owner(owner)?;
+        let owner = self.reserve_of_owner(owner, self.limit_here(elsewhere))?;
         let reserved = self
             .total
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < self.max_total).then_some(taken + 1));
@@ -68,22 +68,27 @@ impl Capacity {
     }
 
     /// Replaces a reservation by its session, which must be in use. At the owner's limit, ends the owner's least recently used
-    /// session that is not in use, and returns it. That session counts in the total until [`remove`](Self::remove).
+    /// session that is not in use, and above the limit one more, and returns them. They count in the total until
+    /// [`remove`](Self::remove).
     ///
     /// # Errors
     /// Returns [`ReservationError::OwnerLimit`] if all sessions of the owner have been taken into use since the reservation.
     /// The reservation continues.
-    pub(super) fn record(&self, session: &Arc<Session>) -> Result<Option<Evicted>, ReservationError> {
+    pub(super) fn record(&self, session: &Arc<Session>, elsewhere: usize) -> Result<Vec<Evicted>, ReservationError> {
+        let mut evicted = Vec::new();
         if session.encoded_owner().is_none() {
-            return Ok(None);
+            return Ok(evicted);
         }
+        let limit = self.limit_here(elsewhere);
         let mut entry = self.owners.entry(session.owner_id()).or_default();
         entry.change(|owned| {
-            let evicted = if owned.sessions.len() >= self.max_per_owner {
-                Some(owned.sessions.evict().ok_or(ReservationError::OwnerLimit)?)
-            } else {
-                None
-            };
+            if owned.sessions.len() >= limit {
+                evicted.push(owned.sessions.evict().ok_or(ReservationError::OwnerLimit)?);
+                // Processes that do not know of each other's latest sessions exceed the limit. One more ends for each new one.
+                if owned.sessions.len() >= limit {
+                    evicted.extend(owned.sessions.evict());
+                }
+            }
             owned.reserved = owned.reserved.saturating_sub(1);
             owned.sessions.insert(Arc::clone(session));
             Ok(evicted)
@@ -98,13 +103,18 @@ impl Capacity {
         }
     }
 
-    fn reserve_of_owner(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, ReservationError> {
+    /// Returns the owner's limit in this process: what other processes leave of it, but at least one.
+    fn limit_here(&self, elsewhere: usize) -> usize {
+        self.max_per_owner.saturating_sub(elsewhere).max(1).min(self.max_per_owner)
+    }
+
+    fn reserve_of_owner(&self, owner: Owner<'_>, limit: usize) -> Result<Option<Arc<[u8]>>, ReservationError> {
         if owner == Owner::Anonymous {
             return Ok(None);
         }
         let mut entry = self.owners.entry(ScopeId::of_owner(owner)).or_default();
         let reserved = entry.change(|owned| {
-            owned.reserve(self.max_per_owner)?;
+            owned.reserve(limit)?;
             Ok(Arc::clone(owned.encoded.get_or_insert_with(|| owner.encode().parts().concat().into())))
         });
         drop(entry);
@@ -142,8 +152,9 @@ impl Capacity {
 
 impl OwnerSessions {
     /// Adds a reservation, if a session can be evicted for each reservation that would exceed the limit.
+    /// There can be more sessions than `max` if other processes have some: each reservation then requires one.
     fn reserve(&mut self, max: usize) -> Result<(), ReservationError> {
-        let exceeding = (self.reserved + self.sessions.len() + 1).saturating_sub(max);
+        let exceeding = (self.reserved + self.sessions.len() + 1).saturating_sub(max).min(self.reserved + 1);
         if !self.sessions.has_unused(exceeding) {
             return Err(ReservationError::OwnerLimit);
         }

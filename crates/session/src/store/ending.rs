@@ -51,6 +51,9 @@ impl SessionStore {
             SessionEnd::Session { owner, session, created, lowest_generation } => {
                 let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
                 let raised = self.0.ends.add(owner, session, created, lowest, now);
+                if lowest == ALL_GENERATIONS {
+                    self.0.peer_sessions.remove(owner, &session);
+                }
                 let known = self.0.table.get(&session).map(|known| Arc::clone(&known));
                 if let Some(known) = known.filter(|known| known.owner_id() == owner) {
                     match lowest_generation {
@@ -60,9 +63,11 @@ impl SessionStore {
                 }
                 self.0.end_overflow(owner, raised);
             }
+            // Whoever raised the floor has searched the table, or is doing so. A session that is recorded meanwhile finds the floor.
+            SessionEnd::Floor { scope, created } if self.0.ends.has_floor(scope, created) => {}
             SessionEnd::Floor { scope, created } => {
                 let raised = self.0.ends.raise(scope, created, now);
-                self.0.end_created_until(scope, created, EndReason::EndedElsewhere);
+                self.0.end_created_until(scope, created, EndReason::ScopeEndedElsewhere);
                 if let Some(scope) = scope {
                     self.0.end_overflow(scope, raised);
                 }
@@ -124,26 +129,36 @@ impl Inner {
         true
     }
 
-    /// Adds a new session that is in use to the table. At the owner's limit, another session ends.
-    pub(super) fn record(&self, session: &Arc<Session>) -> Result<(), ReservationError> {
+    /// Adds a new session that is in use to the table. At the owner's limit, with `elsewhere` sessions in other processes,
+    /// another session ends.
+    pub(super) fn record(&self, session: &Arc<Session>, elsewhere: usize) -> Result<(), ReservationError> {
         // No eviction can select the session before it is in the table, because it is in use.
-        let evicted = self.capacity.record(session)?;
+        let evicted = self.capacity.record(session, elsewhere)?;
         self.table.insert(*session.id(), Arc::clone(session));
+        self.note_opened(session);
         self.observer.opened(session);
         if !session.is_sealed() && !self.has_unsealed.swap(true, Ordering::AcqRel) {
             self.observer.not_sealed(session);
         }
-        self.finish_eviction(evicted);
+        self.finish_evictions(evicted);
         // A floor that was recorded in the meantime did not find the session in the table.
         if self.ends.contains(session.owner(), session.target(), session.id(), session.created(), 0) {
-            self.end_here(session, EndReason::EndedElsewhere);
+            self.end_here(session, EndReason::ScopeEndedElsewhere);
         }
         Ok(())
     }
 
+    /// Removes the sessions that a new one has evicted from the store.
+    pub(super) fn finish_evictions(&self, evicted: Vec<Evicted>) {
+        for evicted in evicted {
+            if let Evicted::JustEnded { session, last_used } = evicted {
+                self.finish_eviction(session, last_used);
+            }
+        }
+    }
+
     /// Removes an evicted session from the store. If it had expired, its end has that reason.
-    pub(super) fn finish_eviction(&self, evicted: Option<Evicted>) {
-        let Some(Evicted::JustEnded { session, last_used }) = evicted else { return };
+    fn finish_eviction(&self, session: Arc<Session>, last_used: u64) {
         let reason = session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
         if self.has_peers && reason == Some(EndReason::Idle) && self.is_used_elsewhere(&session) {
             // The session continues in another process.
@@ -175,6 +190,7 @@ impl Inner {
     /// Removes an ended session from the table, and calls the observer.
     fn remove_from_table(&self, session: &Session, reason: EndReason) {
         self.last_uses.remove(session.id());
+        self.peer_sessions.remove(session.owner_id(), session.id());
         self.leave_table(session);
         self.observer.ended(session, reason);
     }

@@ -68,7 +68,7 @@ impl Reservation {
         let first = Generation::new(id, text_hash, 0, fingerprint, millis(now.monotonic));
         let new = NewSession { first, record, key, target, encoded_owner, backend_id, is_adopted: false };
         let session = Arc::new(Session::new(new, now));
-        store.record(&session)?;
+        store.record(&session, permit.elsewhere)?;
         permit.set_recorded();
         Ok(InUse::new(SessionStore(Arc::clone(store)), session, None, fingerprint))
     }
@@ -88,15 +88,23 @@ pub struct CapacityPermit(pub(super) Arc<PermitInner>);
 pub(super) struct PermitInner {
     store: Arc<Inner>,
     pub(super) encoded_owner: Option<Arc<[u8]>>,
+    /// The number of the owner's sessions that only other processes had at the reservation.
+    pub(super) elsewhere: usize,
     /// Whether the capacity belongs to a session now.
     is_recorded: AtomicBool,
 }
 
 impl CapacityPermit {
-    pub(super) fn reserve(store: &Arc<Inner>, owner: Owner<'_>) -> Result<Self, ReservationError> {
-        let encoded_owner = store.capacity.reserve(owner)?;
+    /// Reserves capacity for a new session, or for one that another process has.
+    pub(super) fn reserve(
+        store: &Arc<Inner>,
+        owner: Owner<'_>,
+        adopted: Option<&SessionId>,
+    ) -> Result<Self, ReservationError> {
+        let elsewhere = store.sessions_elsewhere(owner, adopted);
+        let encoded_owner = store.capacity.reserve(owner, elsewhere)?;
         let store = Arc::clone(store);
-        Ok(Self(Arc::new(PermitInner { store, encoded_owner, is_recorded: AtomicBool::new(false) })))
+        Ok(Self(Arc::new(PermitInner { store, encoded_owner, elsewhere, is_recorded: AtomicBool::new(false) })))
     }
 }
 

@@ -20,6 +20,7 @@ mod listing;
 mod memory;
 mod model;
 mod observing;
+mod peers;
 mod replicas;
 mod resolving;
 mod rotation;

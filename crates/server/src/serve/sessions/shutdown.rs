@@ -94,7 +94,7 @@ mod tests {
     const COUNT: usize = 5_000;
 
     fn store(audit: Option<&AuditTrail>) -> SessionStore {
-        let (events, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()));
+        let (events, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()), None);
         let settings = SessionSettings::new(SessionKey::random().unwrap());
         let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(events));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();

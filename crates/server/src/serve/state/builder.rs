@@ -105,6 +105,7 @@ impl StateBuilder<'_> {
         settings.max_token_bytes = self.plan.limits.max_token;
         settings.cache_entries = self.plan.limits.cached_tokens;
         settings.observer = metrics.map(|metrics| Arc::new(MeasuredTokens(metrics)) as _);
+        settings.inactive_tokens = self.process.replicas.clone().map(|replicas| Arc::new(replicas) as _);
         let has_same_cache = self.previous.is_some_and(|previous| previous.cached_tokens == settings.cache_entries);
         let previous = previous.and_then(|previous| previous.verifier.as_ref()).filter(|_| has_same_cache);
         let has_same_issuers = |previous: &&Arc<Verifier>| {

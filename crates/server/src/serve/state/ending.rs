@@ -32,6 +32,7 @@ impl ServerState {
     fn end_removed_scopes(&self, previous: &Self) -> Vec<EndTicket> {
         let mut tickets = Vec::new();
         let mut end = |scope: EndScope<'_>, reason| tickets.push(self.process.sessions.end_scope(scope, reason));
+        let has_issuer = |issuer: &str| self.issuers.iter().any(|current| current.issuer.issuer().as_str() == issuer);
         for resource in &previous.resources {
             let uri = resource.protected.resource();
             let Some(current) = self.resource(uri) else {
@@ -42,12 +43,14 @@ impl ServerState {
                 let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
                 end(EndScope::Target(&target), EndReason::BackendRemoved);
             }
-            for issuer in resource.owner_issuers().filter(|issuer| !current.accepts_owners_of(*issuer)) {
+            // The sessions of issuers that are not configured any more end below, at all resources together.
+            let removed = |issuer: &Option<&str>| !current.accepts_owners_of(*issuer) && issuer.is_none_or(has_issuer);
+            for issuer in resource.owner_issuers().filter(removed) {
                 end(EndScope::ResourceIssuer { resource: uri, issuer }, EndReason::IssuerRemoved);
             }
         }
         for removed in previous.issuers.iter().map(|configured| configured.issuer.issuer()) {
-            if self.issuers.iter().all(|configured| configured.issuer.issuer() != removed) {
+            if !has_issuer(removed.as_str()) {
                 end(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved);
             }
         }
@@ -101,15 +104,11 @@ impl ServerState {
             }
             Some(_) => None,
         };
-        let mut sessions = self.process.sessions.all();
-        sessions.retain(|session| reason(session).is_some());
+        let unusable = |session: Arc<Session>| reason(&session).map(|reason| (session, reason));
+        let unusable: Vec<_> = self.process.sessions.all().into_iter().filter_map(unusable).collect();
         let mut tickets = end_scopes();
-        for session in &sessions {
-            if let Some(reason) = reason(session) {
-                tickets.extend(self.process.sessions.end(session, reason));
-            }
-        }
-        EndedSessions { sessions, tickets }
+        tickets.extend(unusable.iter().filter_map(|(session, reason)| self.process.sessions.end(session, *reason)));
+        EndedSessions { sessions: unusable.into_iter().map(|(session, _)| session).collect(), tickets }
     }
 }
 

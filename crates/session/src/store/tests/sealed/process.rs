@@ -1,12 +1,14 @@
 //! Processes that share session keys, and the records of their journals.
 
 use super::*;
+use crate::AnnouncedSession;
 
 /// A journal that keeps the records in memory.
 #[derive(Default)]
 pub(in crate::store::tests) struct Recorded {
     pub(in crate::store::tests) ends: Mutex<Vec<SessionEnd>>,
     pub(in crate::store::tests) last_uses: Mutex<Vec<LastUse>>,
+    pub(in crate::store::tests) announced: Mutex<Vec<AnnouncedSession>>,
     pub(in crate::store::tests) is_incomplete: AtomicBool,
     pub(in crate::store::tests) peer_delay: Duration,
 }
@@ -19,6 +21,10 @@ impl SessionJournal for Recorded {
 
     fn record_last_uses(&self, uses: &[LastUse]) {
         self.last_uses.lock().unwrap().extend_from_slice(uses);
+    }
+
+    fn announce(&self, sessions: &[AnnouncedSession]) {
+        self.announced.lock().unwrap().extend_from_slice(sessions);
     }
 
     fn is_complete(&self) -> bool {
