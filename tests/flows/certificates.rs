@@ -101,20 +101,3 @@ async fn the_metrics_show_the_certificate_and_reloads() {
     portcullis.logged("config.reload", |line| line["config.reload"] == 2).await;
     assert_samples(samples(VALID.1, 1, 1), true).await;
 }
-
-/// F8, J9: a running server with this certificate is recognized at its port, although the certificate is not for the address.
-#[tokio::test]
-async fn check_recognizes_the_running_server() {
-    let certificate = Certificate::until(VALID.0);
-    let portcullis = Portcullis::serve(&certificate.configuration("")).await;
-    let listening = certificate.configuration("").replace("127.0.0.1:0", &portcullis.address().to_string());
-    let check = async |configuration: &str| {
-        let file = Scratch::file("portcullis.toml", configuration);
-        Portcullis::run(&["check", "--online", "--config", file.as_str()]).await
-    };
-    let finished = check(&listening).await;
-    assert!(finished.code == Some(0) && finished.stdout.contains("in use by a server with these"), "{finished:?}");
-    certificate.renew(VALID.0);
-    let other = check(&listening).await;
-    assert!(other.code == Some(1) && other.stdout.contains("another program listens on"), "{other:?}");
-}

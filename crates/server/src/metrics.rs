@@ -8,7 +8,6 @@ mod codes;
 mod exposition;
 pub(crate) mod family;
 mod histogram;
-mod measured;
 mod process;
 mod reloads;
 mod requests;
@@ -17,9 +16,8 @@ mod sinks;
 pub(crate) use certificates::Expiry;
 pub(crate) use codes::CodeCounts;
 pub(crate) use exposition::Exposition;
-pub(crate) use measured::Measured;
-pub(crate) use requests::{ResourceMetrics, WorkerMetrics};
-pub(crate) use sinks::{MeasuredRequests, MeasuredSessions, MeasuredTokens};
+pub(crate) use requests::ResourceMetrics;
+pub(crate) use sinks::{MeasuredRequests, MeasuredTokens};
 
 use std::sync::{
     Arc, Mutex, PoisonError, Weak,
@@ -27,6 +25,7 @@ use std::sync::{
 };
 
 use portcullis_metadata::{Clock, ResourceUri, UnixTime};
+use portcullis_session::EndReason;
 use tokio::runtime::Handle;
 
 use certificates::Certificates;
@@ -74,6 +73,16 @@ impl Metrics {
             resources.push((uri.clone(), Arc::downgrade(&metrics)));
             metrics
         })
+    }
+
+    /// Counts an opened session.
+    pub(crate) fn session_opened(&self) {
+        self.sessions_opened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an ended session.
+    pub(crate) fn session_ended(&self, reason: EndReason) {
+        self.sessions_ended.add(reason.as_str());
     }
 
     /// Counts an ended event stream.

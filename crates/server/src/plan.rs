@@ -33,10 +33,13 @@ use url::Url;
 
 #[cfg(not(feature = "redis"))]
 use self::without_replicas as replicas;
-use crate::config::{Config, Diagnostic, Diagnostics, KeyPath, Limits};
+use crate::{
+    audit::AuditSettings,
+    config::{Config, Diagnostic, Diagnostics, KeyPath, Limits},
+};
 
 pub(crate) use admin::AdminPlan;
-pub(crate) use audit::{AuditPlan, keys as audit_keys};
+pub(crate) use audit::keys as audit_keys;
 pub(crate) use errors::all_errors;
 pub(crate) use fingerprint::{Contents, Fingerprint};
 pub(crate) use issuers::IssuerPlan;
@@ -83,7 +86,7 @@ pub(crate) struct Plan {
     /// The accepted `Host` and `Origin` values on paths that belong to no resource.
     pub(crate) origins: OriginPolicy,
     /// `None` without an audit trail.
-    pub(crate) audit: Option<AuditPlan>,
+    pub(crate) audit: Option<AuditSettings>,
     /// `None` without a listener for administrators.
     pub(crate) admin: Option<AdminPlan>,
     /// `None` without traces.

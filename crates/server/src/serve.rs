@@ -13,6 +13,7 @@ mod limit_exchange;
 mod listener;
 mod observers;
 mod reload;
+mod revocations;
 mod router;
 mod sessions;
 mod signals;
@@ -35,7 +36,7 @@ use tokio::{
 
 use crate::{
     audit::AuditTrail,
-    config::{Diagnostic, KeyPath},
+    config::{Config, Diagnostic, KeyPath},
     metrics::Metrics,
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
@@ -47,6 +48,7 @@ use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use limit_exchange::CurrentLimits;
 use observers::Observers;
 use reload::Reloader;
+use revocations::CurrentRevocations;
 use router::Router;
 use sessions::{
     kept::KeptSessions,
@@ -72,11 +74,18 @@ pub(crate) struct Listeners {
     pub(crate) admin: Option<AdminListener>,
 }
 
-/// Builds everything that a plan needs and drops it, without any network access.
+/// Returns the plan of a configuration that can run. Everything that the plan needs is built and dropped, without any network
+/// access.
 ///
 /// # Errors
-/// Fails when the plan cannot run.
-pub(crate) fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
+/// Fails with all errors of the configuration, or the first reason why its plan cannot run.
+pub(crate) fn runnable_plan(config: &Config) -> Result<Plan, Vec<Diagnostic>> {
+    let plan = Plan::new(config)?;
+    dry_run(&plan)?;
+    Ok(plan)
+}
+
+fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let checked = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(async { build(plan) }));
     checked.map_err(|error| match error.downcast::<Diagnostic>() {
@@ -155,7 +164,8 @@ pub(crate) async fn serve(
     let replicas = process.replicas.clone().map(|replicas| {
         let counts = Arc::new(CurrentLimits(Arc::clone(&state)));
         tokio::spawn(limit_exchange::run(Arc::clone(&state), replicas.clone()));
-        (replicas.spawn(process.sessions.clone(), counts), replicas)
+        let revocations = Arc::new(CurrentRevocations(Arc::clone(&state)));
+        (replicas.spawn(process.sessions.clone(), counts, revocations), replicas)
     });
     tokio::spawn(sweep::streams(Arc::clone(&state)));
     let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));
@@ -189,7 +199,7 @@ pub(crate) async fn serve(
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&state), number, limits.max_headers);
-            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, stop.clone(), worker_done.clone())
+            Worker::start(number, router, tls.clone(), limits, stop.clone(), worker_done.clone())
         })
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;

@@ -130,12 +130,12 @@ impl Reloader {
             return Ok(());
         }
         let shortage = file_limit::fit(&mut plan);
-        let former = self.state.load_full();
-        let current = Arc::new(ServerState::new(&plan, former.process(), Some(&former))?);
-        current.fetch_new_keys(&former).await;
+        let previous = self.state.load_full();
+        let current = Arc::new(ServerState::new(&plan, previous.process(), Some(&previous))?);
+        current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
         current.process().upstream_ends.set_upstreams(current.upstreams());
-        let ended = current.end_sessions_of(&former);
+        let ended = current.end_sessions_of(&previous);
         let (sessions_ended, streams_ended) = (ended.sessions.len(), current.end_streams());
         current.finish_ends(ended);
         if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {

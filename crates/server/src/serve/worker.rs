@@ -19,6 +19,7 @@ use super::{
     connection::{self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable},
     tls::Tls,
 };
+use crate::log_queue::use_slot_of_worker;
 
 /// The maximum number of accepted connections that wait for a worker.
 const INBOX_CAPACITY: usize = 1024;
@@ -55,7 +56,7 @@ impl Worker {
     /// # Errors
     /// Fails when the runtime or the thread cannot be created.
     pub(super) fn start<H: Handler>(
-        name: String,
+        number: usize,
         handler: H,
         tls: Option<Tls>,
         limits: ConnectionLimits,
@@ -66,7 +67,8 @@ impl Worker {
         let (inbox, accepted) = mpsc::channel(INBOX_CAPACITY);
         let load = Arc::new(AtomicUsize::new(0));
         let worker = Self { inbox, load: Arc::clone(&load), runtime: runtime.handle().clone() };
-        thread::Builder::new().name(name).spawn(move || {
+        thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+            use_slot_of_worker(number);
             runtime.block_on(run(accepted, handler, tls, limits, ending, load));
             // Cancelled requests end and are logged with the runtime, before the worker counts as done.
             drop((runtime, done));

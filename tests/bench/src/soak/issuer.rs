@@ -29,7 +29,7 @@ pub(super) struct NumberedToken {
 impl RotatingIssuer {
     /// Starts an issuer for the endpoint.
     pub(super) fn start() -> Self {
-        Self { server: AuthorizationServer::start(&format!("{BASE_URL}{PATH}")), rotation: Mutex::default() }
+        Self { server: AuthorizationServer::start_with_es256(&format!("{BASE_URL}{PATH}")), rotation: Mutex::default() }
     }
 
     pub(super) fn identifier(&self) -> &str {

@@ -21,6 +21,8 @@ use crate::{
 
 /// The line that valid and invalid reloads change.
 const REALM: &str = "realm = \"soak\"";
+/// How often a failed request for the metrics is repeated.
+const METRICS_RETRIES: usize = 3;
 /// The maximum time of a reload.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// The length of the end of the log that an error has.
@@ -65,7 +67,7 @@ impl SoakServer {
              [limits]\nheader_timeout = \"2m\"\n\n[session]\nidle_timeout = \"2m\"\nlifetime = \"4m\"\nmax_per_owner = 4\n\n\
              [audit]\ntarget = {{ file = \"{folder}/audit.jsonl\" }}\nrotate_size = 1000000\nkeep = 2\n\n\
              [admin]\nlisten = \"{admin}\"\ntoken = {{ file = {admin_token:?} }}\n\n\
-             [[issuer]]\nissuer = \"{issuer}\"\njwks = {{ cooldown = \"1s\" }}\n\n\
+             [[issuer]]\nissuer = \"{issuer}\"\njwks = {{ cooldown = \"1s\" }}\nalgorithms = [\"ES256\"]\n\n\
              [[resource]]\nendpoint = \"{PATH}\"\n{REALM}\nrequired_scopes = [\"mcp:tools\"]\n\
              upstream = {{ http = \"http://{upstream}/mcp\" }}\n",
             folder = folder.as_str(),
@@ -125,7 +127,17 @@ impl SoakServer {
         String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_END)..]).into_owned()
     }
 
+    /// Reads the metrics. On a busy machine, the listener may close a connection before the request, which is then repeated.
     async fn metrics(&self) -> anyhow::Result<String> {
+        for _ in 0..METRICS_RETRIES {
+            if let Ok(text) = self.read_metrics().await {
+                return Ok(text);
+            }
+        }
+        self.read_metrics().await
+    }
+
+    async fn read_metrics(&self) -> anyhow::Result<String> {
         let mut connection = Connection::open(self.admin).await?;
         let request = Request::new("GET", "/metrics").bearer(Administration::TOKEN);
         let response = connection.send(&request.to_bytes()).await?.ok()?;

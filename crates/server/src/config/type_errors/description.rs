@@ -7,7 +7,7 @@ use figment::{
 };
 
 use super::is_table_in_array;
-use crate::config::{KeyPath, Segment, TomlLines, schema};
+use crate::config::{KeyPath, Segment, TomlLines, schema, similar::similar};
 
 /// What helps if top-level keys are in a table.
 pub(super) const REMOVE_HEADER: &str = "its keys belong above all tables: remove the header";
@@ -120,16 +120,7 @@ fn missing(key: &KeyPath) -> String {
 }
 
 fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines: &TomlLines) -> String {
-    // The names of the table, without positions.
-    let names: Vec<&str> = key
-        .segments()
-        .iter()
-        .filter_map(|segment| match segment {
-            Segment::Name(name) => Some(name.as_str()),
-            Segment::Index(_) => None,
-        })
-        .collect();
-    let table = names.join(".");
+    let table = key.names().collect::<Vec<_>>().join(".");
     if matches!(found, Actual::Map) && schema::type_name(key) == Some("array") && lines.is_table(key) {
         return format!("{key} is a single table; write [[{table}]] instead of [{table}]");
     }
@@ -150,17 +141,14 @@ fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines
 fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
     key.segments().iter().try_fold(root, |at, segment| match (at, segment) {
         (Value::Dict(_, dict), Segment::Name(name)) => dict.get(name),
+        (Value::Dict(_, dict), Segment::Index(position)) => dict.get(&position.to_string()),
         (Value::Array(_, items), Segment::Index(position)) => items.get(*position),
         _ => None,
     })
 }
 
 pub(super) fn last_name(key: &KeyPath) -> &str {
-    let mut names = key.segments().iter().filter_map(|segment| match segment {
-        Segment::Name(name) => Some(name.as_str()),
-        Segment::Index(_) => None,
-    });
-    names.next_back().unwrap_or_default()
+    key.names().next_back().unwrap_or_default()
 }
 
 /// A line for the key, as in TOML.
@@ -209,9 +197,18 @@ fn expected_type(expected: &str) -> &str {
     }
 }
 
-/// The known name that is most similar to the written one, if it is similar enough.
-fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
-    let likeness = |name: &&'a str| strsim::jaro_winkler(written, name);
-    let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&best) >= least).then_some(best)
+#[cfg(test)]
+mod tests {
+    use figment::value::{Dict, Tag};
+
+    use super::*;
+
+    /// A name of a table can be a number.
+    #[test]
+    fn values_of_numbered_names_are_found() {
+        let numbered = Dict::from([("7".to_owned(), Value::from("x"))]);
+        let root = Value::from(Dict::from([("table".to_owned(), Value::Dict(Tag::Default, numbered))]));
+        assert_eq!(get(&root, &KeyPath::from_names(["table", "7"])).and_then(Value::as_str), Some("x"));
+        assert_eq!(get(&root, &KeyPath::from_names(["table", "8"])), None);
+    }
 }

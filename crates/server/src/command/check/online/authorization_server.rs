@@ -7,7 +7,6 @@ use portcullis_metadata::{
     AuthorizationServerMetadata, Clock as _, DocumentError, EscapedText, Issuer, authorization_server_urls,
 };
 use portcullis_verifier::KeySource;
-use url::Url;
 
 use super::{FIREWALL_FIX, IssuerContext, REQUEST_TIMEOUT, Steps, clock, failure, providers};
 use crate::plan::ResourcePlan;
@@ -243,9 +242,4 @@ fn check_resource(resource: &ResourcePlan, metadata: &AuthorizationServerMetadat
             format!("add {uri} to the resources of the issuer, or correct base_url and endpoint"),
         )
     })
-}
-
-/// The URL of a member of the metadata, or the configured one.
-pub(super) fn chosen(configured: Option<&Url>, discovered: Option<&Url>) -> Option<Url> {
-    configured.or(discovered).cloned()
 }

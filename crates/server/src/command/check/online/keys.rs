@@ -7,7 +7,7 @@ use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{AuthorizationServerMetadata, JwkSet};
 use portcullis_verifier::KeySource;
 
-use super::{FIREWALL_FIX, IssuerContext, Steps, authorization_server::chosen, failure};
+use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
 
 const FOUND: Rule = Rule::new("keys.found", "RFC 8414 section 2");
 const DOCUMENT: Rule = Rule::new("keys.document", "RFC 7517 section 5");
@@ -37,7 +37,7 @@ pub(super) async fn examine(
         return;
     }
     let mut step = Step::new(format!("the keys of {}", context.key));
-    let Some(url) = chosen(configured, metadata.and_then(|metadata| metadata.jwks_uri.as_ref())) else {
+    let Some(url) = configured.or(metadata.and_then(|metadata| metadata.jwks_uri.as_ref())).cloned() else {
         let fix =
             format!("publish jwks_uri, set jwks_uri of {0}, or set validate = \"introspection\" in {0}", context.key);
         step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));

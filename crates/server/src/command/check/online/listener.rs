@@ -1,20 +1,29 @@
 //! Whether the port is free.
 
-use std::{
-    io,
-    net::{SocketAddr, TcpStream},
-    time::Duration,
-};
+use std::{io, time::Duration};
 
-use http::HeaderValue;
-use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
+use bytes::Bytes;
+use http::{Method, header::HOST, uri::PathAndQuery};
+use portcullis_discovery::FetchRequest;
 use portcullis_doctor::{Finding, Rule, Step};
-use portcullis_metadata::ProtectedResourceMetadata;
-use rustls::pki_types::CertificateDer;
-use tokio::{net::TcpListener, task::spawn_blocking};
-use url::Url;
+use portcullis_http1::RequestBuilder;
+use portcullis_metadata::{ProtectedResourceMetadata, protected_resource_path};
+use rustls::pki_types::ServerName;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use url::{Position, Url};
 
-use crate::{command::health::tls, plan::Plan};
+use crate::{
+    command::{
+        exchange::{Answer, exchange},
+        health::tls::any_certificate,
+    },
+    config,
+    plan::{HEALTH, Plan},
+};
 
 const PORT: Rule = Rule::new("listener.port", "docs/use/configuration.md");
 
@@ -55,55 +64,32 @@ async fn occupied(plan: &Plan, base_url: &str) -> Finding {
     Finding::problem(PORT, format!("another program listens on {}", plan.listen), fix)
 }
 
-/// Whether the program at the address is a server with this configuration: with its certificate, or else with the metadata of the
-/// first resource.
-async fn serves_this(plan: &Plan, base_url: &str) -> bool {
-    let local = match plan.listen {
-        address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
-        address => address,
-    };
-    if let Some(files) = &plan.tls {
-        let own = files.first().certificate.cert.first().cloned();
-        let shown = spawn_blocking(move || shown_certificate(local)).await.ok().flatten();
-        return own.is_some() && own == shown;
-    }
-    publishes_this(plan, base_url, local).await
-}
-
-/// Returns the certificate of the program at an address. It is compared only, because it is not for this address and may have
-/// expired.
-fn shown_certificate(address: SocketAddr) -> Option<CertificateDer<'static>> {
-    let stream = TcpStream::connect_timeout(&address, TIMEOUT).ok()?;
-    stream.set_read_timeout(Some(TIMEOUT)).ok()?;
-    stream.set_write_timeout(Some(TIMEOUT)).ok()?;
-    let mut stream = tls::connect(stream, address).ok()?;
-    stream.conn.complete_io(&mut stream.sock).ok()?;
-    stream.conn.peer_certificates()?.first().cloned()
-}
-
 /// Whether the program at the address publishes the metadata of the first resource.
-async fn publishes_this(plan: &Plan, base_url: &str, local: SocketAddr) -> bool {
-    let ask = async {
-        let resource = plan.resources.first()?;
-        // Without authorization, there is no metadata.
-        let has_metadata = !resource.issuers.is_empty();
-        let path = if has_metadata {
-            format!("/.well-known/oauth-protected-resource{}", resource.endpoint)
-        } else {
-            crate::plan::HEALTH.to_owned()
-        };
-        let url = Url::parse(&format!("http://{local}{path}")).ok()?;
-        let mut request = FetchRequest::get(url, UrlPolicy::Operator);
-        request.timeout = TIMEOUT;
-        let base_url = Url::parse(base_url).ok()?;
-        let host = &base_url[url::Position::BeforeHost..url::Position::AfterPort];
-        request = request.header(http::header::HOST, HeaderValue::from_str(host).ok()?);
-        let response = HttpFetch::new(FetchSettings::default()).ok()?.fetch(request).await.ok()?;
-        if !has_metadata {
-            return response.status.is_success().then_some(());
-        }
-        let metadata = ProtectedResourceMetadata::parse(&response.body).ok()?;
-        (metadata.resource.as_str() == resource.metadata.resource.as_str()).then_some(())
-    };
-    ask.await.is_some()
+async fn serves_this(plan: &Plan, base_url: &str) -> bool {
+    let Some(resource) = plan.resources.first() else { return false };
+    // Without authorization, there is no metadata.
+    let has_metadata = !resource.issuers.is_empty();
+    let path = if has_metadata { protected_resource_path(&resource.endpoint) } else { HEALTH.to_owned() };
+    let Ok(Ok(answer)) = timeout(TIMEOUT, get(plan, base_url, &path)).await else { return false };
+    if !has_metadata {
+        return answer.status.is_success();
+    }
+    let metadata = ProtectedResourceMetadata::parse(&answer.body);
+    metadata.is_ok_and(|metadata| metadata.resource.as_str() == resource.metadata.resource.as_str())
+}
+
+/// Sends a GET request to the address of the listener. With TLS, its certificate is for the name that clients use.
+async fn get(plan: &Plan, base_url: &str, path: &str) -> anyhow::Result<Answer> {
+    let base_url = Url::parse(base_url)?;
+    let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::try_from(path)?);
+    request.text_header(&HOST, &base_url[Position::BeforeHost..Position::AfterPort])?;
+    let request = request.body(Bytes::new());
+    let address = config::reachable_address(plan.listen);
+    let stream = TcpStream::connect(address).await?;
+    if plan.tls.is_none() {
+        return exchange(stream, request, FetchRequest::MAX_BODY).await;
+    }
+    let name = ServerName::IpAddress(address.ip().into());
+    let stream = TlsConnector::from(any_certificate()?).connect(name, stream).await?;
+    exchange(stream, request, FetchRequest::MAX_BODY).await
 }
