@@ -36,16 +36,6 @@ impl AuthorizationServer {
         Self::with_algorithm(resource, Algorithm::Rs256)
     }
 
-    fn with_algorithm(resource: &str, algorithm: Algorithm) -> Self {
-        let socket = TcpSocket::new_v4().expect("a socket");
-        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
-        let address = socket.local_addr().expect("an address");
-        let test_issuer =
-            TestIssuer::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
-        let test_issuer = test_issuer.with_algorithm(algorithm);
-        Self { test_issuer: Arc::new(test_issuer), socket: Some(socket), hits: Arc::default() }
-    }
-
     /// Starts an open server.
     pub fn start(resource: &str) -> Self {
         let mut server = Self::closed(resource);
@@ -87,6 +77,16 @@ impl AuthorizationServer {
     /// Returns the number of requests for the keys.
     pub fn key_requests(&self) -> usize {
         self.hits.load(Ordering::SeqCst)
+    }
+
+    fn with_algorithm(resource: &str, algorithm: Algorithm) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let address = socket.local_addr().expect("an address");
+        let test_issuer =
+            TestIssuer::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
+        let test_issuer = test_issuer.with_algorithm(algorithm);
+        Self { test_issuer: Arc::new(test_issuer), socket: Some(socket), hits: Arc::default() }
     }
 }
 

@@ -27,7 +27,7 @@ const MAX_SHOWN: usize = 200;
 pub(super) async fn examine(context: &IssuerContext<'_>, steps: &mut Steps<'_>) -> Option<AuthorizationServerMetadata> {
     let issuer = &context.issuer.settings.issuer;
     let places = authorization_server_urls(issuer);
-    let mut failed = Vec::new();
+    let (mut failed, mut answered) = (Vec::new(), None);
     for url in &places {
         let mut step = Step::new(format!("the metadata of {}", context.key));
         let request = FetchRequest::get(url.clone(), UrlPolicy::Operator);
@@ -47,7 +47,11 @@ pub(super) async fn examine(context: &IssuerContext<'_>, steps: &mut Steps<'_>) 
         let Some(metadata) = found else {
             failed.push(format!("{url} ({})", describe_response(&response)));
             if failed.len() == places.len() {
-                step.findings.push(not_found(context, &failed, &response).await);
+                let response = answered.as_ref().unwrap_or(&response);
+                step.findings.push(not_found(context, &failed, response).await);
+            }
+            if response.status != StatusCode::NOT_FOUND {
+                answered.get_or_insert(response);
             }
             steps.add(step);
             continue;
@@ -91,17 +95,18 @@ fn parse(response: &FetchResponse) -> Place {
     }
 }
 
-/// The metadata is at none of the places. Clients need it even if the server has the keys from elsewhere.
-async fn not_found(context: &IssuerContext<'_>, failed: &[String], last: &FetchResponse) -> Finding {
+/// The metadata is at none of the places. Clients need it even if the server has the keys from elsewhere. `response` is the first
+/// one that is not 404, if any.
+async fn not_found(context: &IssuerContext<'_>, failed: &[String], response: &FetchResponse) -> Finding {
     let settings = &context.issuer.settings;
     let text = format!("there is no metadata of this issuer at {}", failed.join(", "));
     let key = format!("{}.issuer", context.key);
     let fix = match similar_issuer(context).await {
-        None if blocking_firewall(last).is_some() => FIREWALL_FIX.to_owned(),
-        None if matches!(last.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+        None if blocking_firewall(response).is_some() => FIREWALL_FIX.to_owned(),
+        None if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             "let the issuer, or a proxy in front of it, answer there without authorization".to_owned()
         }
-        None if last.status.is_redirection() => format!(
+        None if response.status.is_redirection() => format!(
             "write {key} as the `issuer` of the metadata to which the issuer redirects: redirects of metadata are not followed"
         ),
         Some(found) => format!("write {key} = {:?}, whose metadata is there", found.as_str()),
