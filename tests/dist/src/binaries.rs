@@ -72,7 +72,8 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
     let program = path(release, target, features);
     install(&built, &program, true)?;
     let content = fs::read(&program)?;
-    let elf = Elf::parse(&content).with_context(|| format!("the program for {} is not a 64-bit ELF file", target.triple))?;
+    let elf =
+        Elf::parse(&content).with_context(|| format!("the program for {} is not a 64-bit ELF file", target.triple))?;
     ensure!(elf.is_static || !target.is_static(), "the program for {} is not static", target.triple);
     ensure!(elf.is_position_independent, "the program for {} is not position-independent", target.triple);
     Ok(Step::Built(vec![program]))

@@ -133,7 +133,8 @@ fn build_for(release: &Release, target: &Target, wants: &impl Fn(Part) -> bool, 
         if built {
             report.add(&format!("memory {triple}"), || memory::at_rest(release, target));
         }
-        if built && wants(Part::Deb) && report.add(&format!("deb {}", target.debian), || debian::build(release, target)) {
+        if built && wants(Part::Deb) && report.add(&format!("deb {}", target.debian), || debian::build(release, target))
+        {
             report.add(&format!("lintian {}", target.debian), || debian::lintian(release, target));
         }
         if built && wants(Part::Image) {
