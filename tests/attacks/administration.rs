@@ -90,6 +90,25 @@ async fn bodies() {
     }
 }
 
+/// E12: a path has one method, and the response to any other names it.
+#[tokio::test]
+async fn wrong_methods() {
+    let administration = Administration::default();
+    let _deployment = administration.of(Deployment::builder(), "").start().await;
+    for (path, method, wrong) in [
+        ("/v1/sessions", "GET", "DELETE"),
+        ("/metrics", "GET", "POST"),
+        ("/v1/sessions/end", "POST", "GET"),
+        ("/v1/tokens/drop", "POST", "PUT"),
+    ] {
+        let request = Request::new(wrong, path).bearer(Administration::TOKEN);
+        let (status, head, body) = administration.respond(request).await;
+        assert_eq!(status, 405, "{body}");
+        let allow = format!("\r\nallow: {}\r\n", method.to_ascii_lowercase());
+        assert!(head.contains(&allow) && body.contains("admin.method_not_allowed"), "{head}");
+    }
+}
+
 /// F8, J6: a listener that would expose the token does not start, and neither does one with a token that can be guessed.
 #[tokio::test]
 async fn unsafe_settings() {

@@ -9,8 +9,7 @@ const OTHER: &str = "https://other.example";
 
 async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [HttpResponse; 3] {
     let post = Request::post(Deployment::ENDPOINT, call(7, "tools/list", &json!({}))).bearer(token).session(session);
-    let get =
-        Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
+    let get = Request::listen(Deployment::ENDPOINT, token, session);
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(token).session(session);
     [deployment.send(post).await, deployment.send(get).await, deployment.send(delete).await]
 }

@@ -2,6 +2,7 @@
 
 mod absurd_numbers;
 mod administration;
+mod administration_tls;
 mod algorithm_confusion;
 mod application_audience;
 mod audience_variants;

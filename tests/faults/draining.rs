@@ -8,10 +8,6 @@ use portcullis_scenarios::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-fn get(token: &str, session: &str) -> Request {
-    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
-}
-
 fn listen(token: &str) -> Request {
     modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} })).bearer(token)
 }
@@ -43,7 +39,7 @@ async fn idle_streams_end_immediately() {
             .await;
         let token = deployment.good_token();
         let session = deployment.open_session(&token).await;
-        let mut idle = streams.open(&deployment, get(&token, &session)).await;
+        let mut idle = streams.listen(&deployment, &token, &session).await;
         let mut listener = streams.open(&deployment, listen(&token)).await;
         deployment.portcullis.signal(Signal::TERM);
         let result = listener.connection.chunk().await.unwrap();
@@ -70,7 +66,7 @@ async fn busy_streams_are_completed() {
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let mut incomplete = streams.open(&deployment, get(&token, &session)).await;
+    let mut incomplete = streams.listen(&deployment, &token, &session).await;
     let mut response = streams.open(&deployment, slow_call(&token, &session)).await;
     incomplete.assert_forwarded("data: {\"begun\"").await;
     deployment.portcullis.signal(Signal::TERM);
@@ -94,7 +90,7 @@ async fn an_event_that_is_not_completed() {
         Deployment::builder().upstream(streams.upstream().await).top("shutdown_timeout = \"1s\"").start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let mut incomplete = streams.open(&deployment, get(&token, &session)).await;
+    let mut incomplete = streams.listen(&deployment, &token, &session).await;
     incomplete.assert_forwarded("data: {\"begun\"").await;
     deployment.portcullis.signal(Signal::TERM);
     let Deployment { portcullis, .. } = deployment;
@@ -111,7 +107,7 @@ async fn readiness() {
         Deployment::builder().upstream(streams.upstream().await).top("shutdown_delay = \"2s\"").start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let mut idle = streams.open(&deployment, get(&token, &session)).await;
+    let mut idle = streams.listen(&deployment, &token, &session).await;
     let ready = async || deployment.send(Request::new("GET", "/readyz")).await;
     let before = ready().await;
     assert_eq!((before.status, &before.json()["draining"]), (200, &json!(false)), "{before:?}");

@@ -129,8 +129,7 @@ async fn sessions_end() {
     let ended = records.iter().filter(|record| record["event"] == "session.ended");
     assert!(ended.clone().all(|record| record["session.reason"] == "shutdown"), "{}", finished.stdout);
     assert!(records.last().is_some_and(|record| record["event"] == "audit.stopped"), "{}", finished.stdout);
-    let deletes = upstream.recorded().iter().filter(|seen| seen.method == http::Method::DELETE).count();
-    assert_eq!(deletes, SESSIONS);
+    assert_eq!(upstream.count_of(&http::Method::DELETE), SESSIONS);
 }
 
 /// E9: an upstream that does not respond delays the shutdown by at most 2 s.

@@ -1,11 +1,13 @@
 //! `check --online`: the first cause of broken set-ups, and no finding for sound ones.
 
+mod in_front;
 mod issuers;
 mod upstreams;
 
 use http::{Response, header};
-use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch, Upstream};
+use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch, Upstream, free_address};
 use portcullis_testkit::TestIssuer;
+use rcgen::generate_simple_self_signed;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -85,9 +87,13 @@ impl Setup {
         self
     }
 
-    async fn run(&self, more: &[&str]) -> Finished {
+    fn text(&self) -> String {
         let Self { top, issuer, resource } = self;
-        let file = Scratch::file("online.toml", &format!("{top}\n[[issuer]]\n{issuer}\n[[resource]]\n{resource}"));
+        format!("{top}\n[[issuer]]\n{issuer}\n[[resource]]\n{resource}")
+    }
+
+    async fn run(&self, more: &[&str]) -> Finished {
+        let file = Scratch::file("online.toml", &self.text());
         let arguments = [&["check", "--online", "--config", file.as_str()][..], more].concat();
         Portcullis::run_with(&arguments, &[("SECRET", "hunter2"), ("WRONG_SECRET", "wrong")]).await
     }
@@ -185,7 +191,28 @@ async fn the_port() {
     drop(holder);
 
     let running = setup(address);
-    let configuration = format!("{}\n[[issuer]]\n{}\n[[resource]]\n{}", running.top, running.issuer, running.resource);
-    let _server = Portcullis::serve(&configuration).await;
+    let _server = Portcullis::serve(&running.text()).await;
     running.assert_sound("a running server").await;
+}
+
+/// J9: a running server with TLS is recognized by its resource at `/`. Its certificate is for the name of the base URL.
+#[tokio::test]
+async fn a_running_server_with_tls() {
+    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let certified = generate_simple_self_signed(["mcp.example.com".to_owned()]).unwrap();
+    let certificates = Scratch::file("cert.pem", &certified.cert.pem());
+    let key = Scratch::file("key.pem", &certified.signing_key.serialize_pem());
+    let address = free_address().unwrap();
+    let mut setup = Setup::new(&server.url(""), &upstream.setting()).top(&format!(
+        "listen = \"{address}\"\nbase_url = \"https://mcp.example.com\"\ntls = {{ certificates = {:?}, key = {:?} }}\n",
+        certificates.as_str(),
+        key.as_str()
+    ));
+    setup.resource = setup.resource.replace("/mcp", "/");
+    let _server = Portcullis::serve(&setup.text()).await;
+    let (finished, report) = setup.json().await;
+    // The configuration itself has warnings.
+    assert_eq!((finished.code, &report["online"]["first_cause"]), (Some(0), &Value::Null), "{:#}", report["online"]);
+    setup.resource = setup.resource.replace("\"/\"", "\"/other\"");
+    setup.assert_cause("of another resource", "listener.port", &["another program"]).await;
 }

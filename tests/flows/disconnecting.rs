@@ -21,10 +21,6 @@ fn modern(token: &str, method: &str, params: &serde_json::Value) -> Request {
     if method == "tools/call" { request.header("Mcp-Name", "slow") } else { request }
 }
 
-fn get(token: &str, session: &str) -> Request {
-    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
-}
-
 /// L4: if the client disconnects before the response, a modern request is cancelled at the upstream, and a legacy one
 /// continues.
 #[tokio::test]
@@ -67,7 +63,7 @@ async fn during_the_response() {
     let ending = [
         streams.open(&deployment, modern(&token, "tools/call", &json!({ "name": "slow" }))).await,
         streams.open(&deployment, modern(&token, "subscriptions/listen", &json!({ "notifications": {} }))).await,
-        streams.open(&deployment, get(&token, &session)).await,
+        streams.listen(&deployment, &token, &session).await,
     ];
     drop(continued.connection);
     for stream in ending {
@@ -94,9 +90,11 @@ async fn until_the_stream_is_resumed() {
     let of_other = streams.open(&deployment, legacy(&token, &other)).await;
     drop((continued.connection, of_other.connection));
     sleep(DETECTION_TIME).await;
-    let plain = streams.open(&deployment, get(&token, &session)).await;
+    let plain = streams.listen(&deployment, &token, &session).await;
     assert!(!continued.events.is_closed(), "a GET without `Last-Event-ID` resumes no stream");
-    let _resumed = streams.open(&deployment, get(&token, &session).header("Last-Event-ID", "7")).await;
+    let _resumed = streams
+        .open(&deployment, Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7"))
+        .await;
     timeout(Duration::from_secs(1), continued.events.closed()).await.unwrap();
     assert!(!of_other.events.is_closed() && !plain.events.is_closed());
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&other);

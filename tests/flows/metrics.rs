@@ -50,6 +50,21 @@ async fn requests_are_counted() {
     }
 }
 
+/// J7: the time of the demo server is counted and logged as that of any upstream.
+#[tokio::test]
+async fn the_demo_server_is_measured() {
+    let administration = Administration::default();
+    let builder = Deployment::builder().upstream_setting("\"demo\"");
+    let deployment = administration.of(builder, "").start().await;
+    let opened = deployment.try_token(&deployment.good_token()).await;
+    assert_eq!(opened.status, 200, "{opened:?}");
+    let line = deployment.portcullis.access_line(&opened).await;
+    assert!(line["upstream.us"].is_u64(), "{line}");
+    let text = administration.metrics(Administration::TOKEN).await;
+    let count = format!("portcullis_upstream_duration_seconds_count{{resource=\"{}\"}}", Deployment::RESOURCE);
+    assert_eq!(value(&text, &count), Some(1.0), "{text}");
+}
+
 /// J7: failures of the upstream, ended sessions and ended streams have their reason codes.
 #[tokio::test]
 async fn failures_are_counted() {

@@ -44,6 +44,29 @@ async fn a_token_with_scopes() {
     assert_eq!((peer.requests("/token").len(), peer.requests("/authorize").len()), (2, 1));
 }
 
+/// I6: `token --scope` accepts a grant in the form `api://ID/NAME`.
+#[tokio::test]
+async fn a_token_with_the_long_form_of_a_scope() {
+    let peer = Peer::start(|request| {
+        (request.path == "/token").then(|| {
+            request.json(json!({
+                "access_token": "first", "token_type": "Bearer", "expires_in": 300, "scope": "api://1/read",
+            }))
+        })
+    })
+    .await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let login = ["login", &url, "--auto-consent", "--scope", "api://1/read", "--store", store.as_str()];
+    let login = Portcullis::run(&login).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    for scope in ["read", "api://1/read"] {
+        let token = Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
+        assert_eq!((token.code, token.stdout.trim()), (Some(0), "first"), "{token:?}");
+    }
+    let refused = Portcullis::run(&["token", &url, "--scope", "read write", "--store", store.as_str()]).await;
+    assert!(refused.code == Some(1) && refused.stderr.contains("lacks the scopes write"), "{refused:?}");
+}
+
 /// I6, H2: if a registration lacks the scopes of a step-up and cannot be updated, `connect` names the scopes and the command that
 /// registers again, and only that request fails. The running bridge uses the token of that command.
 #[tokio::test]

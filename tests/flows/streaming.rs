@@ -63,10 +63,7 @@ async fn a_get_over_a_unix_socket() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     assert_eq!(deployment.upstream.last().target, "/backend");
-    let request = Request::new("GET", Deployment::ENDPOINT)
-        .header("Accept", "text/event-stream")
-        .bearer(&token)
-        .session(&session);
+    let request = Request::listen(Deployment::ENDPOINT, &token, &session);
     assert_streamed(deployment, request, events).await;
 }
 

@@ -4,20 +4,11 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use http::Method;
 use portcullis_scenarios::{
-    Administration, AuthorizationServer, Deployment, EventStreams, HttpResponse, INITIALIZE, Portcullis, Request,
-    Scratch, Signal, Upstream, audit_records, call, modern_request,
+    Administration, AuthorizationServer, Deployment, EventStreams, INITIALIZE, Portcullis, Request, Scratch, Signal,
+    TIMEOUT, Upstream, audit_records, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-
-fn get(token: &str, session: &str) -> Request {
-    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
-}
-
-async fn echo(deployment: &Deployment, token: &str, session: &str) -> HttpResponse {
-    let body = call(2, "echo", &json!({}));
-    deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)).await
-}
 
 fn end(body: &Value) -> Request {
     Request::post("/v1/sessions/end", body.to_string()).bearer(Administration::TOKEN)
@@ -32,7 +23,7 @@ async fn sessions_are_listed() {
     let (alice, bob) =
         (deployment.token().subject("alice").sign(), deployment.token().subject("bob").client_id("cli").sign());
     let session = deployment.open_session(&alice).await;
-    let _listening = streams.open(&deployment, get(&alice, &session)).await;
+    let _listening = streams.listen(&deployment, &alice, &session).await;
     for _ in 0..3 {
         deployment.open_session(&bob).await;
     }
@@ -65,8 +56,8 @@ async fn sessions_are_listed() {
     }
 }
 
-/// E9, E12: the sessions of a subject end, and with them their streams within a second, those without a session, and the upstream's
-/// sessions. Other subjects keep theirs, and the subject can open new ones.
+/// E9, E12: the sessions of a subject end. Their streams, streams without a session and the upstream's sessions end within a
+/// second. Other subjects keep theirs, and the subject can open new ones.
 #[tokio::test]
 async fn a_subject_ends() {
     let (administration, streams) = (Administration::default(), EventStreams::default());
@@ -74,10 +65,10 @@ async fn a_subject_ends() {
     let deployment = administration.of(builder, "").start().await;
     let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
     let (session, kept) = (deployment.open_session(&alice).await, deployment.open_session(&bob).await);
-    let mut listening = streams.open(&deployment, get(&alice, &session)).await;
+    let mut listening = streams.listen(&deployment, &alice, &session).await;
     let listen = modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} }));
     let mut modern = streams.open(&deployment, listen.bearer(&alice)).await;
-    let mut of_bob = streams.open(&deployment, get(&bob, &kept)).await;
+    let mut of_bob = streams.listen(&deployment, &bob, &kept).await;
     let (status, ended) = administration.send(end(&json!({ "subject": "alice" }))).await;
     let since = Instant::now();
     assert_eq!((status, ended), (200, json!({ "sessions_ended": 1, "streams_ended": 2 })));
@@ -86,15 +77,15 @@ async fn a_subject_ends() {
     modern.assert_ended().await;
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     of_bob.assert_open().await;
-    echo(&deployment, &alice, &session).await.assert_no_session();
-    assert_eq!(echo(&deployment, &bob, &kept).await.status, 200);
-    let deletes = || deployment.upstream.recorded().iter().filter(|request| request.method == Method::DELETE).count();
-    while deletes() == 0 {
+    deployment.echo(&alice, &session).await.assert_no_session();
+    assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
+    while deployment.upstream.count_of(&Method::DELETE) == 0 {
+        assert!(since.elapsed() < TIMEOUT, "the session of the upstream does not end");
         sleep(Duration::from_millis(10)).await;
     }
     let again = deployment.open_session(&alice).await;
-    assert_eq!(echo(&deployment, &alice, &again).await.status, 200);
-    assert_eq!(deletes(), 1);
+    assert_eq!(deployment.echo(&alice, &again).await.status, 200);
+    assert_eq!(deployment.upstream.count_of(&Method::DELETE), 1);
 }
 
 /// E12: sessions in no table end with their subject or client, after a restart before and after the end.
@@ -122,10 +113,10 @@ async fn sessions_in_no_table_end() {
     let deployment = deployment.restart(Signal::KILL).await;
     let before = deployment.upstream.count();
     for (token, session) in tokens.iter().zip(&sessions).take(2) {
-        echo(&deployment, token, session).await.assert_no_session();
+        deployment.echo(token, session).await.assert_no_session();
     }
     assert_eq!(deployment.upstream.count(), before);
-    assert_eq!(echo(&deployment, &tokens[2], &sessions[2]).await.status, 200);
+    assert_eq!(deployment.echo(&tokens[2], &sessions[2]).await.status, 200);
     assert_eq!(administration.sessions("").await["sessions"][0]["adopted"], true);
 }
 
@@ -140,8 +131,8 @@ async fn one_session_ends() {
     let other = deployment.open_session(&token).await;
     let (status, ended) = administration.send(end(&json!({ "session": hash }))).await;
     assert_eq!((status, &ended["sessions_ended"]), (200, &json!(1)), "{ended}");
-    echo(&deployment, &token, &session).await.assert_no_session();
-    assert_eq!(echo(&deployment, &token, &other).await.status, 200);
+    deployment.echo(&token, &session).await.assert_no_session();
+    assert_eq!(deployment.echo(&token, &other).await.status, 200);
     let (status, again) = administration.send(end(&json!({ "session": hash }))).await;
     assert_eq!((status, &again["error"]["code"]), (404, &json!("admin.session_unknown")));
 }
@@ -223,7 +214,7 @@ async fn the_command_does_the_same() {
         (ended.code, ended.stdout.trim_end()),
         (Some(0), "ended 1 session in the server's table and 0 event streams")
     );
-    echo(&deployment, &alice, &session).await.assert_no_session();
+    deployment.echo(&alice, &session).await.assert_no_session();
     let again = administration.run(&["end", "--session", hash]).await;
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("admin.session_unknown"), "{again:?}");

@@ -3,10 +3,6 @@
 use portcullis_scenarios::{Deployment, RecordedRequest, Request, Upstream, call};
 use serde_json::json;
 
-fn post(token: &str, session: &str) -> Request {
-    Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
-}
-
 /// E9: DELETE is forwarded with the upstream's identifier and ends the session. For the next DELETE it is unknown.
 #[tokio::test]
 async fn by_delete() {
@@ -27,9 +23,9 @@ async fn by_delete() {
         assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{response:?}");
         deployment.portcullis.assert_denied(&response, "session.ended").await;
     }
-    deployment.send(post(&token, &session)).await.assert_no_session();
+    deployment.echo(&token, &session).await.assert_no_session();
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
-    assert_eq!(deployment.send(post(&token, &other)).await.status, 200, "other sessions continue");
+    assert_eq!(deployment.echo(&token, &other).await.status, 200, "other sessions continue");
 }
 
 /// E9: the session ends even if the upstream does not support DELETE.
@@ -45,7 +41,7 @@ async fn by_delete_at_an_upstream_without_it() {
         let response =
             deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
         assert_eq!(response.status, 204, "{response:?}");
-        deployment.send(post(&token, &session)).await.assert_no_session();
+        deployment.echo(&token, &session).await.assert_no_session();
     }
 }
 
@@ -63,7 +59,7 @@ async fn by_delete_at_an_upstream_that_fails() {
         let response =
             deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
         assert_eq!((response.status, response.body.len()), (204, 0), "{response:?}");
-        deployment.send(post(&token, &session)).await.assert_no_session();
+        deployment.echo(&token, &session).await.assert_no_session();
         deployment.upstream.wait_for_requests(before + 2).await;
         let seen = deployment.upstream.recorded().split_off(before);
         assert!(seen.iter().all(|seen| seen.method == http::Method::DELETE), "{seen:?}");
@@ -87,9 +83,7 @@ async fn by_the_upstream() {
         let body = call(2, method, &json!({}));
         deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
     };
-    let get = || {
-        Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&token).session(&session)
-    };
+    let get = || Request::listen(Deployment::ENDPOINT, &token, &session);
     assert_eq!(deployment.send(get()).await.status, 200);
     assert_eq!(send("failing").await.status, 500);
     assert_eq!(send("forbidden").await.status, 403);
@@ -106,6 +100,6 @@ async fn by_a_restart() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let restarted = Deployment::start().await;
-    restarted.send(post(&restarted.good_token(), &session)).await.assert_no_session();
-    assert_eq!(deployment.send(post(&token, &session)).await.status, 200);
+    restarted.echo(&restarted.good_token(), &session).await.assert_no_session();
+    assert_eq!(deployment.echo(&token, &session).await.status, 200);
 }

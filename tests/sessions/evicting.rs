@@ -9,9 +9,8 @@ use std::{
 use bytes::Bytes;
 use http::Method;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request, Scratch, Upstream, call,
+    ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request, Scratch, Upstream,
 };
-use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -20,10 +19,6 @@ use tokio::{
 };
 
 use crate::leftovers::head;
-
-fn post(token: &str, session: &str) -> Request {
-    Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
-}
 
 fn limited(max_per_owner: usize) -> String {
     format!("[session]\nmax_per_owner = {max_per_owner}")
@@ -54,8 +49,7 @@ async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedS
 /// Opens a stream of a session, which lasts as long as the returned connection.
 async fn stream(deployment: &Deployment, token: &str, session: &str) -> Connection {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
-    let get =
-        Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session);
+    let get = Request::listen(Deployment::ENDPOINT, token, session);
     connection.write(&get.to_bytes()).await;
     assert_eq!(connection.head().await.unwrap().status, 200);
     connection
@@ -77,17 +71,16 @@ async fn a_session_for_each_task() {
     }
     let (evicted, kept) = sessions.split_at(TASKS - MAX);
     for session in kept {
-        assert_eq!(deployment.send(post(&token, session)).await.status, 200);
+        assert_eq!(deployment.echo(&token, session).await.status, 200);
     }
     for session in [&evicted[0], &evicted[evicted.len() - 1]] {
-        let response = deployment.send(post(&token, session)).await;
+        let response = deployment.echo(&token, session).await;
         response.assert_no_session();
         deployment.portcullis.assert_denied(&response, "session.ended").await;
     }
     // Each `initialize`, the five uses, and a DELETE for each evicted session.
     deployment.upstream.wait_for_requests(TASKS + MAX + evicted.len()).await;
-    let deleted = deployment.upstream.recorded().iter().filter(|seen| seen.method == Method::DELETE).count();
-    assert_eq!(deleted, evicted.len());
+    assert_eq!(deployment.upstream.count_of(&Method::DELETE), evicted.len());
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
     let records = fs::read_to_string(audit.path()).unwrap();
     let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();
@@ -104,7 +97,7 @@ async fn sessions_in_use() {
     let sessions = [deployment.open_session(&alice).await, deployment.open_session(&alice).await];
     let _first = stream(&deployment, &alice, &sessions[0]).await;
     let third = deployment.open_session(&alice).await;
-    deployment.send(post(&alice, &sessions[1])).await.assert_no_session();
+    deployment.echo(&alice, &sessions[1]).await.assert_no_session();
     let _third = stream(&deployment, &alice, &third).await;
     deployment.portcullis.logged("session ended", |line| line["session.reason"] == "evicted").await;
 
@@ -117,10 +110,10 @@ async fn sessions_in_use() {
         "the `initialize` reached the upstream"
     );
     for session in &bobs {
-        assert_eq!(deployment.send(post(&bob, session)).await.status, 200);
+        assert_eq!(deployment.echo(&bob, session).await.status, 200);
     }
     for session in [&sessions[0], &third] {
-        assert_eq!(deployment.send(post(&alice, session)).await.status, 200);
+        assert_eq!(deployment.echo(&alice, session).await.status, 200);
     }
 
     // After the end of its stream, the session is the next one to be evicted.
@@ -134,10 +127,10 @@ async fn sessions_in_use() {
         response = deployment.try_token(&alice).await;
     }
     assert_eq!(response.status, 200, "{response:?}");
-    deployment.send(post(&alice, &sessions[0])).await.assert_no_session();
-    assert_eq!(deployment.send(post(&alice, &third)).await.status, 200);
+    deployment.echo(&alice, &sessions[0]).await.assert_no_session();
+    assert_eq!(deployment.echo(&alice, &third).await.status, 200);
     for session in &bobs {
-        assert_eq!(deployment.send(post(&bob, session)).await.status, 200);
+        assert_eq!(deployment.echo(&bob, session).await.status, 200);
     }
 }
 
@@ -163,7 +156,7 @@ async fn a_failed_initialize() {
         assert_ne!(deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token)).await.status, 200);
     }
     for session in &sessions {
-        assert_eq!(deployment.send(post(&token, session)).await.status, 200);
+        assert_eq!(deployment.echo(&token, session).await.status, 200);
     }
     assert!(!deployment.portcullis.log().contains("session ended"));
 }

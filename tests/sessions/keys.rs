@@ -1,16 +1,12 @@
 //! Configured session keys, and the response to the owner of an ended session.
 
-use portcullis_scenarios::{Deployment, HttpResponse, Portcullis, Request, Scratch, Signal, call};
-use serde_json::json;
+use portcullis_scenarios::{Deployment, HttpResponse, Portcullis, Request, Scratch, Signal};
 
 const OLD: &str = "the-old-key-0123456789abcdef0123456789";
 const NEW: &str = "the-new-key-0123456789abcdef0123456789";
 
 async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
-    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})))
-        .bearer(&deployment.good_token())
-        .session(session);
-    deployment.send(post).await
+    deployment.echo(&deployment.good_token(), session).await
 }
 
 async fn with_keys(file: &Scratch) -> Deployment {
@@ -40,8 +36,7 @@ async fn a_restart_with_the_same_keys() {
         assert_eq!((response.status, response.text().as_str()), (404, "Session not found"), "{response:?}");
     }
     let mallory = deployment.token().subject("mallory").sign();
-    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&mallory).session(&session);
-    deployment.send(post).await.assert_no_session();
+    deployment.echo(&mallory, &session).await.assert_no_session();
     let (head, last) = session.split_at(session.len() - 1);
     let changed = format!("{head}{}", if last == "A" { "B" } else { "A" });
     echo(&deployment, &changed).await.assert_no_session();

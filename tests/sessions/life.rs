@@ -47,9 +47,7 @@ async fn side_by_side() {
     let mut sessions = Vec::new();
     for token in &tokens {
         let session = deployment.open_session(token).await;
-        deployment
-            .send(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session))
-            .await;
+        deployment.echo(token, &session).await;
         sessions.push(deployment.upstream.last().header("mcp-session-id").unwrap().to_owned());
     }
     sessions.sort_unstable();
@@ -68,9 +66,7 @@ async fn a_refreshed_token() {
         deployment.token().scope("mcp:tools mcp:admin"),
     ];
     for token in refreshed {
-        let post =
-            Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token.sign()).session(&session);
-        assert_eq!(deployment.send(post).await.status, 200);
+        assert_eq!(deployment.echo(&token.sign(), &session).await.status, 200);
     }
 }
 
@@ -88,15 +84,13 @@ async fn tokens_without_a_subject() {
     let deployment = Deployment::builder().issuer("subjectless = \"client\"").start().await;
     let machine = deployment.token().without("sub").client_id("robot").sign();
     let session = deployment.open_session(&machine).await;
-    let post =
-        |token: &str| Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(&session);
-    assert_eq!(deployment.send(post(&machine)).await.status, 200);
+    assert_eq!(deployment.echo(&machine, &session).await.status, 200);
     for token in [
         deployment.token().subject("robot").sign(),
         deployment.token().subject("robot").client_id("robot").sign(),
         deployment.token().without("sub").client_id("other").sign(),
     ] {
-        deployment.send(post(&token)).await.assert_no_session();
+        deployment.echo(&token, &session).await.assert_no_session();
     }
 }
 

@@ -6,10 +6,6 @@ use portcullis_scenarios::{Deployment, EventStreams, Request, call, modern_reque
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-fn get(token: &str, session: &str) -> Request {
-    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
-}
-
 fn listen(token: &str) -> Request {
     modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} })).bearer(token)
 }
@@ -21,11 +17,11 @@ async fn until_the_session_is_deleted() {
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
-    let mut listening = streams.open(&deployment, get(&token, &session)).await;
+    let mut listening = streams.listen(&deployment, &token, &session).await;
     let body = call(2, "tools/call", &json!({ "name": "slow" }));
     let slow = Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     let mut responding = streams.open(&deployment, slow).await;
-    let mut of_other = streams.open(&deployment, get(&token, &other)).await;
+    let mut of_other = streams.listen(&deployment, &token, &other).await;
     let mut modern = streams.open(&deployment, listen(&token)).await;
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     assert_eq!(deployment.send(delete).await.status, 200);
@@ -61,9 +57,9 @@ async fn while_there_are_no_events() {
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let mut incomplete = streams.open(&deployment, get(&token, &session)).await;
+    let mut incomplete = streams.listen(&deployment, &token, &session).await;
     incomplete.assert_forwarded("data: {\"begun\"").await;
-    let mut silent = streams.open(&deployment, get(&token, &session)).await;
+    let mut silent = streams.listen(&deployment, &token, &session).await;
     let since = Instant::now();
     assert_eq!(silent.connection.chunk().await.as_deref(), Some(&b":\n\n"[..]));
     let silence = since.elapsed();

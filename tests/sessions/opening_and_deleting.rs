@@ -8,8 +8,7 @@ use std::{
     },
 };
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, call, full_amount};
-use serde_json::json;
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, full_amount};
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
@@ -19,8 +18,9 @@ fn sessions() -> usize {
     if full_amount() { 20_000 } else { 1_000 }
 }
 
-/// The ends of one owner that are remembered, and for each an end in the file: 61 bytes, twice with the floor that rises.
+/// The ends of one owner that are remembered.
 const REMEMBERED: usize = 256;
+/// The length of an end in the file. An end can be written twice, when the floor rises.
 const LINE: u64 = 61;
 /// The file is rewritten when it has grown by this, in bytes.
 const GROWTH: u64 = 1 << 20;
@@ -55,16 +55,13 @@ async fn in_a_loop() {
     while let Some(client) = clients.join_next().await {
         deleted.push(client.unwrap());
     }
-    let echo = |token: &str, session: &str| {
-        Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session)
-    };
-    assert_eq!(deployment.send(echo(&bob, &kept)).await.status, 200);
+    assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     assert!(size(&state) <= 2 * LINE * sessions() as u64 + GROWTH / 16, "{}", size(&state));
     assert!(size(&state) <= 2 * GROWTH, "{}", size(&state));
     let deployment = deployment.restart(Signal::KILL).await;
-    assert_eq!(deployment.send(echo(&bob, &kept)).await.status, 200);
+    assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     for (token, session) in deleted.iter().filter(|(_, session)| !session.is_empty()) {
-        deployment.send(echo(token, session)).await.assert_rpc_error(404, -32000);
+        deployment.echo(token, session).await.assert_rpc_error(404, -32000);
     }
     assert!(size(&state) <= 2 * LINE * (REMEMBERED as u64 + 2), "{}", size(&state));
 }

@@ -1,24 +1,12 @@
 //! Reloads of the configuration: which changes take effect, and which sessions and streams end.
 
 use http::Method;
-use portcullis_scenarios::{AuthorizationServer, EventSenders, ReloadableServer, Scratch, Upstream, audit_records};
+use portcullis_scenarios::{AuthorizationServer, EventStreams, ReloadableServer, Scratch, Upstream, audit_records};
 
 const SCOPES: (&str, &str) = ("required_scopes = [\"mcp:tools\"]", "required_scopes = [\"mcp:admin\"]");
 
-/// Returns the configuration of the second resource.
-fn other_resource(reloading: &ReloadableServer) -> String {
-    let from = reloading.configuration.find("[[resource]]\nendpoint = \"/other\"").unwrap();
-    let lines = &reloading.configuration[from..];
-    let end = lines.find("}\n").unwrap() + 2;
-    lines[..end].to_owned()
-}
-
 fn initializes(upstream: &Upstream) -> usize {
     upstream.recorded().iter().filter(|request| request.message_method().as_deref() == Some("initialize")).count()
-}
-
-fn deletes(upstream: &Upstream) -> usize {
-    upstream.recorded().iter().filter(|request| request.method == Method::DELETE).count()
 }
 
 /// J10: a valid change takes effect and is logged with key, old and new value; sessions, cached tokens, keys of issuers and
@@ -106,8 +94,8 @@ async fn a_removed_resource() {
     let (mcp, token) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
     let kept = reloading.open_session("/mcp", &mcp).await;
     let session = reloading.open_session("/other", &token).await;
-    let removed = other_resource(&reloading);
-    let line = reloading.reload(&[(&removed, "")]).await;
+    let removed = reloading.other_resource();
+    let line = reloading.reload(&[(removed, "")]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
     assert_eq!(reloading.call("/other", &token, &session).await.status, 404);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
@@ -117,7 +105,7 @@ async fn a_removed_resource() {
     reloading.call("/other", &token, &session).await.assert_no_session();
     // Two sessions were opened, one was used, and one was ended.
     reloading.upstream.wait_for_requests(4).await;
-    assert_eq!(deletes(&reloading.upstream), 1);
+    assert_eq!(reloading.upstream.count_of(&Method::DELETE), 1);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
 }
 
@@ -128,15 +116,18 @@ async fn a_changed_upstream() {
     let token = reloading.token(ReloadableServer::OTHER);
     let session = reloading.open_session("/other", &token).await;
     let new = Upstream::start().await;
-    let (from, setting) = (other_resource(&reloading), new.setting());
+    let (from, setting) = (reloading.other_resource(), new.setting());
     let to = from.replace(&reloading.upstream.setting(), &setting);
-    let line = reloading.reload(&[(&from, &to)]).await;
+    let line = reloading.reload(&[(from, &to)]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
     reloading.call("/other", &token, &session).await.assert_no_session();
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
     reloading.upstream.wait_for_requests(2).await;
-    assert_eq!((initializes(&new), deletes(&new), deletes(&reloading.upstream)), (1, 0, 1));
+    assert_eq!(
+        (initializes(&new), new.count_of(&Method::DELETE), reloading.upstream.count_of(&Method::DELETE)),
+        (1, 0, 1)
+    );
 }
 
 /// B4, J10: tokens of a removed issuer are rejected immediately, and their sessions end.
@@ -161,7 +152,8 @@ async fn a_removed_issuer() {
 /// J10, L3: streams end when their request does not satisfy changed rules, and others continue.
 #[tokio::test]
 async fn streams_that_do_not_satisfy_new_rules() {
-    let (upstream, senders) = EventSenders::upstream().await;
+    let events = EventStreams::default();
+    let upstream = events.listening_upstream().await;
     let reloading = ReloadableServer::start(upstream, "").await;
     let mut streams = Vec::new();
     for (endpoint, resource) in [("/mcp", ReloadableServer::MCP), ("/other", ReloadableServer::OTHER)] {
@@ -171,14 +163,14 @@ async fn streams_that_do_not_satisfy_new_rules() {
     }
     reloading.reload(&[("\"/other\"", "\"/other\"\nrealm = \"r\"")]).await;
     for (number, stream) in streams.iter_mut().enumerate() {
-        senders.send(number);
-        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT));
+        events.send(number);
+        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     }
     let line = reloading.reload(&[SCOPES]).await;
     assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
     assert_eq!(ReloadableServer::next_event(&mut streams[0]).await, None);
-    senders.send(1);
-    assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventSenders::EVENT));
+    events.send(1);
+    assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     reloading.portcullis.logged("stream.configuration_changed", |_| true).await;
 }
 

@@ -5,8 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use portcullis_scenarios::{Connection, EventSenders, ReloadableServer, Request, call, full_amount};
-use serde_json::json;
+use portcullis_scenarios::{Connection, EventStreams, ReloadableServer, Request, full_amount};
 use tokio::task::JoinSet;
 
 const RELOADS: usize = 50;
@@ -31,7 +30,8 @@ impl Amount {
 #[tokio::test]
 async fn fifty_reloads() {
     let amount = Amount::chosen();
-    let (upstream, senders) = EventSenders::upstream().await;
+    let events = EventStreams::default();
+    let upstream = events.listening_upstream().await;
     let reloading = Arc::new(ReloadableServer::start(upstream, "").await);
     let address = reloading.portcullis.address();
     let mut streams = Vec::new();
@@ -54,8 +54,7 @@ async fn fifty_reloads() {
         clients.spawn(async move {
             let mut connection = Connection::open(address).await;
             while !finished.load(Ordering::Relaxed) || response_count.load(Ordering::Relaxed) < amount.requests {
-                let body = call(2, "echo", &json!({}));
-                let response = connection.send(&Request::post(endpoint, body).bearer(&token).session(&session)).await;
+                let response = connection.send(&Request::echo(endpoint, &token, &session)).await;
                 assert_eq!(response.status, 200, "{response:?}");
                 response_count.fetch_add(1, Ordering::Relaxed);
             }
@@ -83,8 +82,12 @@ async fn fifty_reloads() {
     }
     assert!(response_count.load(Ordering::Relaxed) >= amount.requests);
     for (number, stream) in streams.iter_mut().enumerate() {
-        senders.send(number);
-        assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventSenders::EVENT), "stream {number}");
+        events.send(number);
+        assert_eq!(
+            ReloadableServer::next_event(stream).await.as_deref(),
+            Some(EventStreams::EVENT.as_bytes()),
+            "stream {number}"
+        );
     }
     assert_eq!(reloading.issuer.key_requests(), 1);
 }

@@ -1,13 +1,6 @@
 //! New session identifiers when the owner's scopes change.
 
-use portcullis_scenarios::{Deployment, HttpResponse, Request, call};
-use serde_json::json;
-
-async fn echo(deployment: &Deployment, token: &str, session: &str) -> HttpResponse {
-    deployment
-        .send(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session))
-        .await
-}
+use portcullis_scenarios::{Deployment, HttpResponse, Request};
 
 /// E8: the response to a token with other scopes has a new session identifier. Both identify the same session, and one
 /// DELETE ends it.
@@ -18,22 +11,21 @@ async fn for_other_scopes() {
     let first = deployment.open_session(&narrow).await;
     let upstream_session =
         |deployment: &Deployment| deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
-    let response = echo(&deployment, &narrow, &first).await;
+    let response = deployment.echo(&narrow, &first).await;
     assert_eq!((response.status, response.count("mcp-session-id")), (200, 0), "{response:?}");
     let theirs = upstream_session(&deployment);
 
-    let response = echo(&deployment, &wide, &first).await;
+    let response = deployment.echo(&wide, &first).await;
     assert_eq!((response.status, response.count("mcp-session-id")), (200, 1), "{response:?}");
     let second = response.header("mcp-session-id").unwrap().to_owned();
     assert!(second != first && second != theirs && second.len() <= 512, "{second}");
     let responses = concurrent_echoes(&deployment, &wide, &first).await;
     assert!(responses.iter().all(|response| response.header("mcp-session-id") == Some(&second)), "{responses:?}");
     for session in [&first, &second] {
-        assert_eq!(echo(&deployment, &wide, session).await.status, 200);
+        assert_eq!(deployment.echo(&wide, session).await.status, 200);
         assert_eq!(upstream_session(&deployment), theirs);
     }
-    let get =
-        Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&wide).session(&first);
+    let get = Request::listen(Deployment::ENDPOINT, &wide, &first);
     assert_eq!(deployment.send(get).await.header("mcp-session-id"), Some(&*second), "the head of a stream has it, too");
 
     let log = deployment.portcullis.log();
@@ -41,13 +33,13 @@ async fn for_other_scopes() {
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&wide).session(&first);
     assert_eq!(deployment.send(delete).await.status, 200);
     for session in [&first, &second] {
-        echo(&deployment, &wide, session).await.assert_no_session();
+        deployment.echo(&wide, session).await.assert_no_session();
     }
 }
 
 /// Sends three requests concurrently.
 async fn concurrent_echoes(deployment: &Deployment, token: &str, session: &str) -> [HttpResponse; 3] {
-    tokio::join!(echo(deployment, token, session), echo(deployment, token, session), echo(deployment, token, session))
+    tokio::join!(deployment.echo(token, session), deployment.echo(token, session), deployment.echo(token, session))
         .into()
 }
 
@@ -57,14 +49,14 @@ async fn for_the_owner_only() {
     let deployment = Deployment::start().await;
     let wide = deployment.token().scope("mcp:tools mcp:admin").sign();
     let first = deployment.open_session(&deployment.good_token()).await;
-    let second = echo(&deployment, &wide, &first).await.header("mcp-session-id").unwrap().to_owned();
+    let second = deployment.echo(&wide, &first).await.header("mcp-session-id").unwrap().to_owned();
     for stranger in [deployment.token().subject("mallory"), deployment.token().client_id("other")] {
         for session in [&first, &second] {
-            let response = echo(&deployment, &stranger.clone().scope("mcp:tools mcp:admin").sign(), session).await;
+            let response = deployment.echo(&stranger.clone().scope("mcp:tools mcp:admin").sign(), session).await;
             response.assert_no_session();
             assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
             deployment.portcullis.assert_denied(&response, "session.unknown").await;
         }
     }
-    assert_eq!(echo(&deployment, &wide, &first).await.header("mcp-session-id"), Some(&*second));
+    assert_eq!(deployment.echo(&wide, &first).await.header("mcp-session-id"), Some(&*second));
 }

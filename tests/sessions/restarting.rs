@@ -2,13 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Signal, call};
-use serde_json::json;
+use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Signal};
 
 async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
-    let token = deployment.good_token();
-    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token).session(session);
-    deployment.send(post).await
+    deployment.echo(&deployment.good_token(), session).await
 }
 
 async fn delete(deployment: &Deployment, session: &str) -> HttpResponse {
@@ -46,8 +43,7 @@ async fn sessions_continue() {
         echo(&deployment, &deleted).await.assert_rpc_error(404, -32000);
         assert_eq!(deployment.upstream.count(), before + 1, "only the call reached the upstream");
         let mallory = deployment.token().subject("mallory").sign();
-        let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&mallory).session(&kept);
-        deployment.send(post).await.assert_no_session();
+        deployment.echo(&mallory, &kept).await.assert_no_session();
     }
     assert_eq!(delete(&deployment, &kept).await.status, 200);
     let deployment = deployment.restart(Signal::KILL).await;

@@ -1,6 +1,6 @@
 //! Sessions that continue in a process that did not open them.
 
-use portcullis_scenarios::{Deployment, HttpResponse, RecordedRequest, Request, Scratch, Upstream, call};
+use portcullis_scenarios::{Deployment, RecordedRequest, Request, Scratch, Upstream, call};
 use serde_json::json;
 
 const KEY: &str = "a-key-of-the-deployment-0123456789abcdef";
@@ -34,11 +34,6 @@ impl Replicas {
     }
 }
 
-async fn echo(deployment: &Deployment, token: &str, session: &str) -> HttpResponse {
-    let post = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session);
-    deployment.send(post).await
-}
-
 fn upstream_session(deployment: &Deployment) -> String {
     deployment.upstream.last().header("mcp-session-id").unwrap().to_owned()
 }
@@ -52,26 +47,26 @@ async fn at_another_replica() {
     let second = replicas.next(&first).await;
     let session = first.open_session(&first.good_token()).await;
     assert!(session.len() <= 512, "{session}");
-    assert_eq!(echo(&first, &first.good_token(), &session).await.status, 200);
+    assert_eq!(first.echo(&first.good_token(), &session).await.status, 200);
     let theirs = upstream_session(&first);
 
     let before = first.upstream.count();
     for stranger in [second.token().subject("mallory").sign(), second.token().client_id("other").sign()] {
-        echo(&second, &stranger, &session).await.assert_no_session();
+        second.echo(&stranger, &session).await.assert_no_session();
     }
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
     let token = second.good_token();
-    assert_eq!(echo(&second, &token, &session).await.status, 200);
+    assert_eq!(second.echo(&token, &session).await.status, 200);
     assert_eq!(upstream_session(&first), theirs);
     second.portcullis.logged("session continued", |_| true).await;
     let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&token);
     assert_eq!(second.send(get.session(&session)).await.status, 200);
-    assert_eq!(echo(&first, &first.good_token(), &session).await.status, 200, "the first replica continues, too");
+    assert_eq!(first.echo(&first.good_token(), &session).await.status, 200, "the first replica continues, too");
 
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     assert_eq!(second.send(delete).await.status, 200);
     assert_eq!(upstream_session(&first), theirs);
-    echo(&second, &token, &session).await.assert_rpc_error(404, -32000);
+    second.echo(&token, &session).await.assert_rpc_error(404, -32000);
     let log = second.portcullis.log();
     assert!(!log.contains(&session) && !log.contains(&theirs), "an identifier is in the log");
 }
@@ -94,7 +89,7 @@ async fn after_a_restart() {
         assert_eq!(upstream.recorded().iter().any(deleted), !is_shared);
 
         let deployment = start().await;
-        let response = echo(&deployment, &deployment.good_token(), &session).await;
+        let response = deployment.echo(&deployment.good_token(), &session).await;
         if is_shared {
             assert_eq!(response.status, 200, "{response:?}");
             assert!(upstream.last().header("mcp-session-id").is_some_and(|theirs| theirs.starts_with("backend-")));
@@ -113,7 +108,7 @@ async fn with_one_successor() {
     let session = first.open_session(&first.good_token()).await;
     let wide = |deployment: &Deployment| deployment.token().scope("mcp:tools mcp:admin").sign();
     let next = async |deployment: &Deployment| {
-        let response = echo(deployment, &wide(deployment), &session).await;
+        let response = deployment.echo(&wide(deployment), &session).await;
         assert_eq!(response.status, 200, "{response:?}");
         response.header("mcp-session-id").unwrap().to_owned()
     };
@@ -121,7 +116,7 @@ async fn with_one_successor() {
     assert_eq!(next(&first).await, successor);
     for deployment in [&first, &second] {
         for identifier in [&session, &successor] {
-            assert_eq!(echo(deployment, &wide(deployment), identifier).await.status, 200);
+            assert_eq!(deployment.echo(&wide(deployment), identifier).await.status, 200);
         }
     }
 }
@@ -137,12 +132,12 @@ async fn within_the_limits() {
     let second = replicas.next(&first).await;
     let (alice, bob) = (second.good_token(), second.token().subject("bob").sign());
     for session in &sessions {
-        assert_eq!(echo(&second, &alice, session).await.status, 200);
+        assert_eq!(second.echo(&alice, session).await.status, 200);
     }
     let newer = second.open_session(&alice).await;
-    echo(&second, &alice, &sessions[0]).await.assert_rpc_error(404, -32000);
+    second.echo(&alice, &sessions[0]).await.assert_rpc_error(404, -32000);
     for session in [&sessions[1], &newer] {
-        assert_eq!(echo(&second, &alice, session).await.status, 200);
+        assert_eq!(second.echo(&alice, session).await.status, 200);
     }
 
     let third = replicas.next(&first).await;
@@ -151,13 +146,13 @@ async fn within_the_limits() {
     for _ in 0..2 {
         third.open_session(&carol).await;
     }
-    let response = echo(&third, &alice, &newer).await;
+    let response = third.echo(&alice, &newer).await;
     response.assert_rpc_error(503, -32603);
     assert_eq!(response.header("retry-after"), Some("30"), "{response:?}");
     third.portcullis.assert_denied(&response, "session.store_full").await;
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&bob_of(&third)).session(&bobs);
     assert_eq!(third.send(delete).await.status, 200);
-    assert_eq!(echo(&third, &alice, &newer).await.status, 200);
+    assert_eq!(third.echo(&alice, &newer).await.status, 200);
     assert_eq!(second.try_token(&bob).await.status, 200);
 }
 
@@ -184,7 +179,7 @@ async fn not_with_a_long_upstream_identifier() {
     let token = first.good_token();
     let sessions = [first.open_session(&token).await, first.open_session(&token).await];
     for session in &sessions {
-        assert_eq!(echo(&first, &token, session).await.status, 200);
+        assert_eq!(first.echo(&token, session).await.status, 200);
         assert_eq!(upstream_session(&first), long);
     }
     first.portcullis.logged("its sessions end with this process", |line| line["level"] == "WARN").await;
@@ -192,7 +187,7 @@ async fn not_with_a_long_upstream_identifier() {
 
     let second = replicas.next(&first).await;
     let before = first.upstream.count();
-    echo(&second, &second.good_token(), &sessions[0]).await.assert_rpc_error(404, -32000);
+    second.echo(&second.good_token(), &sessions[0]).await.assert_rpc_error(404, -32000);
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
 }
 
@@ -210,7 +205,7 @@ async fn until_the_upstream_has_forgotten_it() {
     let token = second.good_token();
     let post = Request::post(Deployment::ENDPOINT, call(2, "forgotten", &json!({}))).bearer(&token).session(&session);
     assert_eq!(second.send(post).await.status, 404);
-    echo(&second, &token, &session).await.assert_rpc_error(404, -32000);
+    second.echo(&token, &session).await.assert_rpc_error(404, -32000);
 }
 
 /// E12: a session does not continue with another key or another upstream.
@@ -220,11 +215,11 @@ async fn not_with_another_key_or_upstream() {
     let first = replicas.first(Upstream::start().await).await;
     let session = first.open_session(&first.good_token()).await;
     let moved = Deployment::builder().tables(replicas.tables()).start().await;
-    echo(&moved, &moved.good_token(), &session).await.assert_rpc_error(404, -32000);
+    moved.echo(&moved.good_token(), &session).await.assert_rpc_error(404, -32000);
     assert!(moved.upstream.recorded().is_empty(), "a request reached the other upstream");
     std::fs::write(replicas.keys.path(), OTHER_KEY).unwrap();
     let other = replicas.next(&first).await;
     let before = first.upstream.count();
-    echo(&other, &other.good_token(), &session).await.assert_no_session();
+    other.echo(&other.good_token(), &session).await.assert_no_session();
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
 }

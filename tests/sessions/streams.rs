@@ -6,23 +6,12 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, call, modern_request,
+    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 const EXACT: &str = "leeway = \"0s\"";
-
-fn get(token: &str, session: &str) -> Request {
-    Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(token).session(session)
-}
-
-async fn echo(deployment: &Deployment, token: &str, session: &str) -> u16 {
-    deployment
-        .send(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(token).session(session))
-        .await
-        .status
-}
 
 async fn ended_as(deployment: &Deployment, code: &str) -> Value {
     deployment.portcullis.logged(code, |line| line["stream.code"] == code).await
@@ -41,8 +30,8 @@ async fn with_an_expiring_token() {
         .await;
     let token = deployment.token().expires_in(5).sign();
     let session = deployment.open_session(&token).await;
-    let mut idle = streams.open(&deployment, get(&token, &session)).await;
-    let mut busy = streams.open(&deployment, get(&token, &session)).await;
+    let mut idle = streams.listen(&deployment, &token, &session).await;
+    let mut busy = streams.listen(&deployment, &token, &session).await;
     busy.assert_forwarded("id: 7\r\ndata: {\"begun\"").await;
     idle.assert_ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
@@ -53,7 +42,8 @@ async fn with_an_expiring_token() {
     assert_eq!(busy.connection.chunk().await.as_deref(), Some(&b"\r\n"[..]), "only the end of the event");
     busy.assert_ended().await;
 
-    let again = deployment.send(get(&token, &session).header("Last-Event-ID", "7")).await;
+    let again =
+        deployment.send(Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7")).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
     let records = audit_records(trail.path().to_owned(), |record| record["event"] == "stream.ended").await;
     let record = records.iter().find(|record| record["event"] == "stream.ended").unwrap();
@@ -72,14 +62,14 @@ async fn with_newer_tokens() {
     let short = |scope: &str| deployment.token().scope(scope).expires_in(6).sign();
     let (narrow, wide) = (short("mcp:tools"), short("mcp:tools mcp:admin"));
     let session = deployment.open_session(&narrow).await;
-    let mut kept = streams.open(&deployment, get(&narrow, &session)).await;
-    let mut too_wide = streams.open(&deployment, get(&wide, &session)).await;
+    let mut kept = streams.listen(&deployment, &narrow, &session).await;
+    let mut too_wide = streams.listen(&deployment, &wide, &session).await;
     let theirs = deployment.open_session(&narrow).await;
-    let mut not_used = streams.open(&deployment, get(&narrow, &theirs)).await;
+    let mut not_used = streams.listen(&deployment, &narrow, &theirs).await;
 
-    assert_eq!(echo(&deployment, &deployment.token().expires_in(60).sign(), &session).await, 200);
+    assert_eq!(deployment.echo(&deployment.token().expires_in(60).sign(), &session).await.status, 200);
     let mallory = deployment.token().subject("mallory").expires_in(60).sign();
-    assert_eq!(echo(&deployment, &mallory, &theirs).await, 400);
+    assert_eq!(deployment.echo(&mallory, &theirs).await.status, 400);
     too_wide.assert_ended().await;
     not_used.assert_ended().await;
     // Longer than two sweeps.
@@ -152,7 +142,7 @@ async fn with_a_revoked_token() {
     let session = deployment.open_session(&token).await;
     let mut open = Vec::new();
     for _ in 0..4 {
-        open.push(streams.open(&deployment, get(&token, &session)).await);
+        open.push(streams.listen(&deployment, &token, &session).await);
     }
     let (before, started) = (endpoint.server.count(), Instant::now());
     sleep(Duration::from_secs(4)).await;
@@ -169,7 +159,7 @@ async fn with_a_revoked_token() {
     }
     assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
     ended_as(&deployment, "stream.token_inactive").await;
-    let again = deployment.send(get(&token, &session)).await;
+    let again = deployment.send(Request::listen(Deployment::ENDPOINT, &token, &session)).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
     let calls = endpoint.server.count();
     sleep(Duration::from_secs(2)).await;
@@ -198,7 +188,7 @@ async fn with_an_opaque_token() {
             format!("[[issuer]]\nissuer = \"{}\"\n{}", endpoint.server.origin(), endpoint.settings("introspection", 1));
         let deployment = Deployment::builder().tables(table).upstream(streams.upstream().await).start().await;
         let session = deployment.open_session(TOKEN).await;
-        let mut open = streams.open(&deployment, get(TOKEN, &session)).await;
+        let mut open = streams.listen(&deployment, TOKEN, &session).await;
         sleep(Duration::from_millis(2500)).await;
         open.assert_open().await;
         endpoint.set_response(200, change);
@@ -216,7 +206,7 @@ async fn with_an_issuer_that_fails() {
     let token = deployment.good_token();
     let opened = Instant::now();
     let session = deployment.open_session(&token).await;
-    let mut open = streams.open(&deployment, get(&token, &session)).await;
+    let mut open = streams.listen(&deployment, &token, &session).await;
     endpoint.set_response(503, json!({}));
     deployment
         .portcullis
@@ -239,9 +229,9 @@ async fn with_an_issuer_that_fails_once() {
     let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
     let (short, long) = (deployment.token().expires_in(8).sign(), deployment.token().expires_in(60).sign());
     let session = deployment.open_session(&short).await;
-    let mut expiring = streams.open(&deployment, get(&short, &session)).await;
+    let mut expiring = streams.listen(&deployment, &short, &session).await;
     let other = deployment.open_session(&long).await;
-    let mut open = streams.open(&deployment, get(&long, &other)).await;
+    let mut open = streams.listen(&deployment, &long, &other).await;
     endpoint.set_response(503, json!({}));
     deployment
         .portcullis

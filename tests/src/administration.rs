@@ -50,7 +50,7 @@ impl Administration {
     /// # Panics
     /// Panics if the request is rejected.
     pub async fn metrics(&self, token: &str) -> String {
-        let (status, head, body) = self.exchange(Request::new("GET", "/metrics").bearer(token)).await;
+        let (status, head, body) = self.respond(Request::new("GET", "/metrics").bearer(token)).await;
         assert_eq!(status, 200, "{head}");
         assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
         body
@@ -61,13 +61,16 @@ impl Administration {
     /// # Panics
     /// Panics if the response is not JSON.
     pub async fn send(&self, request: Request) -> (u16, Value) {
-        let (status, head, body) = self.exchange(request).await;
+        let (status, head, body) = self.respond(request).await;
         assert!(head.contains("content-type: application/json") && !head.contains("access-control"), "{head}");
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
     }
 
-    /// Returns the status, the head in lower case, and the body.
-    async fn exchange(&self, request: Request) -> (u16, String, String) {
+    /// Sends a request and returns the status, the head in lower case, and the body of the response.
+    ///
+    /// # Panics
+    /// Panics if there is no response.
+    pub async fn respond(&self, request: Request) -> (u16, String, String) {
         let exchange = async {
             let mut stream = UnixStream::connect(self.socket()).await.expect("the listener");
             stream.write_all(&request.header("Connection", "close").to_bytes()).await.expect("it reads");

@@ -169,12 +169,9 @@ impl Deployment {
         self
     }
 
-    /// Starts another program with the same configuration, issuer and upstream: a replica.
-    ///
-    /// # Panics
-    /// Panics if it does not start.
-    pub async fn replica(&self) -> Portcullis {
-        Portcullis::serve(&self.configuration).await
+    /// Returns the configuration, to start another program with the same issuer and upstream: a replica.
+    pub fn configuration(&self) -> &str {
+        &self.configuration
     }
 
     /// Returns a builder whose token is valid without changes.
@@ -205,6 +202,11 @@ impl Deployment {
         let response = self.try_token(token).await;
         assert_eq!(response.status, 200, "{response:?}");
         response.header("mcp-session-id").expect("a session identifier").to_owned()
+    }
+
+    /// Calls the method `echo` in a session.
+    pub async fn echo(&self, token: &str, session: &str) -> HttpResponse {
+        self.send(Request::echo(Self::ENDPOINT, token, session)).await
     }
 
     /// Asserts that a token is accepted and its request reaches the upstream.

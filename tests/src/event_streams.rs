@@ -24,14 +24,27 @@ pub struct EventStream {
 }
 
 impl EventStreams {
+    /// The event that [`send`](Self::send) sends.
+    pub const EVENT: &'static str = "data: open\n\n";
+
     /// Starts an upstream that responds to GET, `tools/call` and `subscriptions/listen` with an event stream.
     pub async fn upstream(&self) -> Upstream {
+        self.upstream_for(|request| {
+            let method = request.message_method();
+            request.method == Method::GET || matches!(method.as_deref(), Some("tools/call" | "subscriptions/listen"))
+        })
+        .await
+    }
+
+    /// Starts an upstream that responds to GET with an event stream, and to calls with their results.
+    pub async fn listening_upstream(&self) -> Upstream {
+        self.upstream_for(|request| request.method == Method::GET).await
+    }
+
+    async fn upstream_for(&self, is_streamed: impl Fn(&RecordedRequest) -> bool + Send + Sync + 'static) -> Upstream {
         let streams = self.clone();
         Upstream::scripted(move |request: &RecordedRequest| {
-            let method = request.message_method();
-            if request.method != Method::GET
-                && !matches!(method.as_deref(), Some("tools/call" | "subscriptions/listen"))
-            {
+            if !is_streamed(request) {
                 return None;
             }
             let (sender, body) = ChannelBody::new();
@@ -39,6 +52,23 @@ impl EventStreams {
             Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
         })
         .await
+    }
+
+    /// Sends [`EVENT`](Self::EVENT) on the stream of this number.
+    ///
+    /// # Panics
+    /// Panics if the stream has ended.
+    pub fn send(&self, stream: usize) {
+        let streams = self.0.lock().expect("no test has panicked");
+        streams[stream].send(Self::EVENT.into()).expect("the stream is open");
+    }
+
+    /// Opens the event stream of a session and asserts that it forwards events.
+    ///
+    /// # Panics
+    /// Panics if the response is not an event stream.
+    pub async fn listen(&self, deployment: &Deployment, token: &str, session: &str) -> EventStream {
+        self.open(deployment, Request::listen(Deployment::ENDPOINT, token, session)).await
     }
 
     /// Sends a request, reads the head of its response, and asserts that it forwards events.
@@ -81,7 +111,7 @@ impl EventStream {
     /// # Panics
     /// Panics otherwise.
     pub async fn assert_open(&mut self) {
-        self.assert_forwarded("data: open\n\n").await;
+        self.assert_forwarded(EventStreams::EVENT).await;
     }
 
     /// Asserts that the stream ends without further data, for the client and then at the upstream.

@@ -50,7 +50,7 @@ pub use private_authority::PrivateAuthority;
 pub use process::{Process, Signal, free_address};
 pub use program::{command, listen_address, program};
 pub use raw_upstream::{RawRequest, RawUpstream};
-pub use reloadable_server::{EventSenders, ReloadableServer};
+pub use reloadable_server::ReloadableServer;
 pub use request::{Request, exchange};
 pub use runtime::block_on;
 pub use scratch::Scratch;
@@ -60,4 +60,4 @@ pub use upstream::{ChannelBody, RecordedRequest, ResponseBody, Upstream};
 use std::time::Duration;
 
 /// The timeout of every wait.
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);

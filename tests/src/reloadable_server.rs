@@ -1,19 +1,10 @@
 //! [`ReloadableServer`]: the program with a configuration file that a test changes.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
-use http::Method;
 use serde_json::Value;
-use tokio::sync::mpsc::UnboundedSender;
 
-use crate::{
-    AuthorizationServer, ChannelBody, Connection, HttpResponse, Portcullis, RecordedRequest, Request, Scratch, Signal,
-    Upstream,
-};
+use crate::{AuthorizationServer, Connection, HttpResponse, Portcullis, Request, Scratch, Signal, Upstream};
 
 /// The program with an issuer, an upstream, and a configuration file that a test changes.
 pub struct ReloadableServer {
@@ -28,37 +19,6 @@ pub struct ReloadableServer {
     file: Scratch,
     reloads: AtomicU64,
     _state: Scratch,
-}
-
-/// The event streams of an upstream, in the order in which they were opened.
-#[derive(Clone, Default)]
-pub struct EventSenders(Arc<Mutex<Vec<UnboundedSender<Bytes>>>>);
-
-impl EventSenders {
-    /// Starts an upstream that answers GET with an event stream, and returns it with the senders of its streams.
-    pub async fn upstream() -> (Upstream, Self) {
-        let senders = Self::default();
-        let opened = senders.clone();
-        let script = move |request: &RecordedRequest| {
-            (request.method == Method::GET).then(|| {
-                let (sender, body) = ChannelBody::new();
-                opened.0.lock().unwrap().push(sender);
-                Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
-            })
-        };
-        (Upstream::scripted(script).await, senders)
-    }
-
-    /// The event that [`send`](Self::send) sends.
-    pub const EVENT: &'static [u8] = b"data: open\n\n";
-
-    /// Sends an event on a stream.
-    ///
-    /// # Panics
-    /// Panics if the stream has ended.
-    pub fn send(&self, stream: usize) {
-        self.0.lock().unwrap()[stream].send(Self::EVENT.into()).expect("the stream is open");
-    }
 }
 
 impl ReloadableServer {
@@ -91,6 +51,17 @@ impl ReloadableServer {
             None => Portcullis::start(&arguments).await,
         };
         Self { portcullis, issuer, upstream, configuration, file, reloads: AtomicU64::new(0), _state: state }
+    }
+
+    /// Returns the lines of the second resource in the configuration of the start.
+    ///
+    /// # Panics
+    /// Never: the configuration has them.
+    pub fn other_resource(&self) -> &str {
+        let from = self.configuration.find("[[resource]]\nendpoint = \"/other\"").expect("the second resource");
+        let lines = &self.configuration[from..];
+        let end = lines.find("}\n").expect("its upstream") + 2;
+        &lines[..end]
     }
 
     /// Kills the program and starts it again with the configuration that was last written.
@@ -141,8 +112,7 @@ impl ReloadableServer {
 
     /// Calls a tool in a session.
     pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> HttpResponse {
-        let body = crate::call(2, "echo", &serde_json::json!({}));
-        self.send(Request::post(endpoint, body).bearer(token).session(session)).await
+        self.send(Request::echo(endpoint, token, session)).await
     }
 
     /// Reads the next chunk of a stream that is not a comment.
@@ -160,9 +130,8 @@ impl ReloadableServer {
     /// # Panics
     /// Panics if it is rejected.
     pub async fn open_stream(&self, endpoint: &str, token: &str, session: &str) -> Connection {
-        let get = Request::new("GET", endpoint).header("Accept", "text/event-stream").bearer(token).session(session);
         let mut connection = Connection::open(self.portcullis.address()).await;
-        connection.write(&get.to_bytes()).await;
+        connection.write(&Request::listen(endpoint, token, session).to_bytes()).await;
         assert_eq!(connection.head().await.expect("an answer").status, 200);
         connection
     }

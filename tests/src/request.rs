@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::{Connection, HttpResponse};
+use serde_json::json;
+
+use crate::{Connection, HttpResponse, call};
 
 /// A builder of HTTP/1.1 requests. All parts are sent unchanged, well formed or not.
 #[derive(Clone)]
@@ -29,6 +31,16 @@ impl Request {
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream")
             .body(body)
+    }
+
+    /// Creates a call of the method `echo` in a session.
+    pub fn echo(target: &str, token: &str, session: &str) -> Self {
+        Self::post(target, call(2, "echo", &json!({}))).bearer(token).session(session)
+    }
+
+    /// Creates a GET for the event stream of a session.
+    pub fn listen(target: &str, token: &str, session: &str) -> Self {
+        Self::new("GET", target).header("Accept", "text/event-stream").bearer(token).session(session)
     }
 
     /// Appends a header field.

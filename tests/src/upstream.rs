@@ -178,6 +178,11 @@ impl Upstream {
         self.records.list.lock().unwrap().len()
     }
 
+    /// Returns the number of requests with this method so far.
+    pub fn count_of(&self, method: &Method) -> usize {
+        self.records.list.lock().unwrap().iter().filter(|request| request.method == *method).count()
+    }
+
     /// Waits until this number of requests has arrived.
     ///
     /// # Panics

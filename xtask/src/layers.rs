@@ -9,7 +9,7 @@ use xtask::workspace::{self, Package};
 /// The rows, lowest first. A crate can use crates of the rows before its own.
 const ROWS: &[&[&str]] = &[
     &["portcullis-metadata", "portcullis-mcp"],
-    &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1"],
+    &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1", "portcullis-files"],
     &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store"],
     &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint"],

@@ -11,7 +11,7 @@ use portcullis_mcp::{
 use tokio::time::timeout;
 use url::Url;
 
-use crate::{error::McpError, response::Content};
+use crate::{error::McpError, response::MediaType};
 
 /// A stream whose message URL has arrived.
 pub(crate) struct SseStream {
@@ -37,7 +37,7 @@ impl SseStream {
         if response.status.is_server_error() {
             return Err(McpError::status(response).await);
         }
-        if !response.status.is_success() || Content::of(&response.headers) != Content::Stream {
+        if !response.status.is_success() || MediaType::of(&response.headers) != MediaType::EventStream {
             return Err(McpError::NoSseEndpoint);
         }
         let (mut body, mut decoder) = (response.body, Decoder::new(max_message));

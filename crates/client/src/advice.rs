@@ -2,10 +2,22 @@
 
 use std::error::Error;
 
-use portcullis_discovery::{CertificateProblem, FetchError, NetworkFailure, UrlPolicyError};
+use portcullis_discovery::{CertificateProblem, FetchError, NetworkError, NetworkFailure, UrlPolicyError};
 
-/// Returns the option or environment variable of the client commands that resolves an error, if there is one. It
-/// examines the error and its causes.
+/// Returns what the user of a command can do about an error, as one clause for the end of the error message. It names
+/// the option of `portcullis`, the environment variable, or what to change at the server or on this machine.
+///
+/// The first [`FetchError`] among the error and its sources decides. Returns `None` if there is none, or if its message
+/// already says everything, such as that of a timeout.
+///
+/// ```
+/// use portcullis_client::advice;
+/// use portcullis_discovery::{FetchError, NetworkFailure};
+///
+/// let error = FetchError::network(NetworkFailure::Resolve);
+/// assert_eq!(advice(&error), Some("if this network needs an egress proxy, set HTTPS_PROXY"));
+/// assert_eq!(advice(&FetchError::Timeout), None);
+/// ```
 pub fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(current) = next {
@@ -22,40 +34,51 @@ fn advice_for_fetch(error: &FetchError) -> Option<&'static str> {
         FetchError::UrlPolicy(UrlPolicyError::Address | UrlPolicyError::PrivateName) => {
             Some("if the server may use your private network, add --allow-private")
         }
-        FetchError::Network(network) => match (network.certificate_problem(), network.failure()) {
-            (Some(CertificateProblem::UnknownIssuer), _) => Some(
-                "to trust its certificate authority, name a PEM file: --ca-file for the host of the URL that you gave, \
-                 SSL_CERT_FILE for all hosts",
-            ),
-            (Some(CertificateProblem::Expired), _) => {
-                Some("the server's certificate must be renewed, if this machine's clock is right")
-            }
-            (Some(CertificateProblem::NotYetValid), _) => Some("check this machine's clock"),
-            (Some(CertificateProblem::WrongName), _) => Some("use a host name for which the certificate is valid"),
-            (_, NetworkFailure::Proxy) => {
-                Some("check HTTPS_PROXY, or list the host in NO_PROXY if it can be reached directly")
-            }
-            (_, NetworkFailure::Resolve) => Some("if this network needs an egress proxy, set HTTPS_PROXY"),
-            (_, NetworkFailure::NotTls) => Some("correct the port, or let the server use https"),
-            _ => None,
-        },
+        FetchError::Network(network) => advice_for_network(network),
+        _ => None,
+    }
+}
+
+fn advice_for_network(error: &NetworkError) -> Option<&'static str> {
+    if let Some(problem) = error.certificate_problem() {
+        return advice_for_certificate(problem);
+    }
+    match error.failure() {
+        NetworkFailure::Proxy => Some("check HTTPS_PROXY, or list the host in NO_PROXY if it can be reached directly"),
+        NetworkFailure::Resolve => Some("if this network needs an egress proxy, set HTTPS_PROXY"),
+        NetworkFailure::NotTls => Some("correct the port, or let the server use https"),
+        _ => None,
+    }
+}
+
+fn advice_for_certificate(problem: CertificateProblem) -> Option<&'static str> {
+    match problem {
+        CertificateProblem::UnknownIssuer => Some(
+            "to trust its certificate authority, name a PEM file: --ca-file for the host of the URL that you gave, \
+             SSL_CERT_FILE for all hosts",
+        ),
+        CertificateProblem::Expired => {
+            Some("the server's certificate must be renewed, if this machine's clock is right")
+        }
+        CertificateProblem::NotYetValid => Some("check this machine's clock"),
+        CertificateProblem::WrongName => Some("use a host name for which the certificate is valid"),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use portcullis_discovery::{DiscoveryError, NetworkError};
+    use portcullis_discovery::DiscoveryError;
 
     use super::*;
     use crate::ClientError;
 
-    /// G6: the advice for an error names the option or variable that resolves it, at any depth.
+    /// G6: the advice names the option or variable that resolves the error, also if another error wraps it.
     #[test]
-    fn errors_name_what_helps() {
+    fn advice_names_what_resolves_the_error() {
         let tls =
             |problem| FetchError::Network(NetworkError::new(NetworkFailure::Tls).with_certificate_problem(problem));
-        for (error, helps) in [
+        for (error, expected) in [
             (FetchError::UrlPolicy(UrlPolicyError::Address), Some("--allow-private")),
             (FetchError::UrlPolicy(UrlPolicyError::PrivateName), Some("--allow-private")),
             (FetchError::UrlPolicy(UrlPolicyError::Scheme), None),
@@ -74,8 +97,8 @@ mod tests {
             let earlier = portcullis_discovery::Attempts::default();
             let nested = DiscoveryError::Fetch { url: "https://auth.example.com/".into(), earlier, error };
             let given = advice(&ClientError::Discovery(nested));
-            assert_eq!(given.is_some(), helps.is_some(), "{given:?}");
-            assert!(given.unwrap_or_default().contains(helps.unwrap_or_default()), "{given:?}");
+            assert_eq!(given.is_some(), expected.is_some(), "{given:?}");
+            assert!(given.unwrap_or_default().contains(expected.unwrap_or_default()), "{given:?}");
         }
     }
 }

@@ -31,7 +31,6 @@ pub(crate) mod new_registration;
 mod non_interactive;
 mod refresh;
 mod registration_update;
-pub(crate) mod scope_names;
 pub(crate) mod selection;
 pub(crate) mod settings;
 mod unbound;

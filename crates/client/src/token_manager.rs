@@ -25,7 +25,6 @@ pub use request_authorization::RequestAuthorization;
 
 use access_token_source::ExternalTokens;
 use renewal::{Refreshed, obtain, refresh, stored};
-use step_up::without;
 
 /// Keeps the token for one resource: reads it from the store, refreshes it before it expires, renews it when the
 /// resource rejects it, and requests more scopes when the resource requires them.
@@ -272,7 +271,7 @@ impl TokenManager {
         is_acceptable: impl Fn(&ResourceToken) -> bool + Send + 'static,
     ) -> Result<Arc<ResourceToken>, ClientError> {
         let denied = self.denied_scopes();
-        let asked = before.as_ref().map_or_else(Scopes::empty, |before| without(before.asked(), Some(&denied)));
+        let asked = before.as_ref().map_or_else(Scopes::empty, |before| before.asked().difference(&denied));
         // A task of its own, because the sign-in continues when this request is cancelled: the next request finds the
         // token.
         let task = obtain(authorizer.clone(), self.start.clone(), challenge.with_scopes(&asked), before, is_acceptable);

@@ -17,7 +17,7 @@ use crate::{
     app::App,
     authentication::{client_assertion::ClientAssertion, mode::SecretMethod},
     clients::{Client, Credential},
-    providers::profile::PublicClientRule,
+    providers::profile::{Profile, PublicClientRule},
     server::{
         form::Params,
         oauth_error::{ErrorCode, ErrorResponse},
@@ -39,12 +39,12 @@ pub(crate) async fn authenticate(
     form: &Params,
 ) -> Result<AuthenticatedClient, ErrorResponse> {
     let presented = PresentedCredential::parse(headers, form)?;
-    let mode = app.settings.client_authentication_mode;
+    let mode = app.config.settings.client_authentication_mode;
     let method = presented.secret_method();
     mode.check(method, form.get("client_id")?.is_some()).map_err(failed)?;
-    let client = app.client(presented.id()).await.map_err(failed)?;
+    let client = app.clients.find(presented.id()).await.map_err(failed)?;
     if client.credential.is_public() {
-        check_public_client(app)?;
+        check_public_client(app.config.profile)?;
     }
     match (&client.credential, &presented) {
         (Credential::None, PresentedCredential::Id(_)) => {}
@@ -57,15 +57,17 @@ pub(crate) async fn authenticate(
         (Credential::SecretPost(secret), PresentedCredential::Post { secret: given, .. }) => {
             check_secret(secret == given)?
         }
-        (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => assertion.verify(app, keys)?,
+        (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => {
+            assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
+        }
         _ => return Err(failed("the client did not authenticate with its registered method")),
     }
     Ok(AuthenticatedClient { id: presented.id().into(), client })
 }
 
 /// Rejects public clients if the imitated provider does.
-fn check_public_client(app: &App) -> Result<(), ErrorResponse> {
-    match app.profile.public_clients {
+fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
+    match profile.public_clients {
         PublicClientRule::Allowed => Ok(()),
         PublicClientRule::InvalidClient => Err(failed("The client_id and/or client_secret passed are incorrect.")),
         PublicClientRule::MissingSecret => {
@@ -74,14 +76,16 @@ fn check_public_client(app: &App) -> Result<(), ErrorResponse> {
     }
 }
 
-/// Authenticates the protected resource at the introspection endpoint and returns its client identifier. A secret may be in
-/// the header or in the form.
+/// Authenticates the protected resource at the introspection endpoint and returns its client identifier. A secret may
+/// be in the header or in the form.
 pub(crate) fn authenticate_resource(app: &App, headers: &HeaderMap, form: &Params) -> Result<Box<str>, ErrorResponse> {
     let rejected = failed("the client is unknown, may not introspect, or has another secret");
     let presented = PresentedCredential::parse(headers, form)?;
-    let client = app.configured.get(presented.id()).filter(|client| client.may_introspect).ok_or(rejected)?;
+    let client = app.clients.find_resource(presented.id()).ok_or(rejected)?;
     match (&client.credential, &presented) {
-        (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => assertion.verify(app, keys)?,
+        (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => {
+            assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
+        }
         (
             Credential::SecretBasic(secret) | Credential::SecretPost(secret),
             PresentedCredential::Basic(BasicCredential { secret: given, .. }),

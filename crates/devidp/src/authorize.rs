@@ -1,63 +1,38 @@
 //! The authorization endpoint (RFC 6749 section 3.1).
 
 pub(crate) mod audience;
-pub(crate) mod code;
+pub(crate) mod codes;
 pub(crate) mod consent;
 pub(crate) mod page;
+pub(crate) mod request;
 pub(crate) mod scopes;
+pub(crate) mod tickets;
 pub(crate) mod user;
 
-use std::sync::Arc;
-
 use http::{HeaderMap, StatusCode};
-use portcullis_metadata::{PkceChallenge, Scopes};
 
 use crate::{
     app::App,
-    authentication::dpop::{self, Thumbprint},
-    authorize::{audience::parse_audience, scopes::grant_scopes, user::is_user_name},
-    clients::{Client, grant_type::GrantType, redirect_uri::RedirectUri},
-    providers::profile::RefreshTokenRule,
+    authorize::{
+        codes::Approval,
+        request::{AuthorizationRequest, AuthorizeError},
+    },
+    clients::redirect_uri::RedirectUri,
+    config::Config,
+    handle::random_text,
     server::{
-        form::{DuplicateParameter, Params},
-        oauth_error::{ErrorCode, ErrorResponse},
+        form::Params,
+        oauth_error::ErrorResponse,
         respond::{self, Reply},
     },
 };
 
-/// A valid authorization request (RFC 6749 section 4.1.1).
-#[derive(Clone)]
-pub(crate) struct AuthorizationRequest {
-    pub(crate) client_id: Box<str>,
-    pub(crate) client: Arc<Client>,
-    pub(crate) redirect: RedirectUri,
-    pub(crate) state: Option<Box<str>>,
-    pub(crate) challenge: PkceChallenge,
-    /// The scopes to grant.
-    pub(crate) scopes: Scopes,
-    /// The audience of the tokens, if they have one.
-    pub(crate) audience: Option<Box<str>>,
-    /// Whether the client requests a refresh token.
-    pub(crate) refresh: RefreshRequest,
-    pub(crate) login_hint: Option<Box<str>>,
-    /// The DPoP key to which the code is bound (RFC 9449 section 10).
-    pub(crate) key: Option<Thumbprint>,
-}
-
-/// Why a request is rejected, and to whom the error is sent.
-pub(crate) enum AuthorizeError {
-    /// The redirect URI is not trusted. The error is displayed to the user.
-    Untrusted(&'static str),
-    /// The error is sent to the client's redirect URI.
-    Returned { redirect: RedirectUri, state: Option<Box<str>>, error: ErrorResponse },
-}
-
 /// Handles the authorization endpoint. Responds with the consent page, a code or an error.
 pub(crate) async fn authorize(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
-    match AuthorizationRequest::parse(app, &Params::parse(query.as_bytes())).await {
-        Ok(request) if app.settings.auto_consent && request.redirect.is_loopback() => {
-            let user = request.login_hint.clone().unwrap_or_else(|| app.settings.user.as_str().into());
-            let location = code::issue(app, request, user)?;
+    match AuthorizationRequest::parse(&app.config, &app.clients, &Params::parse(query.as_bytes())).await {
+        Ok(request) if app.config.settings.auto_consent && request.redirect.is_loopback() => {
+            let user = request.login_hint.clone().unwrap_or_else(|| app.config.settings.user.as_str().into());
+            let location = issue_code(app, request, user)?;
             Ok(respond::redirect(StatusCode::FOUND, &location))
         }
         Ok(request) => consent::show_request(app, request, headers),
@@ -67,160 +42,41 @@ pub(crate) async fn authorize(app: &App, query: &str, headers: &HeaderMap) -> Re
         }
         Err(AuthorizeError::Returned { redirect, state, error }) => {
             tracing::info!(
-                authorize.error = error.error.as_str(),
+                authorize.error = error.code.as_str(),
                 authorize.description = error.description,
                 "sent an error to the client"
             );
-            let location = error_location(app, &redirect, state.as_deref(), error);
+            let location = error_location(&app.config, &redirect, state.as_deref(), error);
             Ok(respond::redirect(StatusCode::FOUND, &location))
         }
     }
 }
 
+/// Issues a code for an approved request and returns the URL of the redirect (RFC 6749 section 4.1.2, RFC 9207).
+fn issue_code(app: &App, request: AuthorizationRequest, subject: Box<str>) -> Result<String, getrandom::Error> {
+    let session_id: Box<str> = random_text(16)?.as_str().into();
+    let redirect = request.redirect.clone();
+    let state = request.state.clone();
+    app.clients.record_approval(&request.client_id);
+    tracing::info!(client.id = &*request.client_id, "issued a code");
+    let auth_time = app.config.now();
+    let is_refreshable = app.codes.record_approval(&request, &subject);
+    let approval = Approval { request, subject, auth_time, session_id: session_id.clone(), is_refreshable };
+    let code = app.codes.issue(approval)?;
+
+    let state = state.as_deref().map(|state| ("state", state));
+    let session_state = app.config.profile.sends_session_state.then_some(("session_state", &*session_id));
+    let params = [("code", code.as_str())].into_iter().chain(state).chain(session_state);
+    Ok(redirect.with_params(params.chain(issuer_param(&app.config))))
+}
+
 /// Returns the redirect URI with an error (RFC 6749 section 4.1.2.1) and the issuer (RFC 9207).
-pub(crate) fn error_location(app: &App, redirect: &RedirectUri, state: Option<&str>, error: ErrorResponse) -> String {
-    let params = [("error", error.error.as_str()), ("error_description", error.description)];
-    redirect.with_params(params.into_iter().chain(state.map(|state| ("state", state))).chain(issuer_param(app)))
+fn error_location(config: &Config, redirect: &RedirectUri, state: Option<&str>, error: ErrorResponse) -> String {
+    let params = [("error", error.code.as_str()), ("error_description", error.description)];
+    redirect.with_params(params.into_iter().chain(state.map(|state| ("state", state))).chain(issuer_param(config)))
 }
 
 /// Returns the parameter `iss` of an authorization response (RFC 9207 section 2).
-pub(crate) fn issuer_param(app: &App) -> Option<(&'static str, &str)> {
-    app.profile.sends_issuer.then(|| ("iss", app.issuer.as_str()))
+fn issuer_param(config: &Config) -> Option<(&'static str, &str)> {
+    config.profile.sends_issuer.then(|| ("iss", config.issuer.as_str()))
 }
-
-impl AuthorizationRequest {
-    /// Parses a request. The client and the redirect URI are validated first, because errors can be sent to the redirect URI
-    /// only if both are valid.
-    async fn parse(app: &App, params: &Params) -> Result<Self, AuthorizeError> {
-        let untrusted = AuthorizeError::Untrusted;
-        let client_id = params
-            .get("client_id")
-            .map_err(|_| untrusted("The request identifies several clients."))?
-            .ok_or(untrusted("The request does not identify a client: client_id is missing."))?;
-        let client = app.client(client_id).await.map_err(untrusted)?;
-        let requested = params.get("redirect_uri").map_err(|_| untrusted("The request has several redirect URIs."))?;
-        let redirect = select_redirect_uri(&client, requested)?;
-        let (state, request) = match params.get("state") {
-            Err(duplicate) => (None, Err(duplicate.into())),
-            Ok(state) => {
-                let state = state.map(Box::from);
-                (state.clone(), Self::parse_trusted(app, params, client_id, &client, &redirect, state))
-            }
-        };
-        request.map_err(|error| AuthorizeError::Returned { redirect, state, error })
-    }
-
-    fn parse_trusted(
-        app: &App,
-        params: &Params,
-        client_id: &str,
-        client: &Arc<Client>,
-        redirect: &RedirectUri,
-        state: Option<Box<str>>,
-    ) -> Result<Self, ErrorResponse> {
-        if !client.may_use(GrantType::AuthorizationCode) {
-            let description = "the client is not registered for authorization_code";
-            return Err(ErrorResponse::new(ErrorCode::UnauthorizedClient, description));
-        }
-        reject_unsupported_parameters(params)?;
-        let scopes = grant_scopes(app, client, params)?;
-        let login_hint = params.get("login_hint")?.filter(|hint| is_user_name(hint));
-        Ok(Self {
-            client_id: client_id.into(),
-            client: Arc::clone(client),
-            redirect: redirect.clone(),
-            state,
-            challenge: parse_challenge(params)?,
-            audience: parse_audience(app, params)?,
-            refresh: RefreshRequest::parse(app, client, params, &scopes)?,
-            scopes,
-            login_hint: login_hint.map(Box::from),
-            key: parse_dpop_key(params)?,
-        })
-    }
-}
-
-fn select_redirect_uri(client: &Client, requested: Option<&str>) -> Result<RedirectUri, AuthorizeError> {
-    match (requested, client.redirect_uris.as_slice()) {
-        (Some(requested), registered) => registered
-            .iter()
-            .find_map(|registered| registered.match_requested(requested))
-            .ok_or(AuthorizeError::Untrusted("The redirect URI is not one that the client registered.")),
-        (None, [only]) => Ok(only.clone()),
-        (None, _) => Err(AuthorizeError::Untrusted(
-            "The request has no redirect URI, and the client registered more than one: redirect_uri is missing.",
-        )),
-    }
-}
-
-fn reject_unsupported_parameters(params: &Params) -> Result<(), ErrorResponse> {
-    let reject = |error, description| Err(ErrorResponse::new(error, description));
-    if params.get("request")?.is_some() {
-        return reject(ErrorCode::RequestNotSupported, "request objects are not supported");
-    }
-    if params.get("request_uri")?.is_some() {
-        return reject(ErrorCode::RequestUriNotSupported, "request objects are not supported");
-    }
-    match params.get("response_type")? {
-        Some("code") => {}
-        Some(_) => return reject(ErrorCode::UnsupportedResponseType, "response_type must be code"),
-        None => return reject(ErrorCode::InvalidRequest, "response_type is missing"),
-    }
-    match params.get("response_mode")? {
-        None | Some("query") => Ok(()),
-        Some(_) => reject(ErrorCode::InvalidRequest, "response_mode must be query"),
-    }
-}
-
-/// Parses the PKCE challenge. PKCE with S256 is required (RFC 7636 section 4.3, OAuth 2.1).
-fn parse_challenge(params: &Params) -> Result<PkceChallenge, ErrorResponse> {
-    let reject = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
-    let challenge = params.get("code_challenge")?.ok_or(reject("PKCE is required: code_challenge is missing"))?;
-    if params.get("code_challenge_method")? != Some("S256") {
-        return Err(reject("PKCE is required with S256: code_challenge_method must be S256"));
-    }
-    PkceChallenge::parse(challenge).map_err(|_| reject("code_challenge must be a SHA-256 hash in base64url"))
-}
-
-/// Parses the DPoP key to which the client binds the code, if any.
-fn parse_dpop_key(params: &Params) -> Result<Option<Thumbprint>, ErrorResponse> {
-    let Some(thumbprint) = params.get("dpop_jkt")? else { return Ok(None) };
-    let error = ErrorResponse::new(ErrorCode::InvalidRequest, "dpop_jkt must be a SHA-256 hash in base64url");
-    dpop::parse_thumbprint(thumbprint).map(Some).ok_or(error)
-}
-
-/// Whether a client requests a refresh token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefreshRequest {
-    No,
-    Yes,
-    /// Only if the user never approved this client before.
-    FirstApproval,
-}
-
-impl RefreshRequest {
-    /// Returns whether the client requests a refresh token and may use it.
-    pub(crate) fn parse(
-        app: &App,
-        client: &Client,
-        params: &Params,
-        scopes: &Scopes,
-    ) -> Result<Self, DuplicateParameter> {
-        let is_requested = match app.profile.refresh_tokens {
-            RefreshTokenRule::OfflineAccess => scopes.contains(OFFLINE_ACCESS),
-            RefreshTokenRule::Always => true,
-            RefreshTokenRule::Never => false,
-            RefreshTokenRule::AccessType => params.get("access_type")? == Some("offline"),
-        };
-        if !is_requested || !client.may_use(GrantType::RefreshToken) {
-            return Ok(Self::No);
-        }
-        let asks_again = params.get("prompt")?.is_some_and(|prompt| prompt.split(' ').any(|value| value == "consent"));
-        let depends_on_approval = matches!(app.profile.refresh_tokens, RefreshTokenRule::AccessType) && !asks_again;
-        Ok(if depends_on_approval { Self::FirstApproval } else { Self::Yes })
-    }
-}
-
-/// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is granted only if it is
-/// requested, and only to clients that may use refresh tokens.
-pub(crate) const OFFLINE_ACCESS: &str = "offline_access";

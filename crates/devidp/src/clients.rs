@@ -3,16 +3,17 @@
 pub(crate) mod document;
 pub(crate) mod grant_type;
 pub(crate) mod management;
+mod metadata;
 pub(crate) mod redirect_uri;
 pub(crate) mod registration;
+mod registration_token;
+pub(crate) mod registry;
 pub(crate) mod settings;
 
-use std::sync::Arc;
-
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
-use portcullis_metadata::{ClientRegistrationResponse, JwkSet, Scopes, Secret};
+use portcullis_metadata::{JwkSet, Scopes, Secret};
 
-use crate::clients::{grant_type::GrantType, management::TokenHash, redirect_uri::RedirectUri};
+use crate::clients::{grant_type::GrantType, redirect_uri::RedirectUri};
 
 /// A client.
 pub(crate) struct Client {
@@ -37,17 +38,6 @@ pub(crate) enum Credential {
     SecretPost(Secret),
     /// `private_key_jwt`, with the client's public keys.
     Keys(KeySet),
-}
-
-/// An entry in the table of registered clients.
-pub(crate) struct Registered {
-    pub(crate) client: Arc<Client>,
-    /// Whether the client ever obtained a code. Such a client is not evicted.
-    pub(crate) used: bool,
-    /// The client information response, without the registration access token.
-    pub(crate) information: ClientRegistrationResponse,
-    /// The hash of the registration access token (RFC 7592).
-    pub(crate) registration_token: TokenHash,
 }
 
 impl Client {

@@ -10,7 +10,7 @@ use portcullis_jose::{Algorithm, AlgorithmSet, KeySet, SigningError, SigningKey}
 use portcullis_metadata::{Clock, JwkSet};
 use serde_json::{Value, json};
 
-use crate::{control::OldKeys, settings::SigningAlgorithm};
+use crate::settings::SigningAlgorithm;
 
 /// The signing keys. Each start and each rotation generates new keys with new identifiers.
 pub(crate) struct Keys {
@@ -44,6 +44,17 @@ struct Retired {
     until: Duration,
 }
 
+/// What happens to signing keys that are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OldKeys {
+    /// The keys stay published until the tokens that they signed have expired.
+    #[default]
+    Keep,
+    /// These keys and all keys that were replaced before are withdrawn at once, as after a theft. Tokens that they
+    /// signed no longer verify.
+    Withdraw,
+}
+
 /// Why keys cannot be generated or imported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeysError {
@@ -53,6 +64,8 @@ pub(crate) enum KeysError {
     Signing(#[from] SigningError),
     #[error("the published keys cannot be parsed")]
     Unreadable,
+    #[error("the task that generates keys was interrupted")]
+    Interrupted(#[from] tokio::task::JoinError),
 }
 
 /// The maximum number of published old pairs. The oldest is removed first.
@@ -115,8 +128,12 @@ impl KeyRing {
 }
 
 impl KeyPair {
-    /// Generates a key for each algorithm. Generating the RSA key takes a noticeable time.
-    pub(crate) fn generate() -> Result<Self, KeysError> {
+    /// Generates a key for each algorithm, on a blocking thread, because the RSA key takes a noticeable time.
+    pub(crate) async fn generate() -> Result<Self, KeysError> {
+        tokio::task::spawn_blocking(Self::generate_blocking).await?
+    }
+
+    fn generate_blocking() -> Result<Self, KeysError> {
         // A random identifier distinguishes the keys of different starts with the same issuer.
         let start = getrandom::u32()?;
         let key = |algorithm, name| SigningKey::generate(algorithm, format!("{name}-{start:08x}")).map(Arc::new);

@@ -4,6 +4,7 @@ mod app;
 mod authentication;
 mod authorize;
 mod clients;
+mod config;
 mod control;
 mod device;
 mod error;
@@ -22,10 +23,11 @@ pub use clients::{
     settings::{ClientAuthentication, ClientSettings, ClientSettingsError},
 };
 pub use control::{
-    Control, OldKeys,
+    Control,
     faults::{Fault, FaultError, FaultKind, FaultPoint},
 };
 pub use error::DevIdpError;
+pub use keys::OldKeys;
 pub use providers::{Difference, Provider};
 pub use server::DevIdp;
 pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer};

@@ -3,38 +3,35 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
+use portcullis_metadata::{AuthorizationServerMetadata, PkceChallenge};
 use serde_json::{Map, Value, json};
 
 use crate::{
     authentication::mode::ClientAuthenticationMode,
-    authorize::OFFLINE_ACCESS,
+    authorize::scopes::OFFLINE_ACCESS,
     clients::{Credential, assertion_algorithms},
+    config::Config,
     providers::profile::Profile,
     server::endpoint::Endpoint,
-    settings::{DevIdpSettings, DocumentFetch, Registration},
+    settings::{DocumentFetch, Registration},
 };
 
 /// The metadata documents, by the path at which they are served.
 pub(crate) type Documents = HashMap<Box<str>, Bytes>;
 
 /// Returns the metadata documents of the server.
-pub(crate) fn documents(settings: &DevIdpSettings, issuer: &Issuer, profile: &Profile) -> Documents {
-    let document = adapt(document(settings, issuer), profile);
-    let path = issuer.url().path().trim_end_matches('/');
+pub(crate) fn documents(config: &Config) -> Documents {
+    let profile = config.profile;
+    let document = adapt(document(config), profile);
+    let path = config.issuer.url().path().trim_end_matches('/');
     let own = profile.well_known.iter().map(|location| (location.path(path).into(), json_bytes(&document)));
     let mut documents: Documents = own.collect();
     for other in profile.other_documents {
         let mut document = document.clone();
-        document.insert("issuer".to_owned(), json!(format!("{}{}", origin(issuer), other.issuer_path)));
+        document.insert("issuer".to_owned(), json!(format!("{}{}", config.origin(), other.issuer_path)));
         documents.insert(other.path.into(), json_bytes(&document));
     }
     documents
-}
-
-/// Returns the origin of the issuer, without a trailing slash.
-pub(crate) fn origin(issuer: &Issuer) -> String {
-    issuer.url().origin().ascii_serialization()
 }
 
 /// Omits and replaces members as the imitated provider does.
@@ -49,14 +46,11 @@ fn json_bytes(document: &Map<String, Value>) -> Bytes {
     Bytes::from(serde_json::to_vec(document).unwrap_or_default())
 }
 
-/// Returns the metadata document (RFC 8414 section 2). The same document is served for OpenID Connect Discovery, so it has
-/// the members that OpenID Connect requires, although no ID tokens are issued and `openid` is not a scope.
-fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
-    let endpoint_url = |endpoint: Endpoint| {
-        let mut url = issuer.url().clone();
-        url.set_path(&endpoint.path(&settings.issuer_path));
-        Some(url)
-    };
+/// Returns the metadata document (RFC 8414 section 2). The same document is served for OpenID Connect Discovery, so it
+/// has the members that OpenID Connect requires, although no ID tokens are issued and `openid` is not a scope.
+fn document(config: &Config) -> Vec<u8> {
+    let settings = &config.settings;
+    let endpoint_url = |endpoint: Endpoint| Some(config.url(endpoint));
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let mut extra = Map::new();
     extra.insert("subject_types_supported".to_owned(), json!(["public"]));
@@ -92,7 +86,7 @@ fn document(settings: &DevIdpSettings, issuer: &Issuer) -> Vec<u8> {
         authorization_response_iss_parameter_supported: true,
         client_id_metadata_document_supported: !matches!(settings.client_documents, DocumentFetch::Off),
         extra,
-        ..AuthorizationServerMetadata::new(issuer.clone())
+        ..AuthorizationServerMetadata::new(config.issuer.clone())
     }
     .to_json()
 }

@@ -8,12 +8,13 @@ mod keycloak;
 mod okta;
 pub(crate) mod profile;
 
+pub use self::profile::Difference;
 use crate::providers::profile::{Profile, RegistrationRule};
 
 /// A provider to imitate: the server rejects, omits and renames the same things as the provider.
 ///
-/// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a provider, and the paths of
-/// the endpoints are this server's own.
+/// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a provider, and the
+/// paths of the endpoints are this server's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Provider {
@@ -31,16 +32,6 @@ pub enum Provider {
     Auth0,
     /// Keycloak 26, without its feature `resource-indicators`.
     Keycloak,
-}
-
-/// A difference between a provider and MCP's profile that the server imitates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Difference {
-    /// What the provider does, in one sentence.
-    pub summary: &'static str,
-    /// Where this is documented or was observed.
-    pub source: &'static str,
 }
 
 impl Provider {

@@ -19,9 +19,9 @@ use tokio::{
 
 use crate::{
     app::App,
-    control::{self, Control},
+    control::Control,
     error::DevIdpError,
-    keys::Keys,
+    keys::{KeyPair, Keys, KeysError},
     providers::profile::RegistrationRule,
     settings::{DevIdpSettings, DocumentFetch, Registration},
 };
@@ -40,7 +40,8 @@ pub struct DevIdp {
 }
 
 impl DevIdp {
-    /// Validates the settings, opens the port and generates the signing keys, which takes a noticeable part of a second.
+    /// Validates the settings, opens the port and generates the signing keys, which takes a noticeable part of a
+    /// second.
     ///
     /// # Errors
     /// Fails if the address is not a loopback address or is in use, a setting is invalid, or the keys cannot be generated.
@@ -68,8 +69,9 @@ impl DevIdp {
             .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
 
         let retention = settings.access_token_lifetime;
-        let keys = Keys::new(control::generate_keys().await?, retention, Arc::clone(&settings.clock));
-        let keys = keys.map_err(|error| DevIdpError::Keys(error.into()))?;
+        let failed = |error: KeysError| DevIdpError::Keys(error.into());
+        let pair = KeyPair::generate().await.map_err(failed)?;
+        let keys = Keys::new(pair, retention, Arc::clone(&settings.clock)).map_err(failed)?;
         Ok(Self { app: Arc::new(App::new(settings, issuer, keys)?), listener, address })
     }
 
@@ -78,9 +80,10 @@ impl DevIdp {
         Control(Arc::clone(&self.app))
     }
 
-    /// Returns the issuer identifier: `http://`, the address and the issuer path, for some providers with a final slash.
+    /// Returns the issuer identifier: `http://`, the address and the issuer path, for some providers with a final
+    /// slash.
     pub fn issuer(&self) -> &Issuer {
-        &self.app.issuer
+        &self.app.config.issuer
     }
 
     /// Returns the listening address with the actual port.
@@ -93,7 +96,7 @@ impl DevIdp {
     /// At most 256 connections are open at once. Others wait to be accepted.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
         let Self { app, listener, address } = self;
-        tracing::info!(issuer = app.issuer.as_str(), %address, "development authorization server is listening");
+        tracing::info!(issuer = app.config.issuer.as_str(), %address, "development authorization server is listening");
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);

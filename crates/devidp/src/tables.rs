@@ -11,7 +11,8 @@ use portcullis_metadata::Clock;
 
 /// A table of at most `capacity` values. Each value expires `lifetime` after it was inserted or last renewed.
 ///
-/// The caller of [`Table::insert`] decides which values can be evicted when the table is full.
+/// Each method to insert decides differently about a full table: [`insert`](Self::insert) evicts the oldest value,
+/// [`insert_new`](Self::insert_new) evicts none, and the caller of [`try_insert`](Self::try_insert) chooses.
 pub(crate) struct Table<V> {
     rows: Mutex<Rows<V>>,
     capacity: usize,
@@ -29,6 +30,13 @@ struct Row<V> {
     touched: Duration,
     order: u64,
 }
+
+/// The capacity of tables whose oldest value is evicted first: of codes, consent pages, device authorizations, opaque
+/// access tokens, and sessions with refresh tokens.
+pub(crate) const EVICTING_CAPACITY: usize = 1000;
+/// The capacity of tables whose values are never evicted: of revoked tokens, withdrawn sessions, and used assertions
+/// and proofs.
+pub(crate) const LASTING_CAPACITY: usize = 10_000;
 
 /// The table is full and no value can be evicted.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,8 +58,15 @@ impl<V> Table<V> {
         Self { rows: Mutex::new(Rows { by_key: HashMap::new(), inserted: 0 }), capacity, lifetime, clock }
     }
 
-    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value that is evictable.
-    pub(crate) fn insert(&self, key: &str, value: V, is_evictable: impl Fn(&V) -> bool) -> Result<(), TableFull> {
+    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value.
+    pub(crate) fn insert(&self, key: &str, value: V) {
+        // Every value is evictable, so this never fails.
+        let _ = self.try_insert(key, value, |_| true);
+    }
+
+    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value that is
+    /// evictable.
+    pub(crate) fn try_insert(&self, key: &str, value: V, is_evictable: impl Fn(&V) -> bool) -> Result<(), TableFull> {
         self.insert_locked(&mut self.rows(), key, value, is_evictable)
     }
 
@@ -84,6 +99,21 @@ impl<V> Table<V> {
     pub(crate) fn collect<R>(&self, f: impl Fn(&V) -> Option<R>) -> Vec<R> {
         let now = self.clock.monotonic();
         self.rows().by_key.values().filter(|row| !self.is_expired(row, now)).filter_map(|row| f(&row.value)).collect()
+    }
+
+    /// Returns whether there is a value that is not expired.
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.read(key, |_| ()).is_some()
+    }
+
+    /// Calls `f` with a value that is not expired. The table is locked during the call.
+    pub(crate) fn read<R>(&self, key: &str, f: impl FnOnce(&V) -> R) -> Option<R> {
+        self.update(key, |value| (f(value), RowAction::Keep))
+    }
+
+    /// Removes a value. Returns whether there was one that is not expired.
+    pub(crate) fn remove(&self, key: &str) -> bool {
+        self.update(key, |_| ((), RowAction::Remove)).is_some()
     }
 
     /// Calls `f` with a value that is not expired. The table is locked during the call, so updates are atomic.
@@ -163,7 +193,7 @@ mod tests {
     #[test]
     fn values_expire() {
         let (table, clock) = table(2);
-        table.insert("a", 1, |_| false).unwrap();
+        table.insert("a", 1);
         clock.advance(MINUTE - Duration::from_millis(1));
         assert_eq!(value(&table, "a"), Some(1));
         clock.advance(Duration::from_millis(1));
@@ -173,7 +203,7 @@ mod tests {
     #[test]
     fn renewed_values_stay() {
         let (table, clock) = table(2);
-        table.insert("a", 1, |_| false).unwrap();
+        table.insert("a", 1);
         clock.advance(MINUTE / 2);
         table.update("a", |_| ((), RowAction::Renew));
         clock.advance(MINUTE / 2);
@@ -183,7 +213,7 @@ mod tests {
     #[test]
     fn values_can_be_removed() {
         let (table, _) = table(2);
-        table.insert("a", 1, |_| false).unwrap();
+        table.insert("a", 1);
         assert_eq!(table.update("a", |value| (*value, RowAction::Remove)), Some(1));
         assert_eq!(value(&table, "a"), None);
     }
@@ -192,10 +222,10 @@ mod tests {
     fn a_full_table_evicts_the_oldest_evictable_value() {
         let (table, _) = table(3);
         for (key, number) in [("a", 1), ("b", 2), ("c", 3)] {
-            table.insert(key, number, |_| false).unwrap();
+            table.insert(key, number);
         }
-        assert_eq!(table.insert("d", 4, |_| false), Err(TableFull));
-        table.insert("d", 4, |value| *value != 1).unwrap();
+        assert_eq!(table.try_insert("d", 4, |_| false), Err(TableFull));
+        table.try_insert("d", 4, |value| *value != 1).unwrap();
         assert_eq!(["a", "b", "c", "d"].map(|key| value(&table, key)), [Some(1), None, Some(3), Some(4)]);
     }
 
@@ -217,9 +247,9 @@ mod tests {
     #[test]
     fn a_full_table_removes_expired_values_first() {
         let (table, clock) = table(1);
-        table.insert("a", 1, |_| false).unwrap();
+        table.insert("a", 1);
         clock.advance(MINUTE);
-        table.insert("b", 2, |_| false).unwrap();
+        table.insert("b", 2);
         assert_eq!(value(&table, "b"), Some(2));
     }
 }

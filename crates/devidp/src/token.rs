@@ -1,28 +1,25 @@
 //! The token endpoint (RFC 6749 section 3.2).
 
-pub(crate) mod access_token;
+pub(crate) mod access_tokens;
+mod claims;
 mod client_credentials;
 mod code_exchange;
 mod device_grant;
 pub(crate) mod extra_claims;
 mod identity_assertion;
 pub(crate) mod introspection;
-pub(crate) mod issued;
 mod jwt_bearer;
 mod refresh_grant;
-pub(crate) mod refresh_token;
 pub(crate) mod revocation;
 pub(crate) mod session;
+pub(crate) mod sessions;
 
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use portcullis_metadata::{AccessToken, Scopes, Secret, TokenResponse};
 
 use crate::{
     app::App,
-    authentication::{
-        AuthenticatedClient, authenticate,
-        dpop::{self, Thumbprint},
-    },
+    authentication::{AuthenticatedClient, authenticate, dpop::Thumbprint},
     authorize::scopes::response_scope,
     clients::grant_type::GrantType,
     providers::{github, profile::TokenResponseFormat},
@@ -52,21 +49,18 @@ struct TokenRequest<'a> {
 pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
     let mut reply = handle_token_request(app, headers, form).await.unwrap_or_else(|error| {
         tracing::info!(
-            token.error = error.error.as_str(),
+            token.error = error.code.as_str(),
             token.description = error.description,
             "rejected a token request"
         );
         // RFC 6749 section 5.2 has no 403.
-        let is_denied = error.error == ErrorCode::AccessDenied;
+        let is_denied = error.code == ErrorCode::AccessDenied;
         if is_denied { json_error_with_status(StatusCode::BAD_REQUEST, error) } else { json_error(error) }
     });
-    if app.profile.token_response == TokenResponseFormat::GitHub {
+    if app.config.profile.token_response == TokenResponseFormat::GitHub {
         reply = github::convert_token_response(headers, reply).await;
     }
-    if app.settings.dpop_nonces {
-        let nonce = app.nonces.current().ok().and_then(|nonce| HeaderValue::from_str(nonce.secret()).ok());
-        reply.headers_mut().extend(nonce.map(|nonce| (dpop::NONCE, nonce)));
-    }
+    reply.headers_mut().extend(app.dpop.nonce_header());
     reply
 }
 
@@ -74,8 +68,8 @@ async fn handle_token_request(app: &App, headers: &HeaderMap, form: &Params) -> 
     let name = form.get("grant_type")?;
     let name = name.ok_or(ErrorResponse::new(ErrorCode::InvalidRequest, "grant_type is missing"))?;
     let unsupported = ErrorResponse::new(ErrorCode::UnsupportedGrantType, "the grant type is not supported");
-    let grant_type = GrantType::parse(name).filter(|grant_type| app.supports(*grant_type)).ok_or(unsupported)?;
-    let key = dpop::verify_proof(app, headers)?;
+    let grant_type = GrantType::parse(name).filter(|grant_type| app.config.supports(*grant_type)).ok_or(unsupported)?;
+    let key = app.dpop.verify(headers)?;
     let caller = authenticate(app, headers, form).await?;
     if !caller.client.may_use(grant_type) {
         let description = "the client is not registered for this grant type";
@@ -93,8 +87,8 @@ async fn handle_token_request(app: &App, headers: &HeaderMap, form: &Params) -> 
     let client_id = &*request.caller.id;
     tracing::info!(client.id = client_id, grant = grant_type.as_str(), "issued an access token");
     let response = TokenResponse {
-        expires_in: Some(app.settings.access_token_lifetime.as_secs()),
-        scope: Some(response_scope(app, &issued.scopes)),
+        expires_in: Some(app.config.settings.access_token_lifetime.as_secs()),
+        scope: Some(response_scope(&app.config, &issued.scopes)),
         refresh_token: issued.refresh_token,
         token_type: if request.key.is_some() { "DPoP" } else { "Bearer" }.to_owned(),
         ..TokenResponse::bearer(issued.access_token)

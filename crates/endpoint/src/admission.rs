@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::{Envelope, Era, EraError, Revision, checks_name_header, header, legacy_version};
+use portcullis_mcp::{Envelope, Era, EraError, MessageId, Revision, checks_name_header, header, legacy_version};
 use portcullis_session::Session;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use self::{
@@ -41,7 +40,7 @@ pub(crate) struct Admission {
     pub(crate) session_use: SessionUse,
     pub(crate) checked_headers: CheckedHeaders,
     /// The id of the message, if it has one.
-    pub(crate) message_id: Option<Box<RawValue>>,
+    pub(crate) message_id: Option<MessageId>,
 }
 
 /// The headers of `Mcp-Method` and `Mcp-Name` that match the body. The others are not forwarded, because an upstream
@@ -102,11 +101,13 @@ pub(crate) fn admit_post(
     } else {
         admit_modern(endpoint, parts, caller, &message)
     };
-    let id = message.envelope.as_ref().map_or_else(|_| Envelope::refused_id(body), Envelope::id);
-    let id = id.map(ToOwned::to_owned);
+    let envelope = message.envelope.as_ref();
     match admission {
-        Ok(admission) => Ok(Admission { message_id: id, ..admission }),
-        Err(reason) => Err(Rejection { reason, id }),
+        Ok(admission) => Ok(Admission { message_id: envelope.ok().and_then(Envelope::message_id), ..admission }),
+        Err(reason) => {
+            let id = envelope.map_or_else(|_| Envelope::refused_id(body), Envelope::id);
+            Err(Rejection { reason, id: id.map(ToOwned::to_owned) })
+        }
     }
 }
 

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::Era;
-use serde_json::value::RawValue;
+use portcullis_mcp::{Era, MessageId};
 
 use crate::response::AdmittedBody;
 
@@ -20,11 +19,11 @@ pub struct Admitted {
     body: Bytes,
     caller: Caller,
     era: Era,
-    message_id: Option<Box<RawValue>>,
+    message_id: Option<MessageId>,
 }
 
 impl Admitted {
-    pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era, message_id: Option<Box<RawValue>>) -> Self {
+    pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era, message_id: Option<MessageId>) -> Self {
         Self { parts, body, caller, era, message_id }
     }
 
@@ -81,7 +80,7 @@ impl Admitted {
 
     /// Removes and returns the `id` of the JSON-RPC message, for a response of the inner service's own, such as an error.
     /// `None` for GET and DELETE, and for a message without an id.
-    pub fn take_message_id(&mut self) -> Option<Box<RawValue>> {
+    pub fn take_message_id(&mut self) -> Option<MessageId> {
         self.message_id.take()
     }
 

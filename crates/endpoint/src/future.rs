@@ -44,16 +44,16 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<S, B, RB, F> {
-        /// The response is complete.
-        Ready { response: Option<Response<EndpointBody<RB>>> },
         /// The body of a POST is being collected.
         Collecting { #[pin] body: B, pending: Option<PendingPost<S>> },
         /// The inner service has been called.
         Inner { #[pin] future: F, session_use: Option<SessionUse>, caller: Caller },
         /// The inner service has accepted an `initialize`. The negotiated revision is not known yet.
-        Negotiating { negotiation: Option<Box<Negotiation<RB>>>, caller: Caller },
+        Negotiating { negotiation: Negotiation<RB>, caller: Caller },
         /// The session has ended. The end is being recorded.
         Recording { end: EndTicket, response: Option<Response<EndpointBody<RB>>> },
+        /// The response is complete; `None` when it has been returned.
+        Ready { response: Option<Response<EndpointBody<RB>>> },
     }
 }
 
@@ -156,36 +156,17 @@ where
         let endpoint: &EndpointState = this.endpoint;
         loop {
             let next = match this.state.as_mut().project() {
-                StateProj::Ready { response } => match response.take() {
-                    Some(response) => return Poll::Ready(Ok(response)),
-                    // The future was polled after completion.
-                    None => return Poll::Pending,
+                StateProj::Collecting { body, pending } => match ready!(poll_collected(body, pending, cx)) {
+                    Ok(post) => State::collected(endpoint, post),
+                    Err(error) => State::rejected(endpoint, &Reason::Body(error).into()),
                 },
-                StateProj::Collecting { mut body, pending } => {
-                    let Some(waiting) = pending else { return Poll::Pending };
-                    let is_complete = match ready!(body.as_mut().poll_frame(cx)) {
-                        // Most bodies are known to be complete with their last frame.
-                        Some(frame) => waiting.collector.add(frame).map(|()| body.is_end_stream()),
-                        None => Ok(true),
-                    };
-                    match is_complete {
-                        Ok(false) => continue,
-                        Ok(true) => match pending.take() {
-                            Some(complete) => State::collected(endpoint, complete),
-                            None => return Poll::Pending,
-                        },
-                        Err(error) => State::rejected(endpoint, &Reason::Body(error).into()),
-                    }
-                }
                 StateProj::Inner { future, session_use, caller } => {
                     let response = ready!(future.poll(cx))?;
                     match session_use.take() {
                         Some(SessionUse::Open(opening)) if response.status().is_success() => {
                             let share = BudgetShare::empty(&endpoint.budget);
                             match Negotiation::begin(opening, response, endpoint.revisions, share) {
-                                Ok(negotiation) => {
-                                    State::Negotiating { negotiation: Some(negotiation), caller: caller.clone() }
-                                }
+                                Ok(negotiation) => State::Negotiating { negotiation, caller: caller.clone() },
                                 Err(accepted) => return Poll::Ready(Ok(record_session(*accepted, endpoint, caller))),
                             }
                         }
@@ -193,42 +174,49 @@ where
                             Finished { response, end: None } => return Poll::Ready(Ok(response)),
                             Finished { response, end: Some(end) } => State::Recording { end, response: Some(response) },
                         },
+                        // The future was polled after completion.
                         None => return Poll::Pending,
                     }
+                }
+                StateProj::Negotiating { negotiation, caller } => {
+                    let response = match ready!(Pin::new(negotiation).poll(cx)) {
+                        Negotiated::Accepted(accepted) => record_session(*accepted, endpoint, caller),
+                        Negotiated::Rejected(rejection) => endpoint.reject(&rejection),
+                    };
+                    return Poll::Ready(Ok(response));
                 }
                 StateProj::Recording { end, response } => match ready!(Pin::new(end).poll(cx)) {
                     Ok(()) => State::Ready { response: response.take() },
                     Err(error) => State::rejected(endpoint, &Reason::EndNotRecorded(error).into()),
                 },
-                StateProj::Negotiating { negotiation, caller } => {
-                    let Some(mut waiting) = negotiation.take() else { return Poll::Pending };
-                    let Poll::Ready(frame) = waiting.body().poll_frame(cx) else {
-                        if waiting.is_late(cx) {
-                            return Poll::Ready(Ok(endpoint.reject(&waiting.late())));
-                        }
-                        *negotiation = Some(waiting);
-                        return Poll::Pending;
-                    };
-                    let piece = match frame {
-                        Some(Err(_)) => return Poll::Ready(Ok(endpoint.reject(&waiting.incomplete()))),
-                        // Trailers are discarded.
-                        Some(Ok(frame)) => Some(frame.into_data().unwrap_or_default()),
-                        None => None,
-                    };
-                    let is_last = piece.is_none() || waiting.body().is_end_stream();
-                    match waiting.read(&piece.unwrap_or_default(), is_last, endpoint.revisions) {
-                        Ok(Negotiated::Accepted(accepted)) => {
-                            return Poll::Ready(Ok(record_session(*accepted, endpoint, caller)));
-                        }
-                        Ok(Negotiated::Rejected(rejection)) => return Poll::Ready(Ok(endpoint.reject(&rejection))),
-                        Err(unfinished) => {
-                            *negotiation = Some(unfinished);
-                            continue;
-                        }
-                    }
-                }
+                StateProj::Ready { response } => match response.take() {
+                    Some(response) => return Poll::Ready(Ok(response)),
+                    // The future was polled after completion.
+                    None => return Poll::Pending,
+                },
             };
             this.state.set(next);
         }
     }
+}
+
+/// Collects the body of a POST. Completes with the POST and takes it.
+fn poll_collected<S, B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+    pending: &mut Option<PendingPost<S>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<PendingPost<S>, BodyError>> {
+    let Some(post) = pending else { return Poll::Pending };
+    // Most bodies are known to be complete with their last frame.
+    let mut is_complete = false;
+    while !is_complete {
+        match ready!(body.as_mut().poll_frame(cx)) {
+            Some(frame) => {
+                post.collector.add(frame)?;
+                is_complete = body.is_end_stream();
+            }
+            None => is_complete = true,
+        }
+    }
+    pending.take().map_or(Poll::Pending, |post| Poll::Ready(Ok(post)))
 }

@@ -16,17 +16,21 @@ use crate::{
     stream::StreamRegistry,
 };
 
-/// The settings of an endpoint, prepared once.
+/// What the services of one endpoint layer share: its settings, prepared once, and what it learns.
 pub(crate) struct EndpointState {
     pub(crate) resource: Arc<ProtectedResource>,
     pub(crate) rules: Rules,
+    /// The revisions that the endpoint serves.
     pub(crate) revisions: Revisions,
+    /// The revisions that the inner service lists.
     pub(crate) upstream_revisions: Arc<UpstreamRevisions>,
     pub(crate) sessions: Sessions,
-    /// The time for the head of a response to `initialize`.
+    /// The time limit for the head of a response to `initialize`.
     pub(crate) head_timeout: Duration,
     pub(crate) limits: EnvelopeLimits,
+    /// The maximum size of a request body in bytes.
     pub(crate) max_body: usize,
+    /// The memory for the bodies in progress, which other endpoints can share.
     pub(crate) budget: Arc<BodyBudget>,
     pub(crate) streams: StreamRegistry,
 }

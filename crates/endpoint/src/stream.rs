@@ -5,6 +5,7 @@
 //! newer token that has at least the scopes of the token that opened the stream. An introspected token is checked again
 //! while the stream is open. The sweep also wakes silent streams, which then send a comment.
 
+mod authorization;
 mod boundary;
 mod guard;
 mod open_stream;
@@ -14,7 +15,7 @@ mod session_streams;
 mod silence;
 mod stopped;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use portcullis_guard::RequestId;
 use portcullis_metadata::{ResourceUri, UnixTime};
@@ -132,4 +133,9 @@ impl From<RecheckFailure> for StreamEndReason {
             _ => Self::TokenInactive,
         }
     }
+}
+
+/// Returns a time of the monotonic clock in milliseconds, saturating.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The request to the upstream.
+//! The request to the upstream: the headers that are forwarded, removed and added.
 
 mod client_assertions;
 mod forward_headers;

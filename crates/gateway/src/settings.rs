@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderName;
+use portcullis_metadata::ResourceUri;
 use url::Url;
 
 use crate::{
@@ -18,6 +19,8 @@ use crate::{
 pub struct HttpUpstreamSettings {
     /// The address that the upstream listens on.
     pub address: UpstreamAddress,
+    /// The resource that the upstream serves, for the log. Default: none.
+    pub resource: Option<ResourceUri>,
     /// The trusted certificate authorities. Required for an `https` address, unused otherwise. Default: none.
     pub trust: Option<UpstreamTrust>,
     /// The headers that identify the caller to the upstream. Default: [`IdentityHeader::defaults`]. Client headers with
@@ -56,6 +59,7 @@ impl HttpUpstreamSettings {
     pub fn new(address: UpstreamAddress) -> Self {
         Self {
             address,
+            resource: None,
             trust: None,
             identity_headers: IdentityHeader::defaults(),
             forward_headers: Vec::new(),

@@ -6,13 +6,11 @@ use std::{
     time::Duration,
 };
 
-use portcullis_metadata::ResourceUri;
 use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
 use crate::{
     decision::{Operation, Stopwatch, Timing},
     request_id::RequestId,
-    resource::ProtectedResource,
     trace::TraceContext,
 };
 
@@ -25,7 +23,6 @@ pub struct Caller(Arc<CallerInner>);
 
 #[derive(Debug)]
 struct CallerInner {
-    resource: Arc<ProtectedResource>,
     verified: Option<VerifiedToken>,
     held_token: Option<HeldToken>,
     request_id: RequestId,
@@ -38,7 +35,6 @@ struct CallerInner {
 
 /// What is known of a request before its token is verified.
 pub(crate) struct RequestFacts {
-    pub(crate) resource: Arc<ProtectedResource>,
     pub(crate) request_id: RequestId,
     pub(crate) client_address: Option<IpAddr>,
     pub(crate) trace: Option<TraceContext>,
@@ -46,9 +42,8 @@ pub(crate) struct RequestFacts {
 
 impl Caller {
     pub(crate) fn new(verified: Option<VerifiedToken>, held_token: Option<HeldToken>, facts: RequestFacts) -> Self {
-        let RequestFacts { resource, request_id, client_address, trace } = facts;
+        let RequestFacts { request_id, client_address, trace } = facts;
         Self(Arc::new(CallerInner {
-            resource,
             verified,
             held_token,
             request_id,
@@ -60,26 +55,21 @@ impl Caller {
         }))
     }
 
-    /// The resource that the request is for.
-    pub fn resource(&self) -> &ResourceUri {
-        self.0.resource.resource()
-    }
-
     /// The trace context, if [traces](crate::GuardSettings::traces) are on. A gateway sends its
     /// [`upstream_traceparent`](TraceContext::upstream_traceparent) in place of the client's.
     pub fn trace(&self) -> Option<TraceContext> {
         self.0.trace
     }
 
-    /// Records that the request is passed to an upstream now, for [`Decision::upstream`](crate::Decision::upstream). Only the
-    /// first call has an effect.
-    pub fn record_upstream_start(&self) {
-        self.0.upstream.start(self.0.resource.clock.monotonic());
+    /// Records when the request is passed to an upstream, for [`Decision::upstream`](crate::Decision::upstream). Only the
+    /// first call has an effect. `now` is the monotonic time of the guard's [clock](crate::GuardSettings::clock).
+    pub fn record_upstream_start(&self, now: Duration) {
+        self.0.upstream.start(now);
     }
 
-    /// Records that the head of the upstream's response is known now. The last call counts.
-    pub fn record_upstream_end(&self) {
-        self.0.upstream.end(self.0.resource.clock.monotonic());
+    /// Records when the head of the upstream's response is known, by the same clock. The last call counts.
+    pub fn record_upstream_end(&self, now: Duration) {
+        self.0.upstream.end(now);
     }
 
     pub(crate) fn upstream(&self, arrival: Duration, now: Duration) -> Option<Timing> {

@@ -45,7 +45,8 @@ pub struct Decision<'a> {
     pub resource: &'a ResourceUri,
     /// The time from the arrival of the request to the head of the response.
     pub latency: Duration,
-    /// The wait for the verification of the token. `None` if the token was cached, or there is none.
+    /// The wait for the verification of the token. `None` if the token was cached, there is none, or
+    /// [traces](crate::GuardSettings::traces) are off.
     pub verification: Option<Timing>,
     /// The time of the inner service's upstream until the head of its response, if the inner service
     /// [measured](crate::Caller::record_upstream_start) it.

@@ -1,7 +1,9 @@
-//! A JSON-RPC message, parsed in one pass.
+//! [`Envelope`]: a JSON-RPC message, parsed in one pass.
 
-mod members;
+mod error;
 mod names;
+mod objects;
+mod reader;
 mod scanner;
 #[cfg(test)]
 mod tests;
@@ -10,9 +12,16 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use self::names::Names;
-pub use self::names::{Name, TargetType};
-use crate::{ErrorCode, Revision};
+pub use self::{
+    error::EnvelopeError,
+    names::{Name, TargetType},
+};
+use self::{
+    names::Names,
+    objects::{Message, Meta},
+    reader::decode_string,
+};
+use crate::{MessageId, Revision};
 
 /// The limits of [`Envelope::parse`]. The caller limits the length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,68 +80,6 @@ pub struct Envelope<'a> {
     has_client_capabilities: bool,
 }
 
-/// The reason why a message is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EnvelopeError {
-    /// The bytes are not UTF-8.
-    #[error("the message is not UTF-8")]
-    NotUtf8,
-    /// The text is not one JSON value.
-    #[error("the message is not JSON")]
-    NotJson,
-    /// Arrays and objects nest deeper than [`EnvelopeLimits::max_depth`].
-    #[error("the message nests too deep")]
-    TooDeep,
-    /// The message is an array: JSON-RPC batches are not part of these revisions.
-    #[error("the message is a batch")]
-    Batch,
-    /// The value is not a JSON-RPC 2.0 request, notification or response.
-    #[error("the message is not JSON-RPC 2.0")]
-    NotJsonRpc,
-    /// A member that is read is repeated.
-    #[error("a member of the message is repeated")]
-    DuplicateMember,
-    /// A member differs from one that is read only in letter case or after a NUL.
-    #[error("a member of the message could be taken for a known one")]
-    LookAlikeMember,
-    /// A name of a tool, prompt, resource or task, `params._meta`, or a member of `_meta` is missing although the method
-    /// requires it, or has the wrong type.
-    #[error("a parameter of the message is missing or of the wrong type")]
-    InvalidParams,
-    /// The message has more than 1,000 names of tools, prompts, resources and tasks.
-    #[error("the message names too many tools, prompts, resources or tasks")]
-    TooManyNames,
-}
-
-impl EnvelopeError {
-    /// Returns the stable reason code.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::NotUtf8 => "message.not_utf8",
-            Self::NotJson => "message.not_json",
-            Self::TooDeep => "message.too_deep",
-            Self::Batch => "message.batch",
-            Self::NotJsonRpc => "message.not_json_rpc",
-            Self::DuplicateMember => "message.duplicate_member",
-            Self::LookAlikeMember => "message.look_alike_member",
-            Self::InvalidParams => "message.invalid_params",
-            Self::TooManyNames => "message.too_many_names",
-        }
-    }
-
-    /// Returns the JSON-RPC error code of the response.
-    pub const fn rpc_code(self) -> ErrorCode {
-        match self {
-            Self::NotUtf8 | Self::NotJson => ErrorCode::ParseError,
-            Self::InvalidParams | Self::TooManyNames => ErrorCode::InvalidParams,
-            Self::TooDeep | Self::Batch | Self::NotJsonRpc | Self::DuplicateMember | Self::LookAlikeMember => {
-                ErrorCode::InvalidRequest
-            }
-        }
-    }
-}
-
 impl<'a> Envelope<'a> {
     /// Parses a message.
     ///
@@ -140,76 +87,72 @@ impl<'a> Envelope<'a> {
     /// Fails if the message does not have the [guaranteed properties](Envelope).
     pub fn parse(body: &'a [u8], limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
         let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::NotUtf8)?;
-        let members = members::read(text, limits.max_depth)?;
-        if members.jsonrpc.and_then(members::text).as_deref() != Some("2.0") {
+        let message = reader::read_message(text, limits.max_depth)?;
+        if message.jsonrpc.and_then(decode_string).as_deref() != Some("2.0") {
             return Err(EnvelopeError::NotJsonRpc);
         }
-        match members.method {
-            Some(method) => Self::call(text_without_nul(method).ok_or(EnvelopeError::NotJsonRpc)?, members, limits),
-            None => Self::response(members, limits),
+        match message.method {
+            Some(method) => Self::from_call(method, message, limits),
+            None => Self::from_response(message, limits),
         }
     }
 
-    /// Returns the `id` of a request that [`parse`](Self::parse) rejects, as written, for the error response. `None` if there
-    /// is no single valid `id`, and for a message without a method, whose `id` belongs to the other side.
+    /// Returns the `id` of a request that [`parse`](Self::parse) rejects, as written, for the error response. `None` if
+    /// there is no single valid `id`, and for a message without a method, whose `id` belongs to the other side.
     pub fn refused_id(body: &'a [u8]) -> Option<&'a RawValue> {
-        let id = members::read_id(std::str::from_utf8(body).ok()?).filter(|id| is_identifier(id))?;
+        let id = reader::read_id(std::str::from_utf8(body).ok()?).filter(|id| is_identifier(id))?;
         serde_json::from_str(id).ok()
     }
 
-    fn call(
-        method: Cow<'a, str>,
-        members: members::Message<'a>,
-        limits: EnvelopeLimits,
-    ) -> Result<Self, EnvelopeError> {
-        if members.result.is_some() || members.error.is_some() || members.id.is_some_and(|id| !is_identifier(id)) {
+    /// Creates the envelope of a request or notification.
+    fn from_call(method: &'a str, message: Message<'a>, limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
+        let method = decode_without_nul(method).ok_or(EnvelopeError::NotJsonRpc)?;
+        if message.result.is_some() || message.error.is_some() || message.id.is_some_and(|id| !is_identifier(id)) {
             return Err(EnvelopeError::NotJsonRpc);
         }
-        let params = members.params.unwrap_or_default();
-        let initializes = method == "initialize";
-        if initializes && params.has_look_alike("protocolVersion") {
+        let params = message.params.unwrap_or_default();
+        let is_initialize = method == "initialize";
+        if is_initialize && params.has_look_alike("protocolVersion") {
             return Err(EnvelopeError::LookAlikeMember);
         }
-        let initialize_version = if initializes { params.protocol_version.and_then(members::text) } else { None };
-        let no_meta = members::Meta::default();
+        let initialize_version = if is_initialize { params.protocol_version.and_then(decode_string) } else { None };
+        let no_meta = Meta::default();
         let meta = params.meta.as_ref().unwrap_or(&no_meta);
         let protocol_version = match meta.protocol_version {
-            Some(version) => Some(members::text(version).ok_or(EnvelopeError::InvalidParams)?),
+            Some(version) => Some(decode_string(version).ok_or(EnvelopeError::InvalidParams)?),
             None => None,
         };
         let is_modern = protocol_version.as_deref().and_then(Revision::parse).is_some_and(Revision::is_modern);
         Ok(Self {
-            message_type: if members.id.is_some() { MessageType::Request } else { MessageType::Notification },
-            names: Names::read(&method, &params, meta, is_modern, limits.max_depth)?,
+            message_type: if message.id.is_some() { MessageType::Request } else { MessageType::Notification },
+            names: Names::of_call(&method, &params, meta, is_modern, limits.max_depth)?,
             method: Some(method),
-            id: members.id,
+            id: message.id,
             initialize_version,
             has_client_capabilities: meta.client_capabilities.is_some_and(|value| value.starts_with('{')),
             protocol_version,
         })
     }
 
-    fn response(members: members::Message<'a>, limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
-        let id = members.id.filter(|id| is_identifier(id));
-        let answers = match (&members.result, members.error) {
+    /// Creates the envelope of a response.
+    fn from_response(message: Message<'a>, limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
+        let id = message.id.filter(|id| is_identifier(id));
+        let has_answer = match (&message.result, message.error) {
             (Some(_), None) => id.is_some(),
             (None, Some(_)) => true,
             _ => false,
         };
         // An error may have no id, or null, if the request's id could not be read.
-        let odd_id = members.id.is_some_and(|id| !is_identifier(id) && id != "null");
-        if !answers || odd_id || members.params.is_some() {
+        let has_invalid_id = id.is_none() && message.id.is_some_and(|id| id != "null");
+        if !has_answer || has_invalid_id || message.params.is_some() {
             return Err(EnvelopeError::NotJsonRpc);
         }
-        let mut names = Names::default();
-        if let Some(meta) = members.result.and_then(|outcome| outcome.meta) {
-            names.read_related(&meta, limits.max_depth)?;
-        }
+        let meta = message.result.and_then(|result| result.meta).unwrap_or_default();
         Ok(Self {
             message_type: MessageType::Response,
             method: None,
             id,
-            names,
+            names: Names::of_response(&meta, limits.max_depth)?,
             initialize_version: None,
             protocol_version: None,
             has_client_capabilities: false,
@@ -229,6 +172,11 @@ impl<'a> Envelope<'a> {
     /// Returns the `id` as written: a JSON string or integer.
     pub fn id(&self) -> Option<&'a RawValue> {
         self.id.and_then(|id| serde_json::from_str(id).ok())
+    }
+
+    /// Returns the [`id`](Self::id) without a reference to the message.
+    pub fn message_id(&self) -> Option<MessageId> {
+        self.id.map(MessageId::new)
     }
 
     /// Returns the first of the [names](Self::names).
@@ -269,11 +217,13 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Returns a decoded string that selects rules. It has no NUL, at which some parsers would end it.
-fn text_without_nul(value: &str) -> Option<Cow<'_, str>> {
-    members::text(value).filter(|text| !text.contains('\0'))
+/// Decodes a method or name, by which rules are selected. Returns `None` for a string with a NUL, at which some parsers
+/// would end it.
+fn decode_without_nul(value: &str) -> Option<Cow<'_, str>> {
+    decode_string(value).filter(|text| !text.contains('\0'))
 }
 
+/// Returns whether a value can be an `id`: a string or an integer.
 fn is_identifier(id: &str) -> bool {
     id.starts_with('"') || id.strip_prefix('-').unwrap_or(id).bytes().all(|b| b.is_ascii_digit())
 }

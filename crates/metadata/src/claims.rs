@@ -1,4 +1,13 @@
-//! Token claims and introspection responses.
+//! What a token says: the claims of a JWT access token, and the response of an introspection endpoint.
+//!
+//! | parser | input | result |
+//! |---|---|---|
+//! | [`unverified_issuer`] | the payload of a token | `iss` alone, to choose the keys that verify the signature |
+//! | [`UnverifiedClaims`] | the same | the claims, borrowed from the payload |
+//! | [`AccessTokenClaims`] | the same | the claims as owned values, with those that have no field |
+//! | [`IntrospectionResponse`] | the body of an introspection response | its members as owned values |
+//!
+//! The parsers check syntax and types. They do not check a signature, a date, an issuer or an audience.
 
 mod access_token;
 mod error;

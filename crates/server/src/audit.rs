@@ -10,6 +10,7 @@ mod key;
 mod key_source;
 mod record;
 mod rotation;
+mod settings;
 mod sink;
 mod tail;
 mod usage;
@@ -19,6 +20,7 @@ mod writer;
 pub(crate) use administration::{AdminAction, AdminPeer};
 pub(crate) use chain::{ChainKeys, Head};
 pub(crate) use rotation::Rotation;
+pub(crate) use settings::AuditSettings;
 pub(crate) use sink::dry_run;
 pub(crate) use verify::{Break, Report, verify};
 
@@ -42,7 +44,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{log_queue::LogQueue, plan::AuditPlan, telemetry::Effect};
+use crate::{log_queue::LogQueue, telemetry::Effect};
 use key::UsageKey;
 use sink::Target;
 use usage::{Counts, UsageTables};
@@ -100,16 +102,16 @@ impl AuditTrail {
     /// # Errors
     /// Fails when the sink cannot be opened, or the thread cannot be created.
     pub(crate) fn start(
-        plan: &AuditPlan,
+        settings: &AuditSettings,
         state_dir: Option<&Path>,
         workers: usize,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
-        let opened = Target::open(&plan.target, plan.rotation).context("audit.target")?;
-        let keys = plan.keys.clone().or_else(|| key_source::of_state_dir(state_dir));
+        let opened = Target::open(&settings.target, settings.rotation).context("audit.target")?;
+        let keys = settings.keys.clone().or_else(|| key_source::of_state_dir(state_dir));
         let key = keys.as_ref().and_then(ChainKeys::current).cloned();
-        let audit = Audit::new(plan, workers, clock);
-        let writer = Writer::new(Arc::clone(&audit.0), opened, key, plan.usage_interval);
+        let audit = Audit::new(settings, workers, clock);
+        let writer = Writer::new(Arc::clone(&audit.0), opened, key, settings.usage_interval);
         let (ended, done) = oneshot::channel();
         let running = thread::Builder::new().name("audit".to_owned()).spawn(move || {
             writer.run();
@@ -163,10 +165,10 @@ impl AuditTrail {
 }
 
 impl Audit {
-    fn new(plan: &AuditPlan, workers: usize, clock: Arc<dyn Clock>) -> Self {
+    fn new(settings: &AuditSettings, workers: usize, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(State {
-            queue: LogQueue::new(workers + 1, plan.queue / (workers + 1)),
-            usage: UsageTables::new(workers + 1, plan.usage_rows),
+            queue: LogQueue::new(workers + 1, settings.queue / (workers + 1)),
+            usage: UsageTables::new(workers + 1, settings.usage_rows),
             clock,
             reopen: AtomicBool::new(false),
             finishing: AtomicBool::new(false),

@@ -12,6 +12,7 @@ pub(crate) mod connect;
 #[cfg(feature = "dev")]
 pub(crate) mod demo;
 pub(crate) mod doctor;
+mod exchange;
 pub(crate) mod health;
 #[cfg(feature = "dev")]
 pub(crate) mod idp;
@@ -32,7 +33,7 @@ use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 
 use crate::config::ConfigErrors;
-use text::{print, print_json, tell};
+use text::{counted, print, print_json, print_note, print_warning, tell};
 
 /// Prints an error on one line, with text from other parties escaped. A closed standard output, as with `head`, is not
 /// an error.

@@ -11,6 +11,7 @@ mod origin;
 mod restart;
 mod schema;
 mod secret;
+mod similar;
 mod span;
 mod syntax;
 mod toml_lines;
@@ -24,12 +25,13 @@ pub(crate) use file::{
     Traces, TracesClient, Upstream, Validation,
 };
 pub(crate) use key_path::{KeyPath, Segment};
-pub(crate) use listen_address::parse as parse_listen_address;
-pub(crate) use load::{Loaded, Overrides, Unusable, from_text, load, nearest};
+pub(crate) use listen_address::{parse as parse_listen_address, reachable as reachable_address};
+pub(crate) use load::{Loaded, Overrides, Unusable, from_text, load};
 pub(crate) use located::{ConfigErrors, Located, Places};
 pub(crate) use origin::{Effective, effective};
 pub(crate) use restart::keep_until_restart;
 pub(crate) use schema::{has as is_known, schema};
 pub(crate) use secret::SecretSource;
+pub(crate) use similar::nearest;
 pub(crate) use span::Span;
 pub(crate) use toml_lines::TomlLines;

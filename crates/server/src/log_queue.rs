@@ -1,12 +1,9 @@
-//! A bounded queue of log lines. Each thread adds to its own slot, and a writer thread takes whole slots as batches.
+//! A bounded queue of log lines. Each worker adds to its own slot, and a writer thread takes whole slots as batches.
 
 use std::{
     cell::Cell,
     mem,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -108,17 +105,18 @@ impl Batch {
     }
 }
 
-/// Returns the number of the calling thread. Each thread has its own slot if there are enough slots.
+thread_local! {
+    static SLOT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Gives the calling thread, which is the worker of this number, a slot of its own.
+pub(crate) fn use_slot_of_worker(worker: usize) {
+    SLOT.set(worker + 1);
+}
+
+/// Returns the slot of the calling thread: that of the worker, and 0 for all other threads. It can exceed the number of slots.
 pub(crate) fn slot_of_thread() -> usize {
-    thread_local! {
-        static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
-    }
-    static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
-    SLOT.with(|slot| {
-        let number = slot.get().unwrap_or_else(|| NEXT_SLOT.fetch_add(1, Ordering::Relaxed));
-        slot.set(Some(number));
-        number
-    })
+    SLOT.get()
 }
 
 fn lock(slot: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
@@ -163,6 +161,21 @@ mod tests {
         }
         queue.take(0, &mut batch).unwrap();
         assert_eq!(capacity(&batch), 0);
+    }
+
+    /// Workers do not share slots, however many other threads there are.
+    #[test]
+    fn workers_have_slots_of_their_own() {
+        let slot = |worker: Option<usize>| {
+            let thread = std::thread::spawn(move || {
+                if let Some(worker) = worker {
+                    use_slot_of_worker(worker);
+                }
+                slot_of_thread()
+            });
+            thread.join().unwrap()
+        };
+        assert_eq!([slot(Some(0)), slot(None), slot(None), slot(Some(1)), slot(None)], [1, 0, 0, 2, 0]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod limit_exchange;
 mod listener;
 mod observers;
 mod reload;
+mod revocations;
 mod router;
 mod sessions;
 mod signals;
@@ -28,13 +29,14 @@ use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use portcullis_verifier::LimitHasher;
 use tokio::{
+    runtime::Handle,
     sync::{mpsc, oneshot, watch},
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
     audit::AuditTrail,
-    config::{Diagnostic, KeyPath},
+    config::{Config, Diagnostic, KeyPath},
     metrics::Metrics,
     plan::Plan,
     telemetry::{AccessLog, LogFormat},
@@ -46,6 +48,7 @@ use connection::{ConnectionLimits, request_body::BodyTimeouts};
 use limit_exchange::CurrentLimits;
 use observers::Observers;
 use reload::Reloader;
+use revocations::CurrentRevocations;
 use router::Router;
 use sessions::{
     kept::KeptSessions,
@@ -71,11 +74,18 @@ pub(crate) struct Listeners {
     pub(crate) admin: Option<AdminListener>,
 }
 
-/// Builds everything that a plan needs and drops it, without any network access.
+/// Returns the plan of a configuration that can run. Everything that the plan needs is built and dropped, without any network
+/// access.
 ///
 /// # Errors
-/// Fails when the plan cannot run.
-pub(crate) fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
+/// Fails with all errors of the configuration, or the first reason why its plan cannot run.
+pub(crate) fn runnable_plan(config: &Config) -> Result<Plan, Vec<Diagnostic>> {
+    let plan = Plan::new(config)?;
+    dry_run(&plan)?;
+    Ok(plan)
+}
+
+fn dry_run(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let checked = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(async { build(plan) }));
     checked.map_err(|error| match error.downcast::<Diagnostic>() {
@@ -141,7 +151,7 @@ pub(crate) async fn serve(
     }
     kept.warn();
     state.spawn_key_refresh();
-    let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
+    let tls = plan.tls.as_ref().map(|files| Tls::measured(files, process.observers.metrics.as_deref())).transpose()?;
 
     // Background tasks: reloaded files, ended sessions, sweeps.
     let journal = kept.journal();
@@ -154,7 +164,8 @@ pub(crate) async fn serve(
     let replicas = process.replicas.clone().map(|replicas| {
         let counts = Arc::new(CurrentLimits(Arc::clone(&state)));
         tokio::spawn(limit_exchange::run(Arc::clone(&state), replicas.clone()));
-        (replicas.spawn(process.sessions.clone(), counts), replicas)
+        let revocations = Arc::new(CurrentRevocations(Arc::clone(&state)));
+        (replicas.spawn(process.sessions.clone(), counts, revocations), replicas)
     });
     tokio::spawn(sweep::streams(Arc::clone(&state)));
     let table_sweep = tokio::spawn(sweep::tables(Arc::clone(&state)));
@@ -188,11 +199,15 @@ pub(crate) async fn serve(
     let workers = (0..plan.workers)
         .map(|number| {
             let router = Router::new(Arc::clone(&state), number, limits.max_headers);
-            Worker::start(format!("worker-{number}"), router, tls.clone(), limits, stop.clone(), worker_done.clone())
+            Worker::start(number, router, tls.clone(), limits, stop.clone(), worker_done.clone())
         })
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;
     drop(worker_done);
+    if let Some(metrics) = &process.observers.metrics {
+        workers.iter().for_each(|worker| metrics.add_runtime(worker.runtime().clone()));
+        metrics.add_runtime(Handle::current());
+    }
 
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
     accept::run(listener, workers, plan.limits.max_connections, draining).await;

@@ -31,7 +31,7 @@ use tracing_subscriber::{
 pub(crate) use access::{AccessLog, Details, Line};
 pub(crate) use effect::Effect;
 use escape::{EscapedFields, EscapedJson};
-pub(crate) use text::{Hex, MAX_TEXT, cut};
+pub(crate) use text::{MAX_TEXT, truncated};
 
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
@@ -92,6 +92,11 @@ impl FormatTime for Timestamp {
     fn format_time(&self, out: &mut Writer<'_>) -> fmt::Result {
         write!(out, "{}", timestamp(self.0.now()))
     }
+}
+
+/// Returns a duration in microseconds.
+pub(crate) fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Returns a time as it is written in logs.

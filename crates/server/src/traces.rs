@@ -90,10 +90,10 @@ impl Traces {
 
 impl DecisionSink for Traces {
     fn decided(&self, decision: &Decision<'_>) {
-        if let Some(context) = decision.trace.filter(TraceContext::is_sampled)
-            && self.0.spans.try_send(RequestSpan::new(context, decision)).is_err()
-        {
-            self.lose(1);
+        let Some(context) = decision.trace.filter(TraceContext::is_sampled) else { return };
+        match self.0.spans.try_reserve() {
+            Ok(place) => place.send(RequestSpan::new(context, decision)),
+            Err(_) => self.lose(1),
         }
     }
 }

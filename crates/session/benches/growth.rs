@@ -1,8 +1,8 @@
-//! What a session takes, and what finding it, opening its identifier and adopting it cost, as sessions grow from a thousand to a million:
-//! `cargo bench --package portcullis-session`, a line of JSON each, or as part of `cargo xtask bench`.
+//! The memory of a session, and the time to find, open and adopt one, with a thousand to a million sessions:
+//! `cargo bench --package portcullis-session`, or as part of `cargo xtask bench`. Each result is a line of JSON.
 //!
-//! Each session has an owner of its own, with names as long as those of real issuers. *Allocated* is what was asked of the
-//! allocator, *resident* what the kernel gave the process for it, the allocator's own losses included.
+//! Each session has an owner of its own, with names as long as those of real issuers. *Allocated* is the memory that the process
+//! requested from the allocator, and *resident* the memory that the kernel assigned, including the overhead of the allocator.
 #![allow(clippy::expect_used, clippy::print_stdout, missing_docs, reason = "a benchmark")]
 
 use std::{
@@ -21,7 +21,7 @@ const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const SIZE: &str = "--size";
 const ISSUER: &str = "https://auth.example.com/realms/prod";
 const CLIENT: &str = "4b0c3f9e-desktop-client";
-/// Sessions that are looked up in turn: few enough to be in the caches of any machine, as the sessions in use are.
+/// The number of sessions that are looked up in turn: few enough for the caches of any machine, like the sessions in use.
 const CALLERS: usize = 64;
 const ROUNDS: usize = 101;
 const LOOKUPS: usize = 2_000;
@@ -42,7 +42,7 @@ fn main() {
     if let Some(size) = arguments.iter().position(|argument| argument == SIZE).and_then(|at| arguments.get(at + 1)) {
         return println!("{}", grow(size.parse().expect("a number")).json());
     }
-    // Each in a process of its own: what the allocator keeps of one store would hide what the next one takes.
+    // Each store has a process of its own, because the allocator keeps memory of the previous one.
     let rows: Vec<String> = SIZES.iter().map(|&sessions| measured_alone(sessions)).collect();
     if arguments.iter().any(|argument| argument == "--json") {
         println!("[{}]", rows.join(","));
@@ -68,7 +68,7 @@ fn grow(sessions: usize) -> Row {
     let target = SessionTarget::new(resource.clone(), "http://127.0.0.1:8000/mcp");
     let scopes = Scopes::parse("mcp:tools").expect("scopes");
     let mut identifiers: Vec<Option<Identifier>> = vec![None; sessions];
-    // So that the table of identifiers is resident already.
+    // This makes the table of identifiers resident.
     identifiers.fill(Some(open(&store, &target, &scopes, sessions)));
     let before = resident();
     let counted = measure(|| {
@@ -103,7 +103,7 @@ fn grow(sessions: usize) -> Row {
         started.elapsed().as_nanos() as f64 / LOOKUPS as f64
     });
     let lookup = median(rounds.collect());
-    // Another process with the key: an upstream of its own is noticed once the identifier is open.
+    // Another process with the key. Its upstream differs, which is checked after the identifier is opened.
     let (replica, moved) =
         (SessionStore::new(settings, clock, Arc::new(())), SessionTarget::new(resource, "http://127.0.0.1:9000/mcp"));
     let first_use = |target: &SessionTarget, number: usize| {
@@ -118,7 +118,7 @@ fn grow(sessions: usize) -> Row {
     let first_uses =
         |target: &SessionTarget| median((1..sessions.min(20_000)).map(|number| first_use(target, number)).collect());
     let (unseal, adopt) = (first_uses(&moved), first_uses(&target));
-    // A stride without a common divisor: each session once, and hardly one in a cache.
+    // The stride has no common divisor with the count: each session is found once, and hardly any is in a cache.
     let cold = (0..sessions.min(20_000)).map(|turn| find(1 + turn * 7_919 % (sessions - 1)));
     Row {
         sessions,
@@ -147,7 +147,7 @@ fn owner(subject: &str) -> Owner<'_> {
     Owner::Subject { issuer: ISSUER, subject, client: Some(CLIENT) }
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");

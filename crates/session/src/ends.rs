@@ -1,13 +1,16 @@
-//! The ends that outlive their sessions: tombstones and floors, bounded.
+//! The ends of sessions, which outlive the sessions: tombstones and floors, within bounds.
 
-use std::{
-    collections::VecDeque,
-    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-};
+mod scope_ends;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::DashMap;
 use portcullis_metadata::UnixTime;
 
+pub(crate) use self::scope_ends::ALL_GENERATIONS;
+use self::scope_ends::{ScopeEnds, Tombstone};
 use crate::{
     identifier::SessionId,
     journal::SessionEnd,
@@ -16,64 +19,56 @@ use crate::{
     scope::{EndScope, ScopeId, SessionTarget},
 };
 
-/// Remembers which sessions have ended, so that their identifiers do not open new ones.
+/// The sessions that have ended, so that their identifiers do not open them again.
 ///
-/// A tombstone names a session, until the session's lifetime is over. An owner has at most
-/// [`per_owner`](EndsLimits::per_owner) tombstones. Beyond that, the tombstone of the session that was created first becomes the
-/// owner's floor: sessions created no later have ended. The same happens to the owner that ends a session when there are too
-/// many tombstones in total. Only if there are too many owners, a floor for all sessions replaces the entries of those whose
-/// ended sessions were created first.
+/// A *tombstone* ends one session of an owner. It is kept until the session's lifetime is over. A *floor* ends all sessions
+/// of a scope that were created up to a certain time.
 ///
-/// Times are in milliseconds of Unix time. A floor is stored as the creation time of the oldest sessions that have not ended.
+/// When a table is full, a floor replaces tombstones:
+/// - An owner with too many tombstones gets a floor, which replaces those of its oldest sessions. With too many tombstones
+///   in total, this happens to the owner of the session that ends.
+/// - With too many scopes, a floor for all sessions replaces the scopes whose ended sessions are oldest.
+///
+/// A floor is stored as the time from which on sessions are valid, which is 1 ms after the creation of the youngest session
+/// that it ends. All times are in milliseconds of Unix time.
 pub(crate) struct Ends {
     limits: EndsLimits,
+    /// The lifetime of sessions in milliseconds.
     lifetime: u64,
+    /// The scope of [`Owner::Anonymous`].
     anonymous: ScopeId,
     scopes: DashMap<ScopeId, ScopeEnds>,
+    /// The number of tombstones in all scopes.
     tombstones: AtomicUsize,
-    /// Whether a scope beside owners ever had a floor.
+    /// Whether a [wide](ScopeId::is_wide) scope ever had a floor.
     has_wide: AtomicBool,
-    global_minimum: AtomicU64,
-    /// The highest minimum of any scope ever. New sessions can have creation times up to it that are ahead of the clock.
-    highest_minimum: AtomicU64,
+    /// The floor of all sessions.
+    valid_from: AtomicU64,
+    /// The highest floor that any scope ever had. A new session is created above its floors, so its creation time can be ahead
+    /// of the clock, up to this time.
+    highest_floor: AtomicU64,
     last_prune: AtomicU64,
 }
 
-/// The bounds of the tables.
+/// The maximum sizes of the tables.
 #[derive(Clone, Copy)]
 pub(crate) struct EndsLimits {
+    /// Tombstones of one owner.
     pub(crate) per_owner: usize,
-    /// The limit for all callers without authentication together.
+    /// Tombstones of all callers without authentication together.
     pub(crate) anonymous: usize,
+    /// Tombstones in total.
     pub(crate) tombstones: usize,
+    /// Scopes with a tombstone or a floor.
     pub(crate) scopes: usize,
 }
-
-/// The floor and the tombstones of one scope. Only owners have tombstones.
-#[derive(Default)]
-struct ScopeEnds {
-    minimum: u64,
-    /// Ordered by creation time and session.
-    tombstones: VecDeque<Tombstone>,
-}
-
-#[derive(Clone, Copy)]
-struct Tombstone {
-    created: u64,
-    session: SessionId,
-    /// The lowest generation that is still valid.
-    lowest: u32,
-}
-
-/// The lowest valid generation of a session that has ended. No session has so many.
-pub(crate) const ALL_GENERATIONS: u32 = u32::MAX;
 
 /// The minimum time between two searches for expired entries, in milliseconds.
 const PRUNE_INTERVAL: u64 = 60_000;
 
-/// The floors that rose because a table was full.
+/// The floors that were raised because a table was full. Each is the creation time of the youngest sessions that it ends.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Risen {
+pub(crate) struct RaisedFloors {
     pub(crate) owner: Option<UnixTime>,
     pub(crate) global: Option<UnixTime>,
 }
@@ -91,13 +86,14 @@ impl Ends {
             scopes: DashMap::new(),
             tombstones: AtomicUsize::new(0),
             has_wide: AtomicBool::new(false),
-            global_minimum: AtomicU64::new(0),
-            highest_minimum: AtomicU64::new(0),
+            valid_from: AtomicU64::new(0),
+            highest_floor: AtomicU64::new(0),
             last_prune: AtomicU64::new(0),
         }
     }
 
-    /// Returns whether this identifier has ended: by a floor, or by a tombstone of its session.
+    /// Returns whether an identifier of this session has ended: by a floor, or by a tombstone of the session or its older
+    /// generations.
     pub(crate) fn contains(
         &self,
         owner: Owner<'_>,
@@ -110,206 +106,173 @@ impl Ends {
             return false;
         }
         let created = created.as_millis();
-        let is_owner_ended = || {
-            self.scopes.get(&ScopeId::of_owner(owner)).is_some_and(|ends| {
-                created < ends.minimum
-                    || ends.lowest_generation(created, session).is_some_and(|lowest| generation < lowest)
-            })
-        };
-        created < self.global_minimum.load(Ordering::Acquire)
-            || created < self.wider_minimum(owner, target)
-            || is_owner_ended()
+        created < self.valid_from.load(Ordering::Acquire)
+            || created < self.wide_floor(owner, target)
+            || self
+                .scopes
+                .get(&ScopeId::of_owner(owner))
+                .is_some_and(|ends| ends.contains(created, session, generation))
     }
 
-    /// Returns the earliest creation time of a session that has not ended, at least `now`.
+    /// Returns the creation time of a new session: now, or the time above its floors if one of them is in the future.
     pub(crate) fn next_creation(&self, owner: Owner<'_>, target: &SessionTarget, now: UnixTime) -> UnixTime {
-        let of_owner = self.scopes.get(&ScopeId::of_owner(owner)).map_or(0, |ends| ends.minimum);
-        let minimum = of_owner.max(self.wider_minimum(owner, target)).max(self.global_minimum.load(Ordering::Acquire));
-        UnixTime::from_millis(minimum.max(now.as_millis()))
+        let owner_floor = self.scopes.get(&ScopeId::of_owner(owner)).map_or(0, |ends| ends.valid_from());
+        let floor = owner_floor.max(self.wide_floor(owner, target)).max(self.valid_from.load(Ordering::Acquire));
+        UnixTime::from_millis(floor.max(now.as_millis()))
     }
 
-    /// Returns a floor above all sessions that exist now, if no clock is ahead of `latest_now`.
+    /// Returns a floor that includes all sessions that exist now, if no clock is ahead of `latest_now`.
     pub(crate) fn floor_above_all(&self, latest_now: UnixTime) -> UnixTime {
-        latest_now.max(UnixTime::from_millis(self.highest_minimum.load(Ordering::Acquire)))
+        latest_now.max(UnixTime::from_millis(self.highest_floor.load(Ordering::Acquire)))
     }
 
-    /// Adds the tombstone of a session, or of its generations below `lowest`.
+    /// Adds the tombstone of a session, or of its generations below `lowest`. Returns the floors that this raised.
     pub(crate) fn add(
         &self,
         owner: ScopeId,
         session: SessionId,
         created: UnixTime,
-        lowest: u32,
+        lowest_generation: u32,
         now: UnixTime,
-    ) -> Risen {
-        let mut risen = Risen::default();
-        let (created, oldest) = (created.as_millis(), self.oldest(now));
+    ) -> RaisedFloors {
+        let (created, oldest) = (created.as_millis(), self.oldest_creation(now));
         if created < oldest {
-            return risen;
+            return RaisedFloors::default();
         }
         let mut ends = self.scopes.entry(owner).or_default();
-        let before = ends.tombstones.len();
+        let before = ends.tombstones().len();
         ends.remove_before(oldest);
-        ends.insert(Tombstone { created, session, lowest });
-        let others = self.tombstones.load(Ordering::Acquire).saturating_sub(before);
+        ends.insert(Tombstone { created, session, lowest_generation });
         let limit = if owner == self.anonymous { self.limits.anonymous } else { self.limits.per_owner };
-        if ends.tombstones.len() > limit || others + ends.tombstones.len() > self.limits.tombstones {
-            // Several at once where there are many, so that this is rare.
-            let last = (limit / 1024).min(ends.tombstones.len() - 1);
-            let created = ends.tombstones[last].created;
-            if is_planted(Fault::MissingFloor) {
-                ends.tombstones.drain(..=last);
-                return risen;
-            }
-            let minimum = created.saturating_add(1);
-            ends.raise(minimum);
-            self.highest_minimum.fetch_max(minimum, Ordering::AcqRel);
-            risen.owner = Some(UnixTime::from_millis(created));
-        }
-        self.count(before, ends.tombstones.len());
+        let count = ends.tombstones().len();
+        let total = self.tombstones.load(Ordering::Acquire).saturating_sub(before) + count;
+        let owner_floor =
+            if count > limit || total > self.limits.tombstones { self.replace_oldest(&mut ends, limit) } else { None };
+        self.update_count(before, ends.tombstones().len());
         drop(ends);
-        risen.global = self.shrink(oldest);
-        risen
+        RaisedFloors { owner: owner_floor, global: self.limit_scopes(oldest) }
     }
 
-    /// Ends all sessions of a scope that were created no later than `created`. Without a scope, all sessions.
-    pub(crate) fn raise(&self, scope: Option<ScopeId>, created: UnixTime, now: UnixTime) -> Risen {
-        let minimum = created.as_millis().saturating_add(1);
-        self.highest_minimum.fetch_max(minimum, Ordering::AcqRel);
+    /// Ends all sessions of a scope that were created no later than `created`. Without a scope, ends those of all scopes.
+    /// Returns the other floors that this raised.
+    pub(crate) fn raise(&self, scope: Option<ScopeId>, created: UnixTime, now: UnixTime) -> RaisedFloors {
+        let valid_from = created.as_millis().saturating_add(1);
+        self.highest_floor.fetch_max(valid_from, Ordering::AcqRel);
         let Some(scope) = scope else {
-            self.global_minimum.fetch_max(minimum, Ordering::AcqRel);
-            return Risen::default();
+            self.valid_from.fetch_max(valid_from, Ordering::AcqRel);
+            return RaisedFloors::default();
         };
         if scope.is_wide() {
             self.has_wide.store(true, Ordering::Release);
         }
         let mut ends = self.scopes.entry(scope).or_default();
-        let before = ends.tombstones.len();
-        ends.raise(minimum);
-        self.count(before, ends.tombstones.len());
+        let before = ends.tombstones().len();
+        ends.raise(valid_from);
+        self.update_count(before, ends.tombstones().len());
         drop(ends);
-        Risen { owner: None, global: self.shrink(self.oldest(now)) }
+        RaisedFloors { owner: None, global: self.limit_scopes(self.oldest_creation(now)) }
     }
 
-    /// Removes what has expired, at most once a minute.
+    /// Returns whether a floor of the scope, or without a scope that of all sessions, ends the sessions that were created no
+    /// later than `created`.
+    pub(crate) fn has_floor(&self, scope: Option<ScopeId>, created: UnixTime) -> bool {
+        let valid_from = match scope {
+            Some(scope) => self.scopes.get(&scope).map_or(0, |ends| ends.valid_from()),
+            None => self.valid_from.load(Ordering::Acquire),
+        };
+        created.as_millis() < valid_from
+    }
+
+    /// Removes expired entries, at most once a minute.
     pub(crate) fn prune(&self, now: UnixTime) {
         let (last, now_millis) = (self.last_prune.load(Ordering::Relaxed), now.as_millis());
         if now_millis.abs_diff(last) < PRUNE_INTERVAL {
             return;
         }
         self.last_prune.store(now_millis, Ordering::Relaxed);
-        self.remove_before(self.oldest(now));
+        self.remove_before(self.oldest_creation(now));
     }
 
     /// Returns all tombstones and floors.
     pub(crate) fn all(&self) -> Vec<SessionEnd> {
-        let floor = |scope, minimum: u64| {
-            let created = UnixTime::from_millis(minimum.checked_sub(1)?);
+        let floor = |scope, valid_from: u64| {
+            let created = UnixTime::from_millis(valid_from.checked_sub(1)?);
             Some(SessionEnd::Floor { scope, created })
         };
-        let mut all: Vec<_> = floor(None, self.global_minimum.load(Ordering::Acquire)).into_iter().collect();
+        let mut all: Vec<_> = floor(None, self.valid_from.load(Ordering::Acquire)).into_iter().collect();
         for entry in &self.scopes {
-            all.extend(floor(Some(*entry.key()), entry.minimum));
-            all.extend(entry.tombstones.iter().map(|tombstone| tombstone.to_end(*entry.key())));
+            all.extend(floor(Some(*entry.key()), entry.valid_from()));
+            all.extend(entry.tombstones().iter().map(|tombstone| tombstone.to_end(*entry.key())));
         }
         all
     }
 
-    fn wider_minimum(&self, owner: Owner<'_>, target: &SessionTarget) -> u64 {
+    /// Returns the highest floor of the wide scopes that contain this owner's sessions at this target; 0 if there is none.
+    fn wide_floor(&self, owner: Owner<'_>, target: &SessionTarget) -> u64 {
         if !self.has_wide.load(Ordering::Acquire) {
             return 0;
         }
-        let minimum = |scope: EndScope<'_>| self.scopes.get(&scope.id()).map_or(0, |ends| ends.minimum);
-        EndScope::wider(owner, target).map(minimum).max().unwrap_or(0)
+        let floor = |scope: EndScope<'_>| self.scopes.get(&scope.id()).map_or(0, |ends| ends.valid_from());
+        EndScope::wide(owner, target).map(floor).max().unwrap_or(0)
     }
 
     /// Returns the creation time of the oldest sessions whose lifetime is not over.
-    fn oldest(&self, now: UnixTime) -> u64 {
+    fn oldest_creation(&self, now: UnixTime) -> u64 {
         now.as_millis().saturating_add(1).saturating_sub(self.lifetime)
     }
 
-    fn count(&self, before: usize, after: usize) {
+    /// Replaces the tombstones of an owner's oldest sessions by a floor, and returns it. Of many tombstones, replaces several,
+    /// so that this is rare.
+    fn replace_oldest(&self, ends: &mut ScopeEnds, limit: usize) -> Option<UnixTime> {
+        let last_replaced = (limit / 1024).min(ends.tombstones().len().checked_sub(1)?);
+        let created = ends.tombstones()[last_replaced].created;
+        let valid_from = created.saturating_add(1);
+        if is_planted(Fault::MissingFloor) {
+            ends.remove_before(valid_from);
+            return None;
+        }
+        ends.raise(valid_from);
+        self.highest_floor.fetch_max(valid_from, Ordering::AcqRel);
+        Some(UnixTime::from_millis(created))
+    }
+
+    /// Replaces the oldest scopes by a floor for all sessions if there are too many, and returns the floor. Expired entries are
+    /// removed first.
+    fn limit_scopes(&self, oldest: u64) -> Option<UnixTime> {
+        if self.scopes.len() <= self.limits.scopes {
+            return None;
+        }
+        self.remove_before(oldest);
+        let mut floors: Vec<u64> = self.scopes.iter().map(|ends| ends.including_floor()).collect();
+        let excess = floors.len().saturating_sub(self.limits.scopes);
+        if excess == 0 {
+            return None;
+        }
+        // A quarter of the limit at once, so that this is rare.
+        let last_replaced = (excess + self.limits.scopes / 4).min(floors.len()) - 1;
+        let valid_from = *floors.select_nth_unstable(last_replaced).1;
+        self.valid_from.fetch_max(valid_from, Ordering::AcqRel);
+        self.highest_floor.fetch_max(valid_from, Ordering::AcqRel);
+        self.remove_before(valid_from);
+        valid_from.checked_sub(1).map(UnixTime::from_millis)
+    }
+
+    /// Removes the entries that concern only sessions that were created before `time`.
+    fn remove_before(&self, time: u64) {
+        self.scopes.retain(|_, ends| {
+            let before = ends.tombstones().len();
+            ends.remove_before(time);
+            self.update_count(before, ends.tombstones().len());
+            ends.valid_from() > time || !ends.tombstones().is_empty()
+        });
+    }
+
+    /// Updates the total after the number of tombstones of a scope has changed.
+    fn update_count(&self, before: usize, after: usize) {
         if after >= before {
             self.tombstones.fetch_add(after - before, Ordering::AcqRel);
         } else {
             self.tombstones.fetch_sub(before - after, Ordering::AcqRel);
         }
     }
-
-    /// Makes room if there are too many scopes. Returns the global floor if it rose.
-    fn shrink(&self, oldest: u64) -> Option<UnixTime> {
-        if self.scopes.len() <= self.limits.scopes {
-            return None;
-        }
-        self.remove_before(oldest);
-        let mut minima: Vec<u64> = self.scopes.iter().map(|ends| ends.replacing_minimum()).collect();
-        let excess = minima.len().saturating_sub(self.limits.scopes);
-        if excess == 0 {
-            return None;
-        }
-        // A quarter at once, so that this is rare.
-        let last = (excess + self.limits.scopes / 4).min(minima.len()) - 1;
-        let minimum = *minima.select_nth_unstable(last).1;
-        self.global_minimum.fetch_max(minimum, Ordering::AcqRel);
-        self.highest_minimum.fetch_max(minimum, Ordering::AcqRel);
-        self.remove_before(minimum);
-        minimum.checked_sub(1).map(UnixTime::from_millis)
-    }
-
-    /// Removes what concerns only sessions that were created before `minimum`.
-    fn remove_before(&self, minimum: u64) {
-        self.scopes.retain(|_, ends| {
-            let before = ends.tombstones.len();
-            ends.remove_before(minimum);
-            self.count(before, ends.tombstones.len());
-            ends.minimum > minimum || !ends.tombstones.is_empty()
-        });
-    }
 }
-
-impl ScopeEnds {
-    fn position(&self, created: u64, session: &SessionId) -> Result<usize, usize> {
-        self.tombstones.binary_search_by(|other| (other.created, &other.session).cmp(&(created, session)))
-    }
-
-    fn lowest_generation(&self, created: u64, session: &SessionId) -> Option<u32> {
-        let position = self.position(created, session).ok()?;
-        self.tombstones.get(position).map(|tombstone| tombstone.lowest)
-    }
-
-    fn insert(&mut self, tombstone: Tombstone) {
-        if tombstone.created < self.minimum {
-            return;
-        }
-        match self.position(tombstone.created, &tombstone.session) {
-            Ok(known) => self.tombstones[known].lowest = self.tombstones[known].lowest.max(tombstone.lowest),
-            Err(position) => self.tombstones.insert(position, tombstone),
-        }
-    }
-
-    fn raise(&mut self, minimum: u64) {
-        self.minimum = self.minimum.max(minimum);
-        self.remove_before(self.minimum);
-    }
-
-    fn remove_before(&mut self, minimum: u64) {
-        let removed = self.tombstones.partition_point(|tombstone| tombstone.created < minimum);
-        self.tombstones.drain(..removed);
-    }
-
-    /// Returns the global minimum that could replace this entry.
-    fn replacing_minimum(&self) -> u64 {
-        self.tombstones.back().map_or(0, |newest| newest.created.saturating_add(1)).max(self.minimum)
-    }
-}
-
-impl Tombstone {
-    fn to_end(self, owner: ScopeId) -> SessionEnd {
-        let Self { created, session, lowest } = self;
-        let lowest_generation = (lowest != ALL_GENERATIONS).then_some(lowest);
-        SessionEnd::Session { owner, session, created: UnixTime::from_millis(created), lowest_generation }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! Errors and their stable codes.
+//! Errors of reservations, identifiers and keys, with their stable codes.
 
 /// The reason why a session cannot be reserved or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,17 +31,17 @@ impl ReservationError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// The identifier was never issued to this owner for this resource.
+    /// The identifier was not issued to this owner for this resource.
     #[error("the session identifier is unknown")]
     Unknown,
     /// The identifier was issued to this owner for this resource, but the session has ended.
     #[error("the session has ended")]
     Ended,
-    /// The identifier is that of a session of another process, which this one does not continue before it knows all ends
-    /// that were recorded ([`SessionJournal::is_complete`](crate::SessionJournal::is_complete)). Try again.
+    /// Another process opened the session. This process cannot continue it before it knows all ends that were recorded
+    /// ([`SessionJournal::is_complete`](crate::SessionJournal::is_complete)). Try again.
     #[error("the ends of sessions are not known yet")]
     NotReady,
-    /// The identifier is that of a session of another process, and a limit is reached here.
+    /// Another process opened the session. This process cannot continue it, because a limit is reached.
     #[error(transparent)]
     Capacity(#[from] ReservationError),
 }
@@ -74,7 +74,7 @@ pub enum KeyError {
     /// The list has more than 16 keys.
     #[error("there are more than 16 session keys")]
     TooMany,
-    /// The list has a key twice.
+    /// The list contains a key twice.
     #[error("a session key is listed twice")]
     Repeated,
 }

@@ -1,4 +1,4 @@
-//! Session identifiers: sealed records that every process with the key can open.
+//! Session identifiers: sealed records that each process with the key can open.
 
 mod cipher;
 mod generation;
@@ -22,7 +22,7 @@ pub(crate) use self::{
 };
 pub use self::{key::SessionKey, keys::SessionKeys};
 
-/// The 16 bytes by which an identifier is found. Those of a session's first identifier name the session.
+/// The 16 bytes by which an identifier is found in the table. Those of a session's first identifier are the session's id.
 pub(crate) type RandomPart = [u8; 16];
 
 /// A session identifier for the client: at most 512 characters of base64url. `Debug` prints `[redacted]`. Do not log it.
@@ -30,7 +30,7 @@ pub(crate) type RandomPart = [u8; 16];
 pub struct Identifier(Box<str>);
 
 impl Identifier {
-    /// Returns an identifier that is unknown everywhere.
+    /// Returns an identifier that is always unknown.
     pub(crate) fn empty() -> Self {
         Self(Box::default())
     }
@@ -64,12 +64,12 @@ impl SessionKey {
         key::finish(self.fingerprint_hasher(), [b"upstream ".as_slice(), identity.as_bytes()])
     }
 
-    /// Returns a short hash that distinguishes identifiers of one session. It is taken of every request.
+    /// Returns a short hash that distinguishes the identifiers of one session. It is computed for each request.
     pub(crate) fn text_hash(&self, identifier: &[u8]) -> u64 {
         key::finish(self.text_hasher(), [identifier])
     }
 
-    /// Returns a short hash for logs. No part of an identifier can be computed from it.
+    /// Returns a short hash for logs, which reveals no part of an identifier.
     pub(crate) fn log_hash(&self, session: &SessionId) -> u64 {
         key::finish(self.log_hasher(), [session.as_slice()])
     }

@@ -1,4 +1,4 @@
-//! What leaves the process: ends of sessions and last uses, for restarts and other processes.
+//! The journal: ends and last uses of sessions, for other processes and restarts.
 
 mod ticket;
 
@@ -7,36 +7,41 @@ use std::time::Duration;
 use portcullis_metadata::UnixTime;
 
 pub use self::ticket::{EndConfirmation, EndTicket, NotRecorded};
-use crate::{identifier::SessionId, scope::ScopeId};
+use crate::{identifier::SessionId, peer_sessions::AnnouncedSession, scope::ScopeId};
 
 /// Keeps ends and last uses outside the process, for example in a file or in Redis.
 ///
-/// A session store calls the methods on the threads of requests, without a lock. They must not block. What other processes
-/// have recorded, and what an earlier process has left, goes to [`SessionStore::import`](crate::SessionStore::import) and
+/// A store calls the methods on the threads of requests, without a lock. They must not block. Pass the records of other
+/// processes, and those from before a restart, to [`SessionStore::import`](crate::SessionStore::import) and
 /// [`SessionStore::import_last_uses`](crate::SessionStore::import_last_uses).
 pub trait SessionJournal: Send + Sync + 'static {
-    /// Records an end. The ticket completes when the end is durable, or known to the other processes. Records are
-    /// idempotent, and their order does not matter.
+    /// Records an end. The ticket completes when the end is durable, or known to the other processes. An end can be recorded
+    /// several times, and in any order.
     fn record(&self, end: &SessionEnd) -> EndTicket;
 
     /// Records when sessions were last used. A later use replaces an earlier one. The store calls this only in
     /// [`SessionStore::record_last_uses`](crate::SessionStore::record_last_uses), with at most 1,024 sessions at a time.
     fn record_last_uses(&self, uses: &[LastUse]);
 
-    /// Returns whether the store knows every end that was recorded before. As long as it does not, it answers
-    /// [`ResolveError::NotReady`](crate::ResolveError::NotReady) to identifiers that are not in its table. Default: `true`.
+    /// Tells other processes of sessions in the table of this one, so that they count them for the limits of their owners, with
+    /// [`SessionStore::import_announced`](crate::SessionStore::import_announced). At most 1,024 sessions at a time. Default: does
+    /// nothing, for a process without others.
+    fn announce(&self, _sessions: &[AnnouncedSession]) {}
+
+    /// Returns whether all ends that were recorded so far have been imported. While this is false, identifiers that are not in
+    /// the table fail with [`ResolveError::NotReady`](crate::ResolveError::NotReady). Default: `true`.
     fn is_complete(&self) -> bool {
         true
     }
 
-    /// Returns how late the last uses of other processes can arrive. A session that is idle here ends only after this
-    /// additional time, and only if no other process has used it. Default: zero, for a process without others.
+    /// Returns how late the last uses of other processes can arrive. A session that is idle in this process ends only after
+    /// this additional time, and only if no other process has used it. Default: zero, for a single process.
     fn peer_delay(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// Keeps nothing: ends and last uses are forgotten with the process, and do not reach any other.
+/// Keeps nothing: no other process learns of ends and last uses, and they are lost with the process.
 impl SessionJournal for () {
     fn record(&self, _end: &SessionEnd) -> EndTicket {
         EndTicket::done()
@@ -45,8 +50,8 @@ impl SessionJournal for () {
     fn record_last_uses(&self, _uses: &[LastUse]) {}
 }
 
-/// An end that every process must know. It matters until the lifetime of the sessions that it concerns is over: a record
-/// with a creation time of longer ago can be deleted.
+/// An end that all processes must know. It can be deleted when the lifetime of the sessions that it ends is over, counted from
+/// [`created`](Self::created).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// Ends a session, or its older identifiers.
@@ -76,10 +81,10 @@ impl SessionEnd {
     const SESSION: u8 = 1;
     const FLOOR: u8 = 2;
     const GLOBAL_FLOOR: u8 = 3;
-    /// The encoding of a session that has ended in all generations. No session has so many.
+    /// The encoding of the missing `lowest_generation` of an ended session. No session has so many generations.
     const ALL_GENERATIONS: u32 = u32::MAX;
 
-    /// Returns the creation time of the youngest session that this end concerns.
+    /// Returns the creation time of the session, or of the youngest sessions that end.
     pub fn created(&self) -> UnixTime {
         match self {
             Self::Session { created, .. } | Self::Floor { created, .. } => *created,
@@ -104,7 +109,7 @@ impl SessionEnd {
         bytes
     }
 
-    /// Returns the end with this encoding.
+    /// Returns the end with this encoding; `None` if the encoding is not valid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (&variant, bytes) = bytes.split_first()?;
         let (scope, bytes) = bytes.split_first_chunk()?;
@@ -144,7 +149,7 @@ impl LastUse {
         bytes
     }
 
-    /// Returns the last use with this encoding.
+    /// Returns the last use with this encoding; `None` if the encoding is not valid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (session, time) = bytes.split_first_chunk()?;
         let time = UnixTime::from_millis(u64::from_be_bytes(time.try_into().ok()?));
@@ -156,9 +161,9 @@ impl LastUse {
 mod tests {
     use super::*;
 
-    /// E12: what a process has recorded, another one reads.
+    /// E12: a process decodes what another one has encoded.
     #[test]
-    fn records_return_from_their_encoding() {
+    fn records_are_decoded() {
         let (owner, session, created) = (ScopeId([1; 16]), [2; 16], UnixTime::from_secs(3));
         let ends = [
             SessionEnd::Session { owner, session, created, lowest_generation: None },

@@ -1,15 +1,16 @@
-//! The last uses of sessions in other processes, or before a restart.
+//! The last uses of sessions by other processes, or by this one before a restart.
 
 use dashmap::DashMap;
 use portcullis_metadata::UnixTime;
 
 use crate::{identifier::SessionId, journal::LastUse};
 
-/// The last uses that this process did not see itself. Bounded: further sessions are not remembered, and their identifiers
-/// resume only within the idle timeout of their creation.
+/// The last uses that other processes have recorded, or this one before a restart.
+///
+/// The table is bounded. A session that does not fit can be adopted only within the idle timeout of its creation.
 pub(crate) struct LastUses {
     max: usize,
-    /// Milliseconds of Unix time.
+    /// The last uses in milliseconds of Unix time.
     uses: DashMap<SessionId, u64>,
 }
 
@@ -39,7 +40,7 @@ impl LastUses {
         self.uses.remove(session);
     }
 
-    /// Removes uses of before `oldest`.
+    /// Removes the uses before `oldest`.
     pub(crate) fn prune(&self, oldest: UnixTime) {
         if !self.uses.is_empty() {
             self.uses.retain(|_, time| *time >= oldest.as_millis());

@@ -1,35 +1,35 @@
-//! The observer of sessions.
+//! The observer of sessions, and the reasons why they end.
 
 use crate::session::Session;
 
 /// Observes the sessions of a store.
 pub trait SessionObserver: Send + Sync + 'static {
-    /// Called once for each new session, on the thread that opened it. The session already resolves, and no lock of the store
-    /// is held. It must not block. The default does nothing.
+    /// Called once for each new session, on the thread that opened it, without a lock of the store. The session already
+    /// resolves. It must not block. The default does nothing.
     fn opened(&self, session: &Session) {
         let _ = session;
     }
 
-    /// Called when a session that another process opened, or this one before a restart, is used here for the first time. It
-    /// must not block. The default does nothing.
+    /// Called when this process adopts a session: the first use of a session that another process opened, or this one before a
+    /// restart. It must not block. The default does nothing.
     fn adopted(&self, session: &Session) {
         let _ = session;
     }
 
-    /// Called when a session leaves this process and does not end, because only other processes have used it for the idle
+    /// Called when this process releases a session, which continues in other processes: only they have used it within the idle
     /// timeout. It must not block. The default does nothing.
     fn released(&self, session: &Session) {
         let _ = session;
     }
 
-    /// Called for the first session whose backend identifier does not fit in an identifier: such sessions end with the
+    /// Called once, for the first session whose backend identifier is too long for an identifier. Such sessions end with the
     /// process. It must not block. The default does nothing.
     fn not_sealed(&self, session: &Session) {
         let _ = session;
     }
 
-    /// Called once for each ended session, on the thread that ended it. The session no longer resolves, its capacity is
-    /// available again, and no lock of the store is held. It must not block.
+    /// Called once for each ended session, on the thread that ended it, without a lock of the store. The session no longer
+    /// resolves, and its capacity is available again. It must not block.
     fn ended(&self, session: &Session, reason: EndReason);
 }
 
@@ -52,8 +52,8 @@ pub enum EndReason {
     Idle,
     /// The session reached [`SessionSettings::lifetime`](crate::SessionSettings::lifetime).
     Lifetime,
-    /// The session was its owner's least recently used one when the owner opened another session at
-    /// [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner).
+    /// The owner opened another session at [`SessionSettings::max_per_owner`](crate::SessionSettings::max_per_owner), and this
+    /// one was the owner's least recently used.
     Evicted,
     /// The store is shut down.
     Shutdown,
@@ -63,10 +63,13 @@ pub enum EndReason {
     BackendRemoved,
     /// The session's resource no longer accepts tokens of the owner's issuer.
     IssuerRemoved,
-    /// Another process has ended the session.
+    /// Another process has ended the session, and tells the backend.
     EndedElsewhere,
-    /// So many sessions have ended that older ones end with them: the owner's, or all if there are too many owners. See
-    /// [`SessionStore`](crate::SessionStore).
+    /// Another process has ended all sessions of a scope ([`EndScope`](crate::EndScope)), or older ones because there were too many.
+    /// It tells the backends only of those in its own table.
+    ScopeEndedElsewhere,
+    /// The store could not remember more ended sessions, and therefore ended the older ones: those of the owner, or of all
+    /// owners. See [`SessionStore`](crate::SessionStore).
     Overflow,
     /// An administrator has ended the session.
     Administrator,
@@ -87,6 +90,7 @@ impl EndReason {
             Self::BackendRemoved => "backend_removed",
             Self::IssuerRemoved => "issuer_removed",
             Self::EndedElsewhere => "ended_elsewhere",
+            Self::ScopeEndedElsewhere => "scope_ended_elsewhere",
             Self::Overflow => "overflow",
             Self::Administrator => "administrator",
         }
@@ -112,6 +116,7 @@ mod tests {
             (EndReason::BackendRemoved, "backend_removed"),
             (EndReason::IssuerRemoved, "issuer_removed"),
             (EndReason::EndedElsewhere, "ended_elsewhere"),
+            (EndReason::ScopeEndedElsewhere, "scope_ended_elsewhere"),
             (EndReason::Overflow, "overflow"),
             (EndReason::Administrator, "administrator"),
         ];

@@ -1,7 +1,7 @@
-//! The owner of a session, and its encoding.
+//! The owner of a session, and the encoding of owners.
 
-/// The owner of a session. Owners are equal only if they are the same variant and all their strings are identical byte
-/// for byte.
+/// The owner of a session. Two owners are equal if they are the same variant and all their strings are identical, byte for
+/// byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner<'a> {
     /// The subject of a token, with the issuer and the client of the token.
@@ -13,7 +13,7 @@ pub enum Owner<'a> {
         /// The client that the token was issued to, if the token names one.
         client: Option<&'a str>,
     },
-    /// A client with a token that has no subject. It never equals a subject of the same name.
+    /// A client whose token has no subject. It never equals a subject of the same name.
     Client {
         /// The token's `iss`.
         issuer: &'a str,
@@ -24,8 +24,8 @@ pub enum Owner<'a> {
     Anonymous,
 }
 
-/// The encoding of an owner: the variant and the lengths of the strings, then the strings. The encoding is unambiguous, and
-/// none is a prefix of another.
+/// The encoding of an owner: the variant, the lengths of the strings, and the strings. Different owners have different
+/// encodings, and no encoding is a prefix of another.
 pub(crate) struct Encoded<'a> {
     head: [u8; 25],
     texts: [&'a str; 3],
@@ -36,6 +36,23 @@ impl<'a> Owner<'a> {
     pub fn issuer(&self) -> Option<&'a str> {
         match *self {
             Self::Subject { issuer, .. } | Self::Client { issuer, .. } => Some(issuer),
+            Self::Anonymous => None,
+        }
+    }
+
+    /// Returns the subject; `None` for a client's own sessions and for [`Anonymous`](Self::Anonymous).
+    pub fn subject(&self) -> Option<&'a str> {
+        match *self {
+            Self::Subject { subject, .. } => Some(subject),
+            Self::Client { .. } | Self::Anonymous => None,
+        }
+    }
+
+    /// Returns the client; `None` if the token does not name one, and for [`Anonymous`](Self::Anonymous).
+    pub fn client(&self) -> Option<&'a str> {
+        match *self {
+            Self::Subject { client, .. } => client,
+            Self::Client { client, .. } => Some(client),
             Self::Anonymous => None,
         }
     }
@@ -100,7 +117,7 @@ mod tests {
         owner.encode().parts().concat()
     }
 
-    /// E7: a subject never equals a client of the same name, and a missing client never an empty one.
+    /// E7: a subject never equals a client of the same name, and a missing client never equals an empty one.
     #[test]
     fn different_variants_are_never_equal() {
         let owners = [
@@ -118,6 +135,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn owners_have_names() {
+        let names = |owner: Owner<'static>| (owner.issuer(), owner.subject(), owner.client());
+        assert_eq!(names(Owner::Anonymous), (None, None, None));
+        assert_eq!(names(Owner::Client { issuer: "i", client: "c" }), (Some("i"), None, Some("c")));
+        let subject = |client| Owner::Subject { issuer: "i", subject: "s", client };
+        assert_eq!(names(subject(None)), (Some("i"), Some("s"), None));
+        assert_eq!(names(subject(Some("c"))), (Some("i"), Some("s"), Some("c")));
+    }
+
     fn any_owner() -> impl Strategy<Value = (u8, String, String, String)> {
         (0_u8..4, "[ab]{0,3}", "[ab]{0,3}", "[ab]{0,3}")
     }
@@ -132,7 +159,7 @@ mod tests {
     }
 
     proptest! {
-        /// E7: two owners have the same encoding exactly if they are equal.
+        /// E7: two owners have the same encoding if and only if they are equal.
         #[test]
         fn encoding_is_unambiguous(one in any_owner(), other in any_owner()) {
             let (one, other) = (build(&one), build(&other));

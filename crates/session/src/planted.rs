@@ -1,17 +1,17 @@
-//! Faults that tests plant, to show that the model of the life cycle finds them. No other build has them.
+//! Faults that tests plant to show that the model of the life cycle finds them. Other builds do not contain them.
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// An identifier is opened without a look at the tombstones.
+    /// Tombstones are ignored when an identifier is opened.
     IgnoredTombstones,
     /// The end of a session ends only its first identifier.
     EndOfOneGeneration,
-    /// A tombstone that does not fit is dropped, and no floor rises.
+    /// A tombstone that does not fit is dropped, and no floor replaces it.
     MissingFloor,
     /// A session that is idle in one process ends everywhere.
     OwnViewOfIdleTime,
-    /// The lifetime counts from the first use in each process.
+    /// The lifetime of a session counts from its adoption.
     LifetimeFromFirstSight,
     /// Identifiers are not bound to their owner.
     UnboundOwner,
@@ -33,7 +33,7 @@ pub(crate) const fn is_planted(_: Fault) -> bool {
     false
 }
 
-/// Plants a fault in this thread, or none.
+/// Plants a fault in this thread. `None` removes it.
 #[cfg(test)]
 pub(crate) fn plant(fault: Option<Fault>) {
     PLANTED.set(fault);

@@ -1,4 +1,4 @@
-//! The target of sessions, and the scopes that can end together.
+//! The target of a session, and the scopes whose sessions end together.
 
 use std::{fmt, sync::Arc};
 
@@ -20,8 +20,8 @@ struct Target {
 }
 
 impl SessionTarget {
-    /// Returns the target with this resource and upstream. The upstream's identity is any text that is different for
-    /// upstreams that do not share sessions, such as its URL.
+    /// Returns the target with this resource and upstream. `upstream` is any text that differs between upstreams that do not
+    /// share sessions, such as a URL.
     pub fn new(resource: ResourceUri, upstream: &str) -> Self {
         Self(Arc::new(Target { resource, upstream: upstream.into() }))
     }
@@ -64,13 +64,13 @@ pub enum EndScope<'a> {
         /// The client.
         client: &'a str,
     },
-    /// The sessions of an issuer's tokens.
+    /// The sessions of all owners with tokens of this issuer.
     Issuer(&'a str),
     /// The sessions of a resource, with any upstream.
     Resource(&'a ResourceUri),
     /// The sessions of a resource with one upstream.
     Target(&'a SessionTarget),
-    /// The sessions of an issuer's tokens at one resource.
+    /// The sessions of all owners with tokens of one issuer, at one resource.
     ResourceIssuer {
         /// The resource.
         resource: &'a ResourceUri,
@@ -79,7 +79,7 @@ pub enum EndScope<'a> {
     },
 }
 
-/// The id of a scope: a hash that is equal in all processes. Names cannot be read from it.
+/// The id of a scope: a hash that is equal in all processes and does not contain the names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScopeId(pub [u8; 16]);
 
@@ -138,8 +138,8 @@ impl<'a> EndScope<'a> {
         }
     }
 
-    /// Returns the scopes beside [`Owner`](Self::Owner) that contain this owner's sessions at this target.
-    pub(crate) fn wider(owner: Owner<'a>, target: &'a SessionTarget) -> impl Iterator<Item = EndScope<'a>> {
+    /// Returns the [wide](ScopeId::is_wide) scopes that contain this owner's sessions at this target.
+    pub(crate) fn wide(owner: Owner<'a>, target: &'a SessionTarget) -> impl Iterator<Item = EndScope<'a>> {
         let (issuer, subject, client) = match owner {
             Owner::Subject { issuer, subject, client } => (Some(issuer), Some(subject), client),
             Owner::Client { issuer, client } => (Some(issuer), None, Some(client)),
@@ -165,12 +165,12 @@ mod tests {
         SessionTarget::new(ResourceUri::parse("https://r.example/mcp").unwrap(), "http://127.0.0.1:1")
     }
 
-    /// E12: each scope has an id of its own, and an owner's is that of its encoding.
+    /// E12: different scopes have different ids, and an owner's id is that of its encoding.
     #[test]
     fn ids_are_distinct() {
         let target = target();
         let alice = Owner::Subject { issuer: ISSUER, subject: "alice", client: Some("app") };
-        let mut ids: Vec<ScopeId> = EndScope::wider(alice, &target).map(|scope| scope.id()).collect();
+        let mut ids: Vec<ScopeId> = EndScope::wide(alice, &target).map(|scope| scope.id()).collect();
         assert_eq!(ids.len(), 6);
         assert!(ids.iter().all(|id| id.is_wide()) && !EndScope::Owner(alice).id().is_wide());
         ids.extend([
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn only_scopes_of_the_resource_contain_anonymous_sessions() {
         let target = target();
-        let scopes: Vec<_> = EndScope::wider(Owner::Anonymous, &target).collect();
+        let scopes: Vec<_> = EndScope::wide(Owner::Anonymous, &target).collect();
         let resource = target.resource();
         let without_issuer = EndScope::ResourceIssuer { resource, issuer: None };
         assert_eq!(scopes, [EndScope::Resource(resource), EndScope::Target(&target), without_issuer]);

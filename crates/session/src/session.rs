@@ -1,4 +1,4 @@
-//! A session: its data, and its accessors.
+//! A session, its identifiers and its owner.
 
 mod lifecycle;
 mod use_state;
@@ -15,8 +15,11 @@ use std::{
 
 use portcullis_metadata::{ResourceUri, UnixTime};
 
-pub(crate) use self::lifecycle::{Eviction, Status, Timeouts, millis};
 use self::use_state::UseState;
+pub(crate) use self::{
+    lifecycle::{Eviction, Timeouts, millis},
+    use_state::Status,
+};
 use crate::{
     identifier::{
         AssociatedData, Generation, Generations, Identifier, MAX_BACKEND_ID, RandomPart, Record, SessionId, SessionKey,
@@ -30,55 +33,55 @@ use crate::{
 /// A session. `Debug` prints only the hash for logs.
 pub struct Session {
     id: SessionId,
-    /// The identifier with which this process opened the session or first saw it.
+    /// The identifier with which this process opened or adopted the session.
     first: Generation,
     /// The other identifiers. Most sessions have none.
     others: OnceLock<Box<Generations>>,
     /// The lowest generation whose identifiers resolve.
     lowest_generation: AtomicU32,
-    /// The key of all identifiers.
+    /// The key that seals the identifiers.
     key: SessionKey,
     created: UnixTime,
     target: SessionTarget,
     /// The encoding of the owner; `None` for [`Owner::Anonymous`].
     encoded_owner: Option<Arc<[u8]>>,
     backend_id: Box<[u8]>,
-    /// The identifiers contain `backend_id`.
+    /// Whether the identifiers contain `backend_id`.
     is_sealed: bool,
-    /// Another process opened the session, or this one before a restart.
+    /// Whether another process opened the session, or this one before a restart.
     is_adopted: bool,
     version: Version,
-    /// The time at which this process opened the session or first saw it, in milliseconds of the store's monotonic clock.
+    /// When this process opened or adopted the session, in milliseconds of the store's monotonic clock.
     opened: u64,
-    /// The age at that time, in milliseconds.
+    /// The age of the session at the time `opened`, in milliseconds.
     age_when_opened: u64,
     use_state: UseState,
     /// The position in the heap of the owner's sessions. Accessed under the owner's lock.
     heap_position: AtomicU32,
-    /// The generation of the key list that last contained the key.
+    /// The newest generation of the key list that is known to contain the key.
     listed_generation: AtomicU16,
     attachment: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// The generation of a key list for which keys are searched each time. Generations are not counted beyond it.
+/// The last generation of the key list. Generations are not counted beyond it, so the list is searched on each use.
 pub(crate) const UNCACHED_GENERATION: u16 = u16::MAX;
 
-/// The data of a session that this process opens or first sees.
+/// The data of a session that this process opens or adopts.
 pub(crate) struct NewSession {
-    /// The identifier.
+    /// The identifier with which this process opens or adopts the session.
     pub(crate) first: Generation,
-    /// The record in the identifier.
+    /// The record in that identifier.
     pub(crate) record: Record,
     pub(crate) key: SessionKey,
     pub(crate) target: SessionTarget,
     pub(crate) encoded_owner: Option<Arc<[u8]>>,
-    /// The backend's identifier, even if the record does not have it.
+    /// The backend's identifier, even if it does not fit in the record.
     pub(crate) backend_id: Box<[u8]>,
-    /// Another process opened the session, or this one before a restart.
+    /// Whether another process opened the session, or this one before a restart.
     pub(crate) is_adopted: bool,
 }
 
-/// The time by both clocks.
+/// The current time by the wall clock and by the monotonic clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Now {
     pub(crate) unix: UnixTime,
@@ -120,7 +123,7 @@ impl Session {
     /// [sealed](Self::is_sealed).
     pub const MAX_BACKEND_ID: usize = MAX_BACKEND_ID;
 
-    /// Returns the newest identifier of the session. It is sealed for each call.
+    /// Returns the newest identifier of the session. Each call seals it again.
     pub fn identifier(&self) -> Identifier {
         self.newest_generation().map_or_else(|| self.sealed(&self.first), |newest| self.sealed(&newest))
     }
@@ -130,8 +133,8 @@ impl Session {
         &self.backend_id
     }
 
-    /// Returns whether the session's identifiers contain the backend's identifier, so that other processes with the key can
-    /// continue the session. Otherwise it ends with this process.
+    /// Returns whether the session's identifiers contain the backend's identifier. If so, other processes with the key can
+    /// continue the session. If not, the session ends with this process.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
@@ -166,24 +169,24 @@ impl Session {
         self.encoded_owner.as_deref().map_or(Owner::Anonymous, Owner::decode)
     }
 
-    /// Returns the session's name in logs: a short keyed hash, equal in all processes with the key. The identifier cannot be
-    /// computed from it.
+    /// Returns the session's name in logs: a short keyed hash, equal in all processes with the key. It does not reveal the
+    /// identifier.
     pub fn log_hash(&self) -> LogHash {
         LogHash(self.key.log_hash(&self.id))
     }
 
-    /// Returns the value that another layer has attached. `None` if there is none, or it has another type.
+    /// Returns the value that another layer has attached; `None` if there is none, or if it has another type.
     pub fn attachment<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.attachment.get()?.downcast_ref()
     }
 
     /// Attaches a value, such as the session's open streams, unless one is attached. Returns the attached value; `None` if
-    /// it has another type. The value is dropped with the session.
+    /// the one that was attached before has another type. The value is dropped with the session.
     pub fn attach<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attachment.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
-    /// Returns the stable session id, which is the session's key in the table.
+    /// Returns the stable id of the session.
     pub(crate) fn id(&self) -> &SessionId {
         &self.id
     }
@@ -192,7 +195,7 @@ impl Session {
         &self.key
     }
 
-    /// Returns the identifier with which this process opened the session or first saw it.
+    /// Returns the identifier with which this process opened or adopted the session.
     pub(crate) fn first(&self) -> &Generation {
         &self.first
     }
@@ -202,17 +205,17 @@ impl Session {
         self.others.get()?.newest().filter(|newest| newest.number > self.first.number)
     }
 
-    /// Returns the other identifiers, to add one.
+    /// Returns the identifiers other than [`first`](Self::first), to add one.
     pub(crate) fn others(&self) -> &Generations {
         self.others.get_or_init(Box::default)
     }
 
-    /// Removes all identifiers but the first.
+    /// Removes the identifiers other than [`first`](Self::first) and returns their random parts.
     pub(crate) fn take_others(&self) -> Vec<RandomPart> {
         self.others.get().map(|others| others.take()).unwrap_or_default()
     }
 
-    /// Returns the identifier that follows `current`, for a token with other scopes.
+    /// Returns the identifier that follows `current`, for a token with other scopes. All processes make the same one.
     pub(crate) fn successor(&self, current: &Generation, fingerprint: u64, now: Duration) -> Option<Generation> {
         let record = self.record(current.number.checked_add(1)?, fingerprint);
         let bound_to = AssociatedData::new(self.resource(), self.owner());
@@ -226,7 +229,7 @@ impl Session {
     fn sealed(&self, generation: &Generation) -> Identifier {
         let record = self.record(generation.number, generation.fingerprint);
         let bound_to = AssociatedData::new(self.resource(), self.owner());
-        // It was sealed before, so its record fits.
+        // The record fits: it was sealed before.
         seal(&self.key, &bound_to, &generation.random, &record).unwrap_or_else(Identifier::empty)
     }
 
@@ -247,15 +250,16 @@ impl Session {
         self.lowest_generation.load(Ordering::Acquire)
     }
 
-    /// Ends the generations below `lowest`. Returns whether some of them were still valid, and the identifiers that are no
-    /// longer needed.
+    /// Ends the generations below `lowest`. Returns whether some of them were still valid, and the random parts of the removed
+    /// identifiers.
     pub(crate) fn end_generations_below(&self, lowest: u32) -> (bool, Vec<RandomPart>) {
         let before = self.lowest_generation.fetch_max(lowest, Ordering::AcqRel);
         let removed = self.others.get().map(|others| others.remove_below(lowest)).unwrap_or_default();
         (before < lowest, removed)
     }
 
-    /// Returns the lowest generation that resolves after the uses in this process, if that is a change.
+    /// Returns the lowest generation that still resolves according to the uses in this process, if it is higher than
+    /// [`lowest_generation`](Self::lowest_generation). The caller then ends the earlier ones.
     pub(crate) fn retirement(&self, now: Duration) -> Option<u32> {
         let others = self.others.get();
         if others.is_none() && self.first.number == 0 {
@@ -284,12 +288,12 @@ impl Session {
             }
     }
 
-    /// Returns whether the key list of this generation contains the key, as far as that is known.
+    /// Returns whether the key list of this generation is known to contain the key. If not, the list must be searched.
     pub(crate) fn is_known_as_listed(&self, generation: u16) -> bool {
         generation != UNCACHED_GENERATION && self.listed_generation.load(Ordering::Relaxed) == generation
     }
 
-    /// Remembers that the key list of this generation contains the key.
+    /// Records that the key list of this generation contains the key.
     pub(crate) fn set_listed(&self, generation: u16) {
         self.listed_generation.store(generation, Ordering::Relaxed);
     }
@@ -299,7 +303,7 @@ impl Session {
     }
 
     pub(crate) fn set_heap_position(&self, position: usize) {
-        // An owner cannot have so many sessions: each takes hundreds of bytes.
+        // An owner cannot have 2^32 sessions: each takes hundreds of bytes.
         self.heap_position.store(u32::try_from(position).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 }
@@ -339,9 +343,9 @@ impl fmt::Debug for LogHash {
 mod tests {
     use super::*;
 
-    /// E3: the name of a session in logs can be read back, and nothing else is one.
+    /// E3: the text of a log hash is parsed as that hash, and no other text is.
     #[test]
-    fn log_hashes_are_read_back() {
+    fn log_hashes_are_parsed() {
         for hash in [0, 1, 0xfedc_ba98_7654_3210, u64::MAX].map(LogHash) {
             assert_eq!(LogHash::parse(&hash.to_string()), Some(hash));
         }

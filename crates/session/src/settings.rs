@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crate::identifier::SessionKeys;
 
-/// The settings of a [`SessionStore`](crate::SessionStore). [`new`](Self::new) sets the defaults. Set single fields afterwards.
+/// The settings of a [`SessionStore`](crate::SessionStore). [`new`](Self::new) sets the defaults, and each field can be
+/// changed afterwards.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionSettings {
-    /// The maximum time without use. Default: [`DEFAULT_IDLE_TIMEOUT`](Self::DEFAULT_IDLE_TIMEOUT), 30 min. Zero ends each session at once.
+    /// The maximum time without use. Default: [`DEFAULT_IDLE_TIMEOUT`](Self::DEFAULT_IDLE_TIMEOUT), 30 min. With zero, a
+    /// session ends as soon as it is not in use.
     pub idle_timeout: Duration,
     /// The maximum age of a session. Default: [`DEFAULT_LIFETIME`](Self::DEFAULT_LIFETIME), 24 h.
     pub lifetime: Duration,
@@ -19,7 +21,7 @@ pub struct SessionSettings {
     /// [`DEFAULT_MAX_PER_OWNER`](Self::DEFAULT_MAX_PER_OWNER), 100. At the limit, a new session evicts the owner's least
     /// recently used session that is not in use. The limit does not apply to [`Owner::Anonymous`](crate::Owner::Anonymous).
     pub max_per_owner: usize,
-    /// The keys that seal identifiers. Identifiers of any other key are unknown.
+    /// The keys that seal and open identifiers. An identifier that was sealed with any other key is unknown.
     pub keys: SessionKeys,
 }
 

@@ -1,6 +1,7 @@
-//! The store of the sessions of one process.
+//! [`SessionStore`]: the sessions of one process, in a bounded table.
 
 mod adoption;
+mod announcing;
 mod capacity;
 mod ending;
 mod in_use;
@@ -12,7 +13,7 @@ mod rotation;
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
     time::Duration,
@@ -36,23 +37,27 @@ use crate::{
     last_uses::LastUses,
     observer::{EndReason, SessionObserver},
     owner::Owner,
+    peer_sessions::PeerSessions,
     scope::SessionTarget,
     session::{Now, Session, Status, Timeouts, millis},
     settings::SessionSettings,
 };
 
-/// The sessions of one process, and what it knows of those of others. Clones share the store.
+/// The sessions of one process. Clones share the store.
 ///
 /// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At [`SessionSettings::max_per_owner`], a new session
-/// evicts the owner's least recently used session that is not in use.
+/// evicts the owner's least recently used session that is not in use. The owner's sessions at other processes count as far as a
+/// [`SessionJournal`] announces them; each process allows an owner at least one session.
 ///
-/// **Identifiers** are sealed: the store continues a session that another process opened, or this one before a restart, if it
-/// has the key. The session then takes capacity as a new one does.
+/// **Adoption.** Identifiers are sealed. With the key, the store adopts a session that another process opened, or this one before
+/// a restart. An adopted session takes capacity like a new one.
 ///
-/// **Ends** outlive their sessions, so that an ended session does not continue anywhere: an owner has at most 256 of them
-/// (65,536 without authentication), until the lifetime of the ended sessions is over. Beyond that, and at 1,000,000 in total,
-/// the sessions of the owner that ends another one end from the oldest on ([`EndReason::Overflow`]). At 250,000 owners, the
-/// oldest sessions of all owners end. A [`SessionJournal`] keeps ends and last uses beyond this process.
+/// **Ends.** The store remembers which sessions have ended, so that no process continues them, until their lifetime is over:
+/// 256 sessions of an owner (65,536 without authentication), 1,000,000 in total, and those of 250,000 owners. When an owner
+/// exceeds the first limit, or ends a session at the second one, the owner's oldest sessions end, too
+/// ([`EndReason::Overflow`]). At the third limit, the oldest sessions of all owners end.
+///
+/// **Journal.** A [`SessionJournal`] keeps ends and last uses outside this process.
 #[derive(Clone)]
 pub struct SessionStore(Arc<Inner>);
 
@@ -61,9 +66,9 @@ struct Inner {
     /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It changes after `keys`.
     key_generation: AtomicU16,
     timeouts: Timeouts,
-    /// The maximum age of a session that no use is known of, in milliseconds.
+    /// The maximum age at which a session without a known use is adopted, in milliseconds.
     unused_timeout: u64,
-    /// Other processes can use the sessions at the same time.
+    /// Whether other processes can use the sessions at the same time.
     has_peers: bool,
     clock: Arc<dyn Clock>,
     observer: Arc<dyn SessionObserver>,
@@ -75,20 +80,23 @@ struct Inner {
     rotated: DashMap<RandomPart, Found>,
     ends: Ends,
     last_uses: LastUses,
+    peer_sessions: PeerSessions,
+    /// The sessions that were opened and not announced yet.
+    opened: Mutex<Vec<SessionId>>,
     /// When the last uses were last recorded, in milliseconds of the monotonic clock.
     last_uses_recorded: AtomicU64,
-    /// The observer knows of a session that is not sealed.
+    /// Whether [`SessionObserver::not_sealed`] has been called.
     has_unsealed: AtomicBool,
 }
 
-/// A session and the identifier by which it was found: [`Session::first`] or this one.
+/// A session and the identifier by which it was found. `None` stands for [`Session::first`].
 #[derive(Clone)]
 struct Found {
     session: Arc<Session>,
     generation: Option<Arc<Generation>>,
 }
 
-/// The maximum number of sessions that one sweep ends. The observer may take time for each.
+/// The maximum number of sessions that one sweep ends, because the observer may take time for each.
 const SWEEP_BATCH: usize = 1024;
 
 impl SessionStore {
@@ -100,7 +108,7 @@ impl SessionStore {
         Self::with_journal(settings, clock, observer, Arc::new(()))
     }
 
-    /// Returns an empty store with a journal of ends and last uses.
+    /// Returns an empty store that records ends and last uses in a journal.
     pub fn with_journal(
         settings: SessionSettings,
         clock: Arc<dyn Clock>,
@@ -135,14 +143,16 @@ impl SessionStore {
             rotated: DashMap::new(),
             ends: Ends::new(limits, timeouts.lifetime),
             last_uses: LastUses::new(max_total.saturating_mul(2)),
+            peer_sessions: PeerSessions::new(max_total.saturating_mul(2)),
+            opened: Mutex::default(),
             has_unsealed: AtomicBool::new(false),
         }))
     }
 
-    /// Replaces the keys. An identifier remains valid if its key is in both lists. Otherwise it is unknown.
+    /// Replaces the keys. Identifiers of keys that are not in the new list are unknown from now on.
     pub fn set_keys(&self, keys: SessionKeys) {
         self.0.keys.store(Arc::new(keys));
-        // At `UNCACHED_GENERATION` the count stops.
+        // The count stops at `UNCACHED_GENERATION`.
         let next = |generation: u16| generation.checked_add(1);
         let _ = self.0.key_generation.fetch_update(Ordering::Release, Ordering::Relaxed, next);
     }
@@ -150,8 +160,8 @@ impl SessionStore {
     /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are those of the caller's
     /// token; see [`InUse::rotated_identifier`].
     ///
-    /// No session ends. At the owner's limit, the owner must have a session that is not in use for each of its reservations
-    /// that could exceed the limit.
+    /// A reservation ends no session. It requires that the owner has a session that is not in use for each of its reservations
+    /// that would exceed [`SessionSettings::max_per_owner`], so that this session can be evicted.
     ///
     /// # Errors
     /// Fails at a limit, or if the operating system returns no random bytes.
@@ -161,7 +171,7 @@ impl SessionStore {
         owner: Owner<'_>,
         scopes: &Scopes,
     ) -> Result<Reservation, ReservationError> {
-        let permit = CapacityPermit::reserve(&self.0, owner)?;
+        let permit = CapacityPermit::reserve(&self.0, owner, None)?;
         let mut id = SessionId::default();
         getrandom::fill(&mut id).map_err(|_| ReservationError::NoRandomness)?;
         let key = self.0.keys.load().current().clone();
@@ -172,13 +182,13 @@ impl SessionStore {
     /// Takes the session with this identifier, target and owner into use, until the returned value is dropped. `scopes`
     /// are those of the caller's token; see [`InUse::rotated_identifier`]. Allocates nothing if the session is in the table.
     ///
-    /// The caller must have authenticated the owner. The identifier does not authenticate anything.
+    /// The caller must have authenticated the owner. The identifier itself authenticates nothing.
     ///
     /// # Errors
     /// - [`ResolveError::Unknown`] if the identifier was not issued to this owner for this resource. A session of another
     ///   owner is not affected.
     /// - [`ResolveError::Ended`] if the session has ended, or has 16,777,215 uses in progress.
-    /// - [`ResolveError::NotReady`] or [`ResolveError::Capacity`] if the session is not in the table and cannot be added now.
+    /// - [`ResolveError::NotReady`] or [`ResolveError::Capacity`] if the session is not in the table and cannot be adopted now.
     pub fn resolve(
         &self,
         target: &SessionTarget,
@@ -198,7 +208,7 @@ impl SessionStore {
         self.open_sealed(head, target, owner, scopes, identifier)
     }
 
-    /// Begins a use of a session in the table. Returns `None` if the session is about to leave the table.
+    /// Begins a use of a session in the table. Returns `None` if the session has just left the table or is about to.
     fn begin_use(&self, found: Found, target: &SessionTarget, scopes: &Scopes) -> Result<Option<InUse>, ResolveError> {
         let Found { session, generation } = found;
         if session.target() != target {
@@ -213,7 +223,7 @@ impl SessionStore {
             return Err(ResolveError::Ended);
         }
         if self.0.has_peers && session.expired(now, self.0.timeouts) == Some(EndReason::Idle) {
-            // Another process may have used the session.
+            // If another process has used the session, it is released, and adopted again by its identifier.
             self.0.expire(&session, now);
             return Ok(None);
         }
@@ -238,15 +248,14 @@ impl SessionStore {
         }
     }
 
-    /// Returns all sessions of the table in any order, for example to end them at a shutdown.
+    /// Returns all sessions in the table in any order, for example to end them at a shutdown.
     pub fn all(&self) -> Vec<Arc<Session>> {
         self.0.table.iter().map(|stored| Arc::clone(&stored)).collect()
     }
 
-    /// Ends expired sessions, at most 1,024 per call. Returns their number. After a full batch, more sessions may have
-    /// expired.
+    /// Ends expired sessions and returns their number: at most 1,024, so there may be more.
     ///
-    /// Call this periodically. [`resolve`](Self::resolve) checks the timeouts itself.
+    /// Call this periodically. [`resolve`](Self::resolve) also checks the timeouts of its session.
     pub fn sweep(&self) -> usize {
         let (now, timeouts) = (self.0.now(), self.0.timeouts);
         let expired: Vec<_> = self
@@ -261,12 +270,13 @@ impl SessionStore {
         let ended = expired.iter().filter(|session| self.0.expire(session, now.monotonic)).count();
         self.0.end_retired_generations(now.monotonic);
         self.0.ends.prune(now.unix);
+        self.0.peer_sessions.prune(now.monotonic);
         self.0.last_uses.prune(now.unix.saturating_sub(Duration::from_millis(timeouts.idle)));
         ended
     }
 
-    /// Records the last uses of the sessions that were used since the last call in the journal. Call this at least once a
-    /// minute, and before the process ends.
+    /// Records in the journal the last uses of the sessions that were used since the previous call, and announces all sessions
+    /// to other processes. Call this about every 30 s, and before the process ends.
     pub fn record_last_uses(&self) {
         let now = self.0.now();
         let since = self.0.last_uses_recorded.swap(millis(now.monotonic), Ordering::AcqRel);
@@ -283,9 +293,10 @@ impl SessionStore {
             }
         }
         batch.chunks(SWEEP_BATCH).for_each(|uses| self.0.journal.record_last_uses(uses));
+        self.0.announce_all();
     }
 
-    /// Adds last uses of other processes, or of before a restart.
+    /// Adds the last uses that other processes have recorded, or this one before a restart.
     pub fn import_last_uses(&self, uses: &[LastUse]) {
         self.0.last_uses.import(uses);
     }
@@ -295,7 +306,7 @@ impl SessionStore {
         self.0.table.len()
     }
 
-    /// Returns whether there are no sessions in the table.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.0.table.is_empty()
     }
@@ -313,7 +324,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether the key of a session is still in the list.
+    /// Returns whether the key list still contains the key of a session.
     fn is_listed(&self, session: &Session) -> bool {
         let generation = self.key_generation.load(Ordering::Acquire);
         let is_listed = session.is_known_as_listed(generation) || self.keys.load().contains(session.key());
@@ -325,8 +336,8 @@ impl Inner {
 }
 
 impl Found {
-    /// Returns whether this is the identifier by which the session was found. A hash suffices: only the owner gets here, and
-    /// the identifier authorizes nothing.
+    /// Returns whether the whole identifier is that of the session, and not only its random part. The comparison of hashes
+    /// suffices: the caller is the owner, and the identifier authorizes nothing.
     fn is_named(&self, identifier: &[u8]) -> bool {
         let generation = self.generation.as_deref().unwrap_or_else(|| self.session.first());
         generation.text_hash == self.session.key().text_hash(identifier)

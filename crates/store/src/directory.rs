@@ -1,13 +1,14 @@
 //! [`StateDirectory`]: a locked directory with generated keys.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    fs::{self, DirBuilder, File, Permissions, TryLockError},
+    io::{self, Read as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use portcullis_files::{PRIVATE, private_options};
 use portcullis_session::{SessionKey, SessionKeys};
 use zeroize::Zeroizing;
 
@@ -43,7 +44,8 @@ impl StateDirectory {
             fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(StateError::io(path))?;
         }
         let lock_path = path.join(LOCK);
-        let lock = private().create(true).truncate(false).open(&lock_path).map_err(StateError::io(&lock_path))?;
+        let lock = private_options().write(true).create(true).truncate(false).open(&lock_path);
+        let lock = lock.map_err(StateError::io(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse { path: path.to_owned() }),
@@ -67,8 +69,9 @@ impl StateDirectory {
         keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
     }
 
-    /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of an audit trail, and secrets
-    /// that an operator added, one per line. The first call generates one and stores it. Does not check the secrets.
+    /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of an audit trail, and
+    /// secrets that an operator added, one per line. The first call generates one and stores it. Does not check the
+    /// secrets.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written, or if other users can read it.
@@ -96,28 +99,10 @@ impl StateDirectory {
         Ok(text)
     }
 
-    /// Replaces a file of this directory. The old or the new content survives a crash.
+    /// Replaces a file of this directory atomically. The directory is locked, so the temporary file has one user.
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let new = path.with_extension("new");
-        let mut file = private().create(true).truncate(true).open(&new)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
-        // Without this, a power failure can undo the renaming. Some file systems cannot sync a directory.
-        match File::open(&self.path).and_then(|directory| directory.sync_all()) {
-            Err(error) if !matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {
-                Err(error)
-            }
-            _ => Ok(()),
-        }
+        portcullis_files::replace(path, &path.with_extension("new"), content, PRIVATE)
     }
-}
-
-/// Options for writing a file that only its owner can read.
-pub(crate) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    options
 }
 
 fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> {

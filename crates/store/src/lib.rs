@@ -8,6 +8,7 @@ mod limit_use;
 mod log_file;
 #[cfg(feature = "redis")]
 mod redis;
+mod revocation;
 
 pub use directory::StateDirectory;
 pub use error::StateError;
@@ -15,3 +16,4 @@ pub use journal::{FileJournal, Recovered, Retention};
 pub use limit_use::{LimitCounts, LimitUse};
 #[cfg(feature = "redis")]
 pub use redis::{RedisJournal, RedisSettings, RedisSettingsError, RedisState};
+pub use revocation::Revocations;

@@ -36,7 +36,7 @@ impl LimitUse {
         bytes
     }
 
-    /// Returns the uses with this encoding.
+    /// Returns the use with this encoding.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (limit, bytes) = bytes.split_first_chunk()?;
         let (key, count) = bytes.split_first_chunk()?;

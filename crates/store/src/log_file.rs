@@ -7,12 +7,10 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_files::private_options;
 use portcullis_session::{LastUse, SessionEnd};
 
-use crate::{
-    directory::{StateDirectory, private},
-    error::StateError,
-};
+use crate::{directory::StateDirectory, error::StateError};
 
 /// The maximum size of a file, in bytes. A store with all its ends needs a third of it.
 const MAX_FILE: u64 = 256 << 20;
@@ -166,7 +164,7 @@ fn rewrite<R: Record>(directory: &StateDirectory, path: &Path, records: &[R]) ->
     let mut content = format!("{}\n", R::HEADER);
     records.iter().for_each(|record| push_line(&mut content, record));
     directory.replace(path, content.as_bytes())?;
-    let file = private().append(true).open(path)?;
+    let file = private_options().append(true).open(path)?;
     Ok((file, fs::metadata(path)?.len()))
 }
 

@@ -3,7 +3,9 @@
 mod acknowledgements;
 mod failure;
 mod membership;
+mod message;
 mod queue;
+mod record;
 mod replica;
 mod script;
 
@@ -17,12 +19,17 @@ use std::{
 };
 
 use portcullis_metadata::{Clock, Secret};
-use portcullis_session::{EndTicket, LastUse, SessionEnd, SessionJournal, SessionStore};
+use portcullis_session::{AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore};
 use redis::{Client, IntoConnectionInfo as _, ProtocolVersion, TlsCertificates};
 use tokio::sync::Notify;
 
-use self::{acknowledgements::Acknowledgements, queue::Queue, script::Names};
-use crate::{LimitCounts, LimitUse, Retention};
+use self::{
+    acknowledgements::Acknowledgements,
+    queue::Queue,
+    record::{KnownDrops, Record, TokenDrop},
+    script::Names,
+};
+use crate::{LimitCounts, LimitUse, Retention, Revocations};
 
 /// Where Redis or Valkey is, and what the journal keeps there.
 #[derive(Clone)]
@@ -71,7 +78,7 @@ pub enum RedisState {
     Unreachable,
 }
 
-/// Shares the ends of sessions and their last uses with other replicas through Redis (6.2 or later) or Valkey.
+/// Shares the ends of sessions, their last uses and dropped tokens with other replicas through Redis (6.2 or later) or Valkey.
 ///
 /// **Ends.** A ticket completes when the end is stored in Redis and every live replica has acknowledged it. A replica counts as
 /// alive for [`LEASE`](Self::LEASE) after its last beat. As long as one of them does not answer, and while the data is younger than
@@ -82,8 +89,12 @@ pub enum RedisState {
 /// Redis may have lost them. It reads the list once more after all other replicas have written theirs, and is then complete. It
 /// stays complete as long as it renews its beat in time. Replicas that beat within the return time count for this.
 ///
-/// **Bounds.** At most 262,144 last uses and as many uses of limits wait to be written, and 16,384 ends to be confirmed. The
-/// tickets of further ends fail, and further uses are dropped. Ends leave Redis when the lifetime of their sessions is over, or when another end includes
+/// **Tokens.** A [drop](Self::drop_tokens) of an issuer's cached tokens is recorded as an end is, for as long as an end and 5 min.
+/// An [inactive token](Self::share_inactive_token) is published only: after each connect, a replica drops all introspected tokens
+/// from its cache, because it may have missed one.
+///
+/// **Bounds.** At most 262,144 last uses and as many uses of limits and announced sessions wait to be written, and 16,384 ends and
+/// drops to be confirmed. The tickets of further ones fail, and further uses are dropped. Ends leave Redis when the lifetime of their sessions is over, or when another end includes
 /// them. Redis keeps at most 2,000,000 last uses.
 ///
 /// Does not support Redis Cluster, where a publisher does not see the subscribers of other nodes, and proxies that move a
@@ -95,6 +106,7 @@ pub struct RedisJournal(Arc<Inner>);
 struct Receiver {
     sessions: SessionStore,
     counts: Arc<dyn LimitCounts>,
+    revocations: Arc<dyn Revocations>,
 }
 
 struct Inner {
@@ -107,6 +119,7 @@ struct Inner {
     retention: Retention,
     clock: Arc<dyn Clock>,
     queue: Queue,
+    drops: KnownDrops,
     acknowledgements: Acknowledgements,
     /// There is something in the queue, or the connection may be lost.
     wake: Notify,
@@ -150,6 +163,7 @@ impl RedisJournal {
             retention: settings.retention,
             clock,
             queue: Queue::default(),
+            drops: KnownDrops::default(),
             acknowledgements: Acknowledgements::default(),
             wake: Notify::new(),
             is_connected: AtomicBool::new(false),
@@ -160,9 +174,35 @@ impl RedisJournal {
     }
 
     /// Connects, and exchanges records with other replicas until [`close`](Self::close) is called. `counts` receives the requests
-    /// that they have counted for rate limits. Run this once, on a runtime with time and I/O.
-    pub fn run(&self, sessions: SessionStore, counts: Arc<dyn LimitCounts>) -> impl Future<Output = ()> + Send + use<> {
-        replica::run(Arc::clone(&self.0), Receiver { sessions, counts })
+    /// that they have counted for rate limits, and `revocations` what they have found out about tokens. Run this once, on a
+    /// runtime with time and I/O.
+    pub fn run(
+        &self,
+        sessions: SessionStore,
+        counts: Arc<dyn LimitCounts>,
+        revocations: Arc<dyn Revocations>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        replica::run(Arc::clone(&self.0), Receiver { sessions, counts, revocations })
+    }
+
+    /// Has every other replica drop the cached tokens of an issuer, named by the id of
+    /// [`EndScope::Issuer`](portcullis_session::EndScope::Issuer). This process must drop them before. The ticket completes as
+    /// that of an end does: when every live replica has dropped them. If it fails, they learn of the drop when Redis allows.
+    pub fn drop_tokens(&self, issuer: ScopeId) -> EndTicket {
+        let mut id = [0; 16];
+        if getrandom::fill(&mut id).is_err() {
+            return EndTicket::failed();
+        }
+        let drop = TokenDrop { time: self.0.clock.now(), id, issuer };
+        self.0.drops.add(drop);
+        self.0.record(Record::Drop(drop))
+    }
+
+    /// Tells the other replicas that introspection has found a token inactive. `token` is a hash that all replicas compute. It
+    /// waits for a connection. At most 16,384 tokens wait; further ones are dropped.
+    pub fn share_inactive_token(&self, token: [u8; 16]) {
+        self.0.queue.add_inactive(token);
+        self.0.wake.notify_one();
     }
 
     /// Sends requests that this replica has counted to the other replicas. They are lost if Redis is not connected.
@@ -206,17 +246,39 @@ impl Inner {
     fn set_failure(&self, failure: Option<String>) {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
+
+    /// Publishes a record.
+    fn record(&self, record: Record) -> EndTicket {
+        let ticket = self.queue.add_record(record, self.clock.monotonic());
+        self.wake.notify_one();
+        ticket
+    }
+
+    /// Adds a record of another replica.
+    fn import(&self, receiver: &Receiver, record: &Record) {
+        match record {
+            Record::End(end) => receiver.sessions.import(end),
+            Record::Drop(drop) => {
+                if self.drops.add(*drop) {
+                    receiver.revocations.drop_issuer(drop.issuer);
+                }
+            }
+        }
+    }
 }
 
 impl SessionJournal for RedisJournal {
     fn record(&self, end: &SessionEnd) -> EndTicket {
-        let ticket = self.0.queue.add_end(*end, self.0.clock.monotonic());
-        self.0.wake.notify_one();
-        ticket
+        self.0.record(Record::End(*end))
     }
 
     fn record_last_uses(&self, uses: &[LastUse]) {
         self.0.queue.add_uses(uses);
+        self.0.wake.notify_one();
+    }
+
+    fn announce(&self, sessions: &[AnnouncedSession]) {
+        self.0.queue.add_announced(sessions);
         self.0.wake.notify_one();
     }
 

@@ -5,15 +5,16 @@
 use std::{
     net::{TcpListener, TcpStream},
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
 use portcullis_session::{
-    EndReason, Owner, ResolveError, SessionJournal as _, SessionKey, SessionSettings, SessionStore, SessionTarget,
+    EndReason, EndScope, Owner, ResolveError, ScopeId, SessionJournal as _, SessionKey, SessionSettings, SessionStore,
+    SessionTarget,
 };
-use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention};
+use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
 use tokio::{task::JoinHandle, time::sleep};
 
 const OWNER: Owner<'_> = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
@@ -61,8 +62,31 @@ impl Drop for Redis {
     }
 }
 
+/// What other replicas have found out about tokens.
+#[derive(Default)]
+struct Heard {
+    dropped: Mutex<Vec<ScopeId>>,
+    inactive: Mutex<Vec<[u8; 16]>>,
+    connections: Mutex<usize>,
+}
+
+impl Revocations for Heard {
+    fn drop_issuer(&self, issuer: ScopeId) {
+        self.dropped.lock().unwrap().push(issuer);
+    }
+
+    fn drop_tokens(&self, tokens: &[[u8; 16]]) {
+        self.inactive.lock().unwrap().extend(tokens);
+    }
+
+    fn drop_introspected(&self) {
+        *self.connections.lock().unwrap() += 1;
+    }
+}
+
 struct Replica {
     sessions: SessionStore,
+    heard: Arc<Heard>,
     journal: Arc<RedisJournal>,
     task: JoinHandle<()>,
 }
@@ -76,8 +100,9 @@ impl Replica {
         let clock = Arc::new(SystemClock::new());
         let journal = Arc::new(RedisJournal::new(&redis, clock.clone()).unwrap());
         let sessions = SessionStore::with_journal(settings, clock, Arc::new(()), Arc::clone(&journal) as _);
-        let task = tokio::spawn(journal.run(sessions.clone(), Arc::new(())));
-        Self { sessions, journal, task }
+        let heard = Arc::<Heard>::default();
+        let task = tokio::spawn(journal.run(sessions.clone(), Arc::new(()), heard.clone()));
+        Self { sessions, heard, journal, task }
     }
 
     async fn reaches(&self, state: RedisState) {
@@ -199,4 +224,60 @@ async fn ends_survive_an_eviction() {
         sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fresh.check(&ended), Err(ResolveError::Ended));
+}
+
+/// E13: a drop that is confirmed was applied once at the other replicas. Without Redis it is not confirmed, and applied when Redis is
+/// back without its data. Inactive tokens reach the others, and each new connection is reported.
+#[tokio::test]
+async fn revocations_reach_all_replicas() {
+    let Some(mut redis) = Redis::start() else { return };
+    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    one.reaches(RedisState::Complete).await;
+    other.reaches(RedisState::Complete).await;
+    let [first, second] = ["https://one", "https://two"].map(|issuer| EndScope::Issuer(issuer).id());
+    one.journal.drop_tokens(first).await.unwrap();
+    assert_eq!(*other.heard.dropped.lock().unwrap(), [first]);
+    assert!(one.heard.dropped.lock().unwrap().is_empty(), "its own one");
+    one.journal.share_inactive_token([7; 16]);
+    while *other.heard.inactive.lock().unwrap() != [[7; 16]] {
+        sleep(Duration::from_millis(5)).await;
+    }
+    redis.kill();
+    one.reaches(RedisState::Unreachable).await;
+    other.reaches(RedisState::Unreachable).await;
+    assert!(one.journal.drop_tokens(second).await.is_err());
+    one.journal.share_inactive_token([8; 16]);
+    redis.restart_empty();
+    for replica in [&one, &other] {
+        replica.reaches(RedisState::Complete).await;
+    }
+    while other.heard.dropped.lock().unwrap().len() < 2 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let fresh = Replica::start(&redis);
+    fresh.reaches(RedisState::Complete).await;
+    assert_eq!(fresh.heard.dropped.lock().unwrap().len(), 2, "both are recorded");
+    assert_eq!(*other.heard.dropped.lock().unwrap(), [first, second], "each is applied once");
+    assert_eq!(*other.heard.connections.lock().unwrap(), 2);
+}
+
+/// E13: sessions that a replica opens count at the others, while they are not in their tables.
+#[tokio::test]
+async fn opened_sessions_count_elsewhere() {
+    let Some(redis) = Redis::start() else { return };
+    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    one.reaches(RedisState::Complete).await;
+    other.reaches(RedisState::Complete).await;
+    let first = other.open();
+    for _ in 0..SessionSettings::DEFAULT_MAX_PER_OWNER {
+        one.open();
+    }
+    one.sessions.announce_opened();
+    let started = Instant::now();
+    while other.check(&first).is_ok() {
+        assert!(started.elapsed() < Duration::from_secs(10));
+        other.open();
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(other.sessions.len() < SessionSettings::DEFAULT_MAX_PER_OWNER);
 }

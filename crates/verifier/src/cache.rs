@@ -108,6 +108,11 @@ impl Cache {
         drop(replaced);
     }
 
+    /// Returns whether a token is in the cache, valid or not.
+    pub(crate) fn contains(&self, hash: TokenHash) -> bool {
+        self.shard(hash).index.contains_key(&hash)
+    }
+
     /// Removes a token.
     pub(crate) fn remove(&self, hash: TokenHash) {
         let mut shard = self.shard(hash);

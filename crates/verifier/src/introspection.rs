@@ -34,6 +34,7 @@ use crate::{
 };
 pub(crate) use error::CLIENT_REJECTED;
 use error::CallError;
+pub use request::{introspection_request, rejects_client};
 pub(crate) use response::{ValidResponse, validate_response};
 pub use settings::{IntrospectionAuthentication, IntrospectionSettings};
 
@@ -87,7 +88,7 @@ impl IntrospectionClient {
         control: Handle,
     ) -> Result<Arc<Self>, VerifierSettingsError> {
         let configured = settings.endpoint.clone().map(|url| {
-            let authentication = settings.authentication.unwrap_or(IntrospectionAuthentication::Post);
+            let authentication = settings.method(None);
             Arc::new(Endpoint { url, authentication })
         });
         Ok(Arc::new(Self {
@@ -185,7 +186,10 @@ impl IntrospectionClient {
     /// Calls the endpoint once and records whether it works.
     async fn send(&self, token: &AccessToken) -> CallResult {
         let Some(endpoint) = self.endpoint.load_full() else { return Err(CallError::Interrupted) };
-        let request = request::build(&endpoint, &self.settings, token, self.issuer.url_policy, CALL_TIMEOUT);
+        let Endpoint { url, authentication } = &*endpoint;
+        let mut request =
+            introspection_request(url.clone(), *authentication, &self.settings, token, self.issuer.url_policy);
+        request.timeout = CALL_TIMEOUT;
         let result = match timeout(CALL_TIMEOUT, self.fetch.fetch(request)).await {
             Ok(Ok(response)) => request::parse_response(&response).map(Arc::new),
             Ok(Err(error)) => Err(error.into()),
@@ -211,16 +215,7 @@ impl IntrospectionClient {
         if self.issuer.url_policy.check(&url).is_err() {
             return Err(RefreshError::IntrospectionEndpoint);
         }
-        let supported = metadata.introspection_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
-        let supports = |method: &str| supported.iter().any(|supported| supported == method);
-        let authentication = self.settings.authentication.unwrap_or({
-            if supports("client_secret_basic") && !supports("client_secret_post") {
-                IntrospectionAuthentication::Basic
-            } else {
-                IntrospectionAuthentication::Post
-            }
-        });
-        Ok(Endpoint { url, authentication })
+        Ok(Endpoint { url, authentication: self.settings.method(Some(metadata)) })
     }
 
     fn log_failure(&self, error: &CallError) {

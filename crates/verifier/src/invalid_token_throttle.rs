@@ -1,9 +1,13 @@
 //! [`Throttle`]: bounds the time that a thread spends on invalid tokens.
 
+mod charges;
+#[cfg(test)]
+mod tests;
+
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -15,35 +19,25 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
+use self::charges::Charges;
 use crate::error::VerifyError;
 
-/// Rejected tokens may take one part in this many of a thread's time while it serves cached tokens.
-const PARTS: u32 = 10;
-/// A thread serves cached tokens until this long after the last one.
-const SERVING_PERIOD: Duration = Duration::from_millis(5);
-/// The maximum unused time that is kept for rejected tokens. Timers have a resolution of a millisecond.
-const MAX_CREDIT: Duration = Duration::from_millis(2);
-/// The maximum time charged for one rejected token. A thread that was descheduled did not compute all the time.
-const MAX_CHARGE: Duration = Duration::from_millis(2);
-/// The maximum time until all charges are paid off.
-const MAX_DEBT: Duration = MAX_CHARGE.saturating_mul(PARTS);
 /// The maximum number of tokens that wait on one thread.
 const MAX_WAITING: usize = 1024;
 
 /// Limits the signature verifications of one thread.
 ///
-/// A signature costs about as much as the rest of a request, and anyone can send tokens with invalid signatures. The
-/// time that rejected tokens take is therefore charged, and uncached tokens wait in order until the charges are at most
-/// a tenth of the thread's time. No token waits if no token was rejected recently, or if no cached token was used
-/// recently.
+/// A signature costs about as much as the rest of a request, and anyone can send tokens with invalid signatures. The time
+/// that rejected tokens take is therefore [charged](Charges), and uncached tokens wait in order until rejected tokens have
+/// taken at most a tenth of the thread's time. No token waits if no token was rejected recently, or if no cached token was
+/// used recently.
 #[derive(Debug)]
 pub(crate) struct Throttle {
+    charges: Charges,
+    /// Has one permit, which the first of the waiting tokens holds.
     queue: Arc<Semaphore>,
+    /// The number of waiting tokens.
     waiting: AtomicUsize,
-    /// The monotonic time at which all charges are paid off, in nanoseconds.
-    paid_off: AtomicU64,
-    /// The monotonic time at which a cached token was last used, in nanoseconds.
-    last_served: AtomicU64,
 }
 
 thread_local! {
@@ -68,12 +62,12 @@ impl Throttle {
     /// Records that this thread serves a cached token.
     pub(crate) fn record_served(now: Duration) {
         // Fails only while the thread ends.
-        let _ = THROTTLE.try_with(|throttle| throttle.last_served.store(nanos(now), Ordering::Relaxed));
+        let _ = THROTTLE.try_with(|throttle| throttle.charges.record_served(now));
     }
 
     /// Returns a permit if no token has to wait. `now` is the monotonic time.
     pub(crate) fn try_acquire<'c>(self: &Arc<Self>, clock: &'c dyn Clock, now: Duration) -> Option<Permit<'c>> {
-        let is_open = self.waiting.load(Ordering::Relaxed) == 0 && self.delay(now).is_zero();
+        let is_open = self.waiting.load(Ordering::Relaxed) == 0 && self.charges.delay(now).is_zero();
         is_open.then(|| self.permit(clock, now, None))
     }
 
@@ -91,17 +85,20 @@ impl Throttle {
             return Ok(self.permit(clock, clock.monotonic(), None));
         }
         let _waiting = Waiting::enter(self)?;
-        let permit = async {
-            let queue = Arc::clone(&self.queue).acquire_owned().await.ok();
-            loop {
-                let now = clock.monotonic();
-                match self.delay(now) {
-                    Duration::ZERO => return self.permit(clock, now, queue),
-                    delay => sleep(delay).await,
-                }
+        timeout_at(deadline, self.wait(clock)).await.map_err(|_| VerifyError::Busy)
+    }
+
+    /// Waits for the tokens before this one, and then until the charges are paid off.
+    async fn wait<'c>(self: &Arc<Self>, clock: &'c dyn Clock) -> Permit<'c> {
+        // Fails only if the semaphore is closed, which it never is.
+        let queue = Arc::clone(&self.queue).acquire_owned().await.ok();
+        loop {
+            let now = clock.monotonic();
+            match self.charges.delay(now) {
+                Duration::ZERO => return self.permit(clock, now, queue),
+                delay => sleep(delay).await,
             }
-        };
-        timeout_at(deadline, permit).await.map_err(|_| VerifyError::Busy)
+        }
     }
 
     fn permit<'c>(
@@ -112,39 +109,11 @@ impl Throttle {
     ) -> Permit<'c> {
         Permit { throttle: Arc::clone(self), clock, started, is_accepted: false, _queue: queue }
     }
-
-    /// Returns the time until the next permit.
-    fn delay(&self, now: Duration) -> Duration {
-        let paid_off = self.paid_off.load(Ordering::Relaxed);
-        let debt = Duration::from_nanos(paid_off.saturating_sub(nanos(now)));
-        // A larger debt, and a use in the future, come from another clock and are ignored.
-        if debt.is_zero() || debt > MAX_DEBT {
-            return Duration::ZERO;
-        }
-        let last_served = Duration::from_nanos(self.last_served.load(Ordering::Relaxed));
-        if last_served > now {
-            return Duration::ZERO;
-        }
-        debt.min(last_served.saturating_add(SERVING_PERIOD).saturating_sub(now))
-    }
-
-    /// Charges the time of a rejected token.
-    fn charge(&self, now: Duration, elapsed: Duration) {
-        let charge = nanos(elapsed.min(MAX_CHARGE) * PARTS);
-        let (earliest, latest) = (nanos(now.saturating_sub(MAX_CREDIT)), nanos(now.saturating_add(MAX_DEBT)));
-        let add = |paid_off: u64| Some(paid_off.max(earliest).saturating_add(charge).min(latest));
-        let _ = self.paid_off.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-    }
 }
 
 impl Default for Throttle {
     fn default() -> Self {
-        Self {
-            queue: Arc::new(Semaphore::new(1)),
-            waiting: AtomicUsize::new(0),
-            paid_off: AtomicU64::new(0),
-            last_served: AtomicU64::new(0),
-        }
+        Self { charges: Charges::default(), queue: Arc::new(Semaphore::new(1)), waiting: AtomicUsize::new(0) }
     }
 }
 
@@ -164,7 +133,7 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if !self.is_accepted {
             let now = self.clock.monotonic();
-            self.throttle.charge(now, now.saturating_sub(self.started));
+            self.throttle.charges.add(now, now.saturating_sub(self.started));
         }
     }
 }
@@ -189,10 +158,3 @@ impl Drop for Waiting<'_> {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests;

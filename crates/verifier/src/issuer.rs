@@ -208,6 +208,14 @@ impl TrustedIssuer {
         self.keys.advance_generation();
     }
 
+    /// If tokens are introspected, makes every verifier introspect them again, as
+    /// [`drop_cached_tokens`](Self::drop_cached_tokens) does.
+    pub fn drop_introspected_tokens(&self) {
+        if self.introspection.is_some() {
+            self.drop_cached_tokens();
+        }
+    }
+
     pub(crate) fn rechecks(&self) -> &Arc<Rechecks> {
         &self.rechecks
     }

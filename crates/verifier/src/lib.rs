@@ -10,6 +10,7 @@ mod cache;
 mod claims;
 mod deadline;
 mod error;
+mod inactive_tokens;
 mod introspection;
 mod invalid_token_throttle;
 mod issuer;
@@ -25,7 +26,8 @@ mod verifier;
 
 pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
-pub use introspection::{IntrospectionAuthentication, IntrospectionSettings};
+pub use inactive_tokens::{InactiveTokens, TokenId};
+pub use introspection::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
 pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer};
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;

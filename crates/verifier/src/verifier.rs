@@ -1,5 +1,6 @@
 //! [`Verifier`]: verifies the access tokens of one resource.
 
+mod dropped_tokens;
 mod explanation;
 mod rejection_log;
 
@@ -15,6 +16,7 @@ use crate::{
     claims::{token_type, validation},
     deadline::Deadline,
     error::VerifyError,
+    inactive_tokens::{InactiveTokens, IntrospectedTokens},
     introspection::{ValidResponse, opaque_token, validate_response},
     invalid_token_throttle::Throttle,
     issuer::TrustedIssuer,
@@ -44,6 +46,9 @@ pub struct VerifierSettings {
     pub generation: u64,
     /// Observes verifications. Default: none.
     pub observer: Option<Arc<dyn VerificationObserver>>,
+    /// Learns which tokens introspection has found inactive. Default: none. [`Verifier::drop_token`] has an effect only if it is
+    /// set.
+    pub inactive_tokens: Option<Arc<dyn InactiveTokens>>,
 }
 
 impl VerifierSettings {
@@ -60,6 +65,7 @@ impl VerifierSettings {
             cache_entries: Self::DEFAULT_CACHE_ENTRIES,
             generation: 0,
             observer: None,
+            inactive_tokens: None,
         }
     }
 }
@@ -81,6 +87,8 @@ pub struct Verifier {
     opaque_token_issuer: Option<usize>,
     clock: Arc<dyn Clock>,
     cache: Cache,
+    /// Used only if [`VerifierSettings::inactive_tokens`] is set.
+    introspected: IntrospectedTokens,
 }
 
 /// A token and the issuer that verifies it.
@@ -124,7 +132,8 @@ impl Verifier {
         let opaque_token_issuer = first.map(|(position, _)| position);
         let cache =
             Cache::new(settings.cache_entries, settings.generation).map_err(|_| VerifierSettingsError::Random)?;
-        Ok(Arc::new(Self { settings, issuers, opaque_token_issuer, clock, cache }))
+        let introspected = IntrospectedTokens::default();
+        Ok(Arc::new(Self { settings, issuers, opaque_token_issuer, clock, cache, introspected }))
     }
 
     /// Returns the resource whose tokens are verified.
@@ -210,6 +219,9 @@ impl Verifier {
         }
         let (principal, keys) = verified?;
         let verified = VerifiedToken::new(principal);
+        if verified.principal().is_introspected() && self.was_dropped(token) {
+            return Ok(verified);
+        }
         let max_lifetime = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
         self.cache.insert(hash, keys, verified.clone(), max_lifetime, now, self.generations());
         Ok(verified)
@@ -240,16 +252,25 @@ impl Verifier {
         now: Now,
     ) -> Result<(Principal, KeyState), VerifyError> {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
+        // What `introspect` rejects, it logs itself.
         let log_rejected =
-            |error: &VerifyError| rejection_log::log(self, error, Claimed::of_token(claims.as_ref().ok()));
+            |error: &VerifyError| rejection_log::log(self, error, || Claimed::of_token(claims.as_ref().ok()));
         let (position, issuer) = self.select_issuer(jws, &claims).inspect_err(log_rejected)?;
-        let routed = Routed { token, issuer, now };
-        let verified = match &issuer.settings().validation {
-            Validation::Introspection(_) => self.introspect_jws(&routed, jws).await,
-            Validation::Jwt => self.verify_signed(&routed, jws, valid(&claims)?, &mut Deadline::default()).await,
-            Validation::JwtAndIntrospection(_) => self.verify_and_introspect(&routed, jws, valid(&claims)?).await,
+        let (routed, mut deadline) = (Routed { token, issuer, now }, Deadline::default());
+        let (principal, generation) = match &issuer.settings().validation {
+            Validation::Introspection(_) => {
+                check_header_type(&routed, jws.header().typ()).inspect_err(log_rejected)?;
+                self.introspect_only(&routed).await?
+            }
+            Validation::Jwt => {
+                self.verify_signed(&routed, jws, &claims, &mut deadline).await.inspect_err(log_rejected)?
+            }
+            Validation::JwtAndIntrospection(_) => {
+                let signed =
+                    self.verify_signed(&routed, jws, &claims, &mut deadline).await.inspect_err(log_rejected)?;
+                self.introspect_signed(&routed, signed, &mut deadline).await?
+            }
         };
-        let (principal, generation) = verified.inspect_err(log_rejected)?;
         Ok((principal, KeyState { issuer: position, generation }))
     }
 
@@ -279,8 +300,9 @@ impl Verifier {
         let (position, issuer) = selected
             .filter(|(_, issuer)| opaque_token::may_be_sent_to(issuer.issuer(), token.secret()))
             .ok_or(error)?;
-        let verified = self.introspect_opaque(&Routed { token, issuer, now }).await;
-        let (principal, generation) = verified?;
+        let routed = Routed { token, issuer, now };
+        check_header_type(&routed, None).inspect_err(|error| rejection_log::log(self, error, Claimed::default))?;
+        let (principal, generation) = self.introspect_only(&routed).await?;
         Ok((principal, KeyState { issuer: position, generation }))
     }
 
@@ -289,12 +311,13 @@ impl Verifier {
         &self,
         routed: &Routed<'_>,
         jws: &CompactJws<'_>,
-        claims: &UnverifiedClaims<'_>,
+        claims: &Result<UnverifiedClaims<'_>, ClaimsError>,
         deadline: &mut Deadline,
     ) -> Verified {
+        let claims = claims.as_ref().map_err(Clone::clone)?;
         let (issuer, settings) = (routed.issuer, routed.issuer.settings());
         let signature = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
-        token_type::check_header_type(jws.header().typ(), settings.require_at_jwt)?;
+        check_header_type(routed, jws.header().typ())?;
         let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
         let (payload, resource) = (jws.unverified_payload(), &self.settings.resource);
         let principal = validation::validate_signed(claims, payload, settings, resource, now)?;
@@ -302,26 +325,15 @@ impl Verifier {
         Ok((principal, signature.generation))
     }
 
-    async fn verify_and_introspect(
+    /// Introspects a token whose signature is verified.
+    async fn introspect_signed(
         &self,
         routed: &Routed<'_>,
-        jws: &CompactJws<'_>,
-        claims: &UnverifiedClaims<'_>,
+        (signed, generation): (Principal, u64),
+        deadline: &mut Deadline,
     ) -> Verified {
-        let mut deadline = Deadline::default();
-        let (signed, generation) = self.verify_signed(routed, jws, claims, &mut deadline).await?;
-        let response = self.introspect(routed, &mut deadline, |_| signed.expires()).await?;
+        let response = self.introspect(routed, deadline, |_| signed.expires()).await?;
         Ok((signed.narrowed_to(response.scopes.as_ref(), &response.principal), generation))
-    }
-
-    async fn introspect_jws(&self, routed: &Routed<'_>, jws: &CompactJws<'_>) -> Verified {
-        token_type::check_header_type(jws.header().typ(), routed.issuer.settings().require_at_jwt)?;
-        self.introspect_only(routed).await
-    }
-
-    async fn introspect_opaque(&self, routed: &Routed<'_>) -> Verified {
-        token_type::check_header_type(None, routed.issuer.settings().require_at_jwt)?;
-        self.introspect_only(routed).await
     }
 
     async fn introspect_only(&self, routed: &Routed<'_>) -> Verified {
@@ -331,19 +343,24 @@ impl Verifier {
         Ok((response.principal, generation))
     }
 
-    /// Introspects a token and validates the response. `default_expiry` returns the expiration time for a response
-    /// without `exp`, given the current time.
+    /// Introspects a token, validates the response, and logs a rejection. `default_expiry` returns the expiration time
+    /// for a response without `exp`, given the current time.
     async fn introspect(
         &self,
         routed: &Routed<'_>,
         deadline: &mut Deadline,
         default_expiry: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<ValidResponse, VerifyError> {
+        self.note_introspection(routed.token);
         let response = routed.issuer.introspect(routed.token, deadline).await?;
         let (now, settings) = (self.now(), routed.issuer.settings());
         let default_expiry = default_expiry(now.unix);
-        validate_response(&response, settings, &self.settings.resource, now, default_expiry)
-            .inspect_err(|error| rejection_log::log(self, error, Claimed::of_response(&response)))
+        validate_response(&response, settings, &self.settings.resource, now, default_expiry).inspect_err(|error| {
+            rejection_log::log(self, error, || Claimed::of_response(&response));
+            if matches!(error, VerifyError::Inactive) {
+                self.report_inactive(routed.token);
+            }
+        })
     }
 
     fn now(&self) -> Now {
@@ -356,10 +373,9 @@ impl Verifier {
     }
 }
 
-fn valid<'a, 'p>(
-    claims: &'a Result<UnverifiedClaims<'p>, ClaimsError>,
-) -> Result<&'a UnverifiedClaims<'p>, VerifyError> {
-    claims.as_ref().map_err(|error| error.clone().into())
+/// Checks the `typ` of a token's header, which is `None` for an opaque token.
+fn check_header_type(routed: &Routed<'_>, typ: Option<&str>) -> Result<(), VerifyError> {
+    token_type::check_header_type(typ, routed.issuer.settings().require_at_jwt)
 }
 
 impl fmt::Debug for Verifier {

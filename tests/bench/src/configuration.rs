@@ -4,6 +4,9 @@ use std::{net::SocketAddr, path::Path};
 
 use super::portcullis::{BASE_URL, ISSUER, PATH};
 
+/// The file in the folder with the token of administrators.
+pub(super) const ADMIN_TOKEN_FILE: &str = "admin-token";
+
 /// The configurations that are measured.
 #[derive(Clone, Copy)]
 pub(super) enum Configuration {
@@ -11,6 +14,10 @@ pub(super) enum Configuration {
     Standard,
     /// With all checks and records: also an audit trail in a file, all three types of rate limits, and claim rules.
     AllOn,
+    /// The defaults and metrics, which nothing reads meanwhile.
+    Metrics,
+    /// The defaults, metrics, and spans for this receiver, of 1 % of the requests.
+    Traces { receiver: SocketAddr },
     /// With opaque tokens, which are introspected at this issuer.
     Introspecting { issuer: SocketAddr },
 }
@@ -18,8 +25,7 @@ pub(super) enum Configuration {
 impl Configuration {
     /// Returns the configuration file. The key set is in the folder.
     pub(super) fn text(self, address: SocketAddr, upstream: SocketAddr, folder: &Path, audit: &Path) -> String {
-        let (issuer, all_on) =
-            (self.issuer(folder), if matches!(self, Self::AllOn) { all_on(audit) } else { String::new() });
+        let (issuer, additional) = (self.issuer(folder), self.additional(folder, audit));
         format!(
             r#"
             listen = "{address}"
@@ -39,14 +45,14 @@ impl Configuration {
             method = "tools/call"
             name = "admin_*"
             scopes = ["mcp:admin"]
-            {all_on}
+            {additional}
             "#
         )
     }
 
     fn issuer(self, folder: &Path) -> String {
         match self {
-            Self::Standard | Self::AllOn => {
+            Self::Standard | Self::AllOn | Self::Metrics | Self::Traces { .. } => {
                 let keys = folder.join("jwks.json");
                 format!("issuer = \"{ISSUER}\"\njwks_file = \"{}\"", keys.display())
             }
@@ -56,6 +62,23 @@ impl Configuration {
             ),
         }
     }
+
+    fn additional(self, folder: &Path, audit: &Path) -> String {
+        match self {
+            Self::Standard | Self::Introspecting { .. } => String::new(),
+            Self::AllOn => all_on(audit),
+            Self::Metrics => admin(folder),
+            Self::Traces { receiver } => {
+                format!("{}\n[traces]\nendpoint = \"http://{receiver}\"\nsample = 0.01", admin(folder))
+            }
+        }
+    }
+}
+
+/// Returns a listener for administrators. With it, requests are counted.
+fn admin(folder: &Path) -> String {
+    let token = folder.join(ADMIN_TOKEN_FILE);
+    format!("[admin]\nlisten = \"127.0.0.1:0\"\ntoken = {{ file = \"{}\" }}", token.display())
 }
 
 /// Returns the additional settings. The rate limits are never reached.

@@ -10,12 +10,14 @@ use super::{
     hostile::{HOSTILE_REQUESTS, RateRatios},
     load::CONNECTIONS,
     process::Memory,
-    servers::{ALL_ON, BASELINE, BASELINE_ALL_ON, PORTCULLIS, VARIANTS},
+    servers::{ALL_ON, BASELINE, BASELINE_ALL_ON, METRICS, PORTCULLIS, TRACES, VARIANTS},
 };
 
 /// Goals: see `docs/contribute/benchmarks.md`.
 const CPU_GOAL: f64 = 1.10;
 const THROUGHPUT_GOAL: f64 = 0.95;
+const METRICS_GOAL: f64 = 1.03;
+const TRACES_GOAL: f64 = 1.05;
 const MEMORY_GOAL: f64 = 15.0;
 const READY_GOAL: f64 = 50.0;
 const RATE_RATIO_GOAL: f64 = 0.80;
@@ -128,6 +130,16 @@ impl Report {
         writeln!(f, "portcullis, CPU / nginx      {cpu:.2}, goal {CPU_GOAL:.2}: {}", is_met(cpu <= CPU_GOAL))?;
         let all_on = self.figures.ratio(ALL_ON, |sample| sample.cpu_us).median;
         writeln!(f, "all on, CPU / nginx          {all_on:.2}, goal {CPU_GOAL:.2}: {}", is_met(all_on <= CPU_GOAL))?;
+        for (name, variant, goal) in [("metrics", METRICS, METRICS_GOAL), ("metrics and traces", TRACES, TRACES_GOAL)] {
+            let ratio = self.figures.ratio_to(PORTCULLIS, variant, |sample| sample.cpu_us);
+            writeln!(
+                f,
+                "{:<29}{}, goal {goal:.2}: {}",
+                format!("{name}, CPU / portcullis"),
+                ratio.show(3),
+                is_met(ratio.median <= goal)
+            )?;
+        }
         if self.variants > BASELINE {
             for (name, variant, other) in [("portcullis", PORTCULLIS, BASELINE), ("all on", ALL_ON, BASELINE_ALL_ON)] {
                 let ratio = self.figures.ratio_to(other, variant, |sample| sample.cpu_us);

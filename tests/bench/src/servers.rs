@@ -1,12 +1,12 @@
 //! The servers of all variants, which run side by side in front of one upstream.
 
-use std::{env, net::SocketAddr, path::Path, process::Command, time::Duration};
+use std::{env, fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use portcullis_scenarios::Scratch;
 
 use super::{
-    configuration::Configuration,
+    configuration::{ADMIN_TOKEN_FILE, Configuration},
     figures::{Sample, Starts},
     hostile::letters,
     http::Connection,
@@ -21,12 +21,14 @@ use super::{
 const STARTS: usize = 5;
 
 /// The names of the variants. Their positions are the numbers that [`Servers::measure`] takes.
-pub(super) const VARIANTS: [&str; 9] = [
+pub(super) const VARIANTS: [&str; 11] = [
     "upstream alone",
     "nginx",
     "bare hyper proxy",
     "portcullis",
     "all on",
+    "metrics",
+    "metrics and traces",
     "introspection, hit",
     "introspection, miss",
     "baseline",
@@ -38,10 +40,12 @@ pub(super) const NGINX: usize = 1;
 const HYPER: usize = 2;
 pub(super) const PORTCULLIS: usize = 3;
 pub(super) const ALL_ON: usize = 4;
-const HIT: usize = 5;
-const MISS: usize = 6;
-pub(super) const BASELINE: usize = 7;
-pub(super) const BASELINE_ALL_ON: usize = 8;
+pub(super) const METRICS: usize = 5;
+pub(super) const TRACES: usize = 6;
+const HIT: usize = 7;
+const MISS: usize = 8;
+pub(super) const BASELINE: usize = 9;
+pub(super) const BASELINE_ALL_ON: usize = 10;
 
 /// An opaque token. The characters at [`LETTERS_AT`] are replaced to create other tokens.
 const OPAQUE: &str = "2YotnFZFEjr1zCsicMWpAA.00000000000.tGzv3JOkF0XG5Qx2TlKWIA";
@@ -54,13 +58,16 @@ pub(super) struct Servers<'a> {
     proxy: MeasuredProcess,
     standard: Server<'a>,
     all_on: Server<'a>,
+    metrics: Server<'a>,
+    traces: Server<'a>,
     introspecting: Server<'a>,
     /// The other program, with the standard configuration and with all features.
     baseline: Option<[Server<'a>; 2]>,
     /// A call with a different token for each number.
     unknown_token: RequestTemplate,
     pub(super) starts: Starts,
-    _issuer: MeasuredProcess,
+    /// The issuer and the receiver of spans.
+    _others: [MeasuredProcess; 2],
     _folder: Scratch,
 }
 
@@ -79,6 +86,7 @@ impl<'a> Servers<'a> {
         let proxy = MeasuredProcess::announcing(Command::new(&this).args(["proxy", &upstream.address.to_string()]))?;
         let issuer =
             MeasuredProcess::announcing(Command::new(&this).args(["introspection", &format!("{BASE_URL}{PATH}")]))?;
+        let receiver = MeasuredProcess::announcing(Command::new(&this).args(["upstream"]))?;
         let nginx = nginx::start(folder.path(), upstream.address).await?;
 
         let token = sign_token(ISSUER, &format!("{BASE_URL}{PATH}"), folder.path())?;
@@ -98,6 +106,10 @@ impl<'a> Servers<'a> {
 
         let standard = Server::ready(standard, process).await?;
         let all_on = Server::start(prepare(portcullis, "all-on", Configuration::AllOn, token.clone())?).await?;
+        fs::write(folder.path().join(ADMIN_TOKEN_FILE), "0123456789abcdef0123456789abcdef")?;
+        let metrics = Server::start(prepare(portcullis, "metrics", Configuration::Metrics, token.clone())?).await?;
+        let configuration = Configuration::Traces { receiver: receiver.address };
+        let traces = Server::start(prepare(portcullis, "traces", configuration, token.clone())?).await?;
         let baseline = match baseline {
             None => None,
             Some(program) => Some([
@@ -110,18 +122,20 @@ impl<'a> Servers<'a> {
             Server::start(prepare(portcullis, "introspecting", configuration, OPAQUE.to_owned())?).await?;
         let known_token = introspecting.request.clone().number(0).to_vec();
         let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, letters);
-        let (_issuer, _folder) = (issuer, folder);
+        let (_others, _folder) = ([issuer, receiver], folder);
         Ok(Self {
             upstream,
             nginx,
             proxy,
             standard,
             all_on,
+            metrics,
+            traces,
             introspecting,
             baseline,
             unknown_token,
             starts,
-            _issuer,
+            _others,
             _folder,
         })
     }
@@ -143,6 +157,8 @@ impl<'a> Servers<'a> {
             HYPER => (&self.proxy, self.request(), None),
             PORTCULLIS => self.standard.target(),
             ALL_ON => self.all_on.target(),
+            METRICS => self.metrics.target(),
+            TRACES => self.traces.target(),
             HIT => self.introspecting.target(),
             MISS => (&self.introspecting.process, &self.unknown_token, Some(&self.introspecting.setup)),
             _ => {

@@ -13,9 +13,10 @@ use crate::{
 pub(crate) const TRIPLES: [&str; 3] = ["aarch64-apple-darwin", "x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
 
 /// The published crates in the order of their layers. The first that does not compile is named.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "portcullis-metadata",
     "portcullis-mcp",
+    "portcullis-files",
     "portcullis-http1",
     "portcullis-discovery",
     "portcullis-session",

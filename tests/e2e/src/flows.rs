@@ -41,7 +41,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use chromium::Chromium;
 use deployment::USER;
@@ -51,8 +51,12 @@ use recorder::Recorder;
 use test_user::TestUser;
 use xtask::{built, checklist::Unit, workspace};
 
+/// The runs that take the place of the flow with an authorization server. Only one can be selected.
+const SEPARATE: &str = "separate";
+
 /// The options of `cargo xtask e2e`.
 #[derive(Args)]
+#[command(group = ArgGroup::new(SEPARATE).multiple(false).conflicts_with_all(["idp", "browser", "only"]))]
 pub(crate) struct Arguments {
     /// The authorization server.
     #[arg(long, value_enum, default_value_t)]
@@ -69,35 +73,35 @@ pub(crate) struct Arguments {
     only: Vec<keycloak::Scenario>,
     /// Instead, send a corpus of messages through the gateway to real readers of JSON and MCP, and compare what they read
     /// with what was checked and audited. Needs Node.js, Python and Go; a reader without them is skipped.
-    #[arg(long, conflicts_with_all = ["idp", "browser", "only"])]
+    #[arg(long, group = SEPARATE)]
     readers: bool,
     #[command(flatten)]
     reader_options: readers::Options,
     /// Instead, run `login` and `connect` at every tested authorization server and in every tested network, and print one
     /// table. Needs Node.js, Python and Java; a server without them is skipped. The first run downloads 400 MB.
-    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers"])]
+    #[arg(long, group = SEPARATE)]
     sign_in: bool,
     #[command(flatten)]
     sign_in_options: sign_in::Options,
-    /// Restart `serve` with the default configuration while clients of other makers have sessions: the TypeScript SDK (v1 and
-    /// v2), the Python SDK and mcp-remote. Needs Node.js and Python; a client without them is skipped.
-    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    /// Instead, restart `serve` with the default configuration while clients of other makers have sessions: the TypeScript
+    /// SDK (v1 and v2), the Python SDK and mcp-remote. Needs Node.js and Python; a client without them is skipped.
+    #[arg(long, group = SEPARATE)]
     restarts: bool,
     /// Instead, execute the commands of the guides in `docs/guides`. A guide whose programs are missing is skipped. The
     /// ports 3000, 8000, 8080 and 9000 must be free.
-    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    #[arg(long, group = SEPARATE)]
     guides: bool,
     #[command(flatten)]
     guide_options: guides::Options,
-    /// Run 32 clients against three replicas behind nginx for 10 minutes, while replicas and Redis are killed. Needs nginx and
-    /// redis-server.
-    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in"])]
+    /// Instead, run 32 clients against three replicas behind nginx for 10 minutes, while replicas and Redis are killed.
+    /// Needs nginx and redis-server.
+    #[arg(long, group = SEPARATE)]
     replicas: bool,
     #[command(flatten)]
     replica_options: replicas::Options,
     /// Instead, run every query of the dashboard and of the alerts in `deploy` at a real Prometheus. Without Prometheus, the run is
     /// reported as skipped.
-    #[arg(long, conflicts_with_all = ["idp", "browser", "only", "readers", "sign_in", "guides", "replicas"])]
+    #[arg(long, group = SEPARATE)]
     metrics: bool,
 }
 
@@ -120,60 +124,62 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
     let target = workspace::metadata()?.target_directory;
     let folder = fresh_folder(&target)?;
-    if arguments.sign_in {
+    let result = if arguments.sign_in {
         let ready_within = Duration::from_secs(arguments.ready_within);
         let environment = sign_in::Environment { program: &program, target: &target, folder: &folder, ready_within };
-        let result = block_on(sign_in::run(&environment, &arguments.sign_in_options));
-        return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
-    }
-    if arguments.restarts {
-        let result = block_on(restarts::whole(&program, &target, &folder));
-        return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
-    }
-    if arguments.guides {
-        let result = block_on(guides::run(&program, &target, &folder, &arguments.guide_options));
-        return result.with_context(|| format!("the output of the programs is in {}", folder.display()));
-    }
+        block_on(sign_in::run(&environment, &arguments.sign_in_options))
+    } else if arguments.restarts {
+        block_on(restarts::whole(&program, &target, &folder))
+    } else if arguments.guides {
+        block_on(guides::run(&program, &target, &folder, &arguments.guide_options))
+    } else {
+        in_steps(arguments, &program, &target, &folder)
+    };
+    result.with_context(|| format!("the run failed; the output of the programs is in {}", folder.display()))
+}
+
+/// Runs what consists of steps, and prints their table.
+fn in_steps(arguments: &Arguments, program: &Path, target: &Path, folder: &Path) -> anyhow::Result<()> {
     let (mut progress, result);
     match arguments.idp {
         _ if arguments.readers => {
             progress = Progress::new(Unit::Seconds, readers::LIMIT);
-            let flow = readers::run(&program, &target, &folder, arguments.reader_options, &mut progress);
+            let flow = readers::run(program, target, folder, arguments.reader_options, &mut progress);
             result = block_on(flow);
         }
         _ if arguments.metrics => {
             progress = Progress::new(Unit::Seconds, metrics::LIMIT);
-            result = block_on(metrics::run(&folder, &mut progress));
+            result = block_on(metrics::run(folder, &mut progress));
         }
         _ if arguments.replicas => {
             progress = Progress::new(Unit::Seconds, replicas::LIMIT);
             let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
             let upstream = upstream.program("everything_server")?;
-            let environment = replicas::Environment { program: &program, upstream: &upstream, folder: &folder };
+            let environment = replicas::Environment { program, upstream: &upstream, folder };
             result = block_on(replicas::run(&environment, arguments.replica_options, &mut progress));
         }
         IdentityProvider::Devidp => {
             progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
             let recorder = Arc::new(Recorder::new(devidp::LIMIT)?);
-            let user = test_user(arguments, &target, &recorder, &mut progress);
-            let flow = devidp::run(&program, &folder, recorder, user, &mut progress);
+            let user = test_user(arguments, target, &recorder, &mut progress);
+            let flow = devidp::run(program, folder, recorder, user, &mut progress);
             result = block_on(flow);
         }
         IdentityProvider::OidcProvider => {
             progress = Progress::new(Unit::Seconds, oidc_provider::LIMIT);
             let recorder = Arc::new(Recorder::new(oidc_provider::LIMIT)?);
-            let user = test_user(arguments, &target, &recorder, &mut progress);
-            let flow = oidc_provider::run(&program, &target, &folder, recorder, user, &mut progress);
+            let user = test_user(arguments, target, &recorder, &mut progress);
+            let flow = oidc_provider::run(program, target, folder, recorder, user, &mut progress);
             result = block_on(flow);
         }
         IdentityProvider::Keycloak => {
             progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
             let recorder = Arc::new(Recorder::new(keycloak::LIMIT)?);
-            let user = test_user(arguments, &target, &recorder, &mut progress);
+            let user = test_user(arguments, target, &recorder, &mut progress);
             let options = keycloak::Options {
-                program: &program,
-                target: &target,
-                folder: &folder,
+                program,
+                target,
+                folder,
                 ready_within: Duration::from_secs(arguments.ready_within),
                 only: &arguments.only,
             };
@@ -182,7 +188,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
     }
     println!("\n{}", progress.table());
-    result.with_context(|| format!("the run failed; the output of the programs is in {}", folder.display()))
+    result
 }
 
 /// Returns the user who consents in the flow of the shipped client.

@@ -35,11 +35,28 @@ fn main() -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     /// clap checks most mistakes only when a command is built.
     #[test]
     fn the_command_line_is_sound() {
         super::Arguments::command().debug_assert();
+    }
+
+    /// A run that takes the place of another one is not silently dropped.
+    #[test]
+    fn only_one_run_is_selected() {
+        let parses = |options: &[&str]| super::Arguments::try_parse_from([&["xtask", "e2e"], options].concat()).is_ok();
+        let runs = ["--readers", "--sign-in", "--restarts", "--guides", "--replicas", "--metrics"];
+        for run in runs {
+            assert!(parses(&[run]), "{run}");
+            for other in [&["--browser"][..], &["--idp", "devidp"]] {
+                assert!(!parses(&[&[run], other].concat()), "{run} {other:?}");
+            }
+            for other in runs.into_iter().filter(|other| *other != run) {
+                assert!(!parses(&[run, other]), "{run} {other}");
+            }
+        }
+        assert!(parses(&["--guides", "--guide", "nginx"]) && !parses(&["--guide", "nginx"]));
     }
 }

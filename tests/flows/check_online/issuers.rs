@@ -7,6 +7,24 @@ use tokio::net::TcpListener;
 
 use super::{INTROSPECTION, Setup, issuer, status, with_member};
 
+/// J9: the client authenticates as it does in the server: the methods of the token endpoint do not apply.
+#[tokio::test]
+async fn the_client_authenticates_as_in_the_server() {
+    let upstream = Upstream::start().await;
+    let server = issuer(|request| match &request.authorization {
+        Some(basic) if request.path == "/introspect" && basic.starts_with("Basic ") => {
+            Some(request.json(json!({ "active": false })))
+        }
+        _ => with_member(request, "token_endpoint_auth_methods_supported", json!(["client_secret_basic"])),
+    });
+    let server = server.await;
+    let in_form = Setup::new(&server.url(""), &upstream.setting()).issuer(INTROSPECTION);
+    in_form.assert_sound("in the form").await;
+    let wrong = INTROSPECTION.replace("\"SECRET\"", "\"WRONG_SECRET\"");
+    let setup = Setup::new(&server.url(""), &upstream.setting()).issuer(&wrong);
+    setup.assert_cause("rejected", "introspection.client", &["introspection_auth = \"basic\""]).await;
+}
+
 /// J9: the first cause of a broken issuer is named, with the fix.
 #[tokio::test]
 async fn broken_issuers() {

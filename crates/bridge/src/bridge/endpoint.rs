@@ -17,7 +17,7 @@ use crate::{
     http_sse::suggests_http_sse,
     message_budget::Reservation,
     resource_fetch::ResourceFetch,
-    response::{Content, Limits, insufficient_scope, is_unknown_session, read_body},
+    response::{BodyLimits, MediaType, insufficient_scope, is_unknown_session, read_body},
 };
 
 /// Sends requests with the token, and retries them.
@@ -135,14 +135,14 @@ impl Endpoint {
         body: Box<dyn BodyStream>,
         reservation: &mut Reservation,
     ) -> Result<Vec<u8>, McpError> {
-        let limits = Limits { timeout: self.settings.timeout, max_message: self.settings.max_message };
+        let limits = BodyLimits { timeout: self.settings.timeout, max_message: self.settings.max_message };
         read_body(body, &limits, reservation).await
     }
 
     /// The body of an error response, which is small.
     async fn read_error(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
         let max_message = self.settings.max_message.min(MAX_ERROR);
-        let limits = Limits { timeout: self.settings.timeout, max_message };
+        let limits = BodyLimits { timeout: self.settings.timeout, max_message };
         read_body(body, &limits, &mut Reservation::uncounted()).await
     }
 }
@@ -191,7 +191,7 @@ impl ErrorResponse {
     pub(crate) async fn read(endpoint: &Endpoint, response: OpenResponse) -> Self {
         let status = response.status;
         let insufficient_scope = insufficient_scope(status, &response.headers);
-        if Content::of(&response.headers) != Content::Json {
+        if MediaType::of(&response.headers) != MediaType::Json {
             let mcp_error = match insufficient_scope {
                 Some(error) => error,
                 None => McpError::status(response).await,

@@ -18,7 +18,7 @@ use crate::{
         transport::event_stream::{EventReader, ResumeAttempts, ResumePosition},
     },
     error::McpError,
-    response::Content,
+    response::MediaType,
 };
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not offer it.
@@ -40,8 +40,8 @@ pub(crate) fn start(context: &Arc<Context>) {
     });
 }
 
-/// Opens another session for a client with subscriptions, which waits for notifications and sends no request itself. This
-/// does not prompt the user for a sign-in. Without subscriptions, the client's next request opens the session.
+/// Opens another session for a client with subscriptions, which waits for notifications and sends no request itself.
+/// This does not prompt the user for a sign-in. Without subscriptions, the client's next request opens the session.
 async fn renew(context: &Arc<Context>, lost: &Session) {
     while !context.subscriptions.is_empty() {
         let unsolicited = context.server_stream.count_unsolicited_renewal();
@@ -68,8 +68,8 @@ async fn read_stream(context: &Arc<Context>, session: &Session) -> State {
     }
 }
 
-/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event. This
-/// does not prompt the user for a sign-in.
+/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event.
+/// This does not prompt the user for a sign-in.
 async fn listen(context: &Arc<Context>, session: &Session) -> State {
     let (mut position, mut attempts, mut was_open) = (ResumePosition::default(), ResumeAttempts::default(), false);
     loop {
@@ -125,7 +125,7 @@ async fn open(context: &Arc<Context>, session: &Session, position: &ResumePositi
     let mut headers: HeaderMap = context.sessions.headers(now.as_ref());
     headers.extend(position.last_event().map(|event| (names::LAST_EVENT_ID, event)));
     match context.endpoint.send(context.endpoint.get(headers), TokenRenewal::Disabled).await {
-        Ok(answer) if answer.status.is_success() && Content::of(&answer.headers) == Content::Stream => {
+        Ok(answer) if answer.status.is_success() && MediaType::of(&answer.headers) == MediaType::EventStream => {
             Ok(EventReader::new(context, answer.body))
         }
         Ok(answer) if answer.status.is_server_error() && answer.status != StatusCode::NOT_IMPLEMENTED => {

@@ -11,7 +11,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     error::{McpError, RpcError},
     message_budget::Reservation,
-    response::{Content, Limits, insufficient_scope, read_body},
+    response::{BodyLimits, MediaType, insufficient_scope, read_body},
 };
 
 /// A response whose status was checked.
@@ -111,7 +111,7 @@ impl MessageStream {
         Ok(stream)
     }
 
-    fn of(body: Box<dyn BodyStream>, limits: &Limits) -> Self {
+    fn of(body: Box<dyn BodyStream>, limits: &BodyLimits) -> Self {
         let (decoder, ready) = (Decoder::new(limits.max_message), VecDeque::new());
         Self { body: Some(body), decoder, ready, last_event: None, retry: None }
     }
@@ -190,44 +190,44 @@ fn messages(sent: Value) -> Vec<Value> {
 }
 
 /// Processes the response to a request.
-pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &Limits) -> Result<Answer, McpError> {
+pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &BodyLimits) -> Result<Answer, McpError> {
     let status = response.status;
     if !status.is_success() {
         return Err(refusal(response, limits).await);
     }
-    let messages = match Content::of(&response.headers) {
-        Content::Stream => MessageStream::of(response.body, limits),
-        Content::Json => {
+    let messages = match MediaType::of(&response.headers) {
+        MediaType::EventStream => MessageStream::of(response.body, limits),
+        MediaType::Json => {
             let body = read_body(response.body, limits, &mut Reservation::uncounted()).await?;
             MessageStream::read_body(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
         }
-        Content::Other => return Err(McpError::unexpected_content(response).await),
+        MediaType::Other => return Err(McpError::unexpected_content(response).await),
     };
     Ok(Answer { messages: Source::Response(Box::new(messages)), id, status })
 }
 
 /// Processes the response to the opening of a stream.
-pub(super) async fn stream(response: OpenResponse, limits: &Limits) -> Result<MessageStream, McpError> {
+pub(super) async fn stream(response: OpenResponse, limits: &BodyLimits) -> Result<MessageStream, McpError> {
     if !response.status.is_success() {
         return Err(refusal(response, limits).await);
     }
-    match Content::of(&response.headers) {
-        Content::Stream => Ok(MessageStream::of(response.body, limits)),
-        Content::Json | Content::Other => Err(McpError::unexpected_content(response).await),
+    match MediaType::of(&response.headers) {
+        MediaType::EventStream => Ok(MessageStream::of(response.body, limits)),
+        MediaType::Json | MediaType::Other => Err(McpError::unexpected_content(response).await),
     }
 }
 
 /// Processes the response to a message without a result.
-pub(super) async fn accepted(response: OpenResponse, limits: &Limits) -> Result<(), McpError> {
+pub(super) async fn accepted(response: OpenResponse, limits: &BodyLimits) -> Result<(), McpError> {
     if response.status.is_success() { Ok(()) } else { Err(refusal(response, limits).await) }
 }
 
-async fn refusal(response: OpenResponse, limits: &Limits) -> McpError {
+async fn refusal(response: OpenResponse, limits: &BodyLimits) -> McpError {
     let status = response.status;
     if let Some(error) = insufficient_scope(status, &response.headers) {
         return error;
     }
-    if Content::of(&response.headers) != Content::Json {
+    if MediaType::of(&response.headers) != MediaType::Json {
         return McpError::status(response).await;
     }
     let body = read_body(response.body, limits, &mut Reservation::uncounted()).await.unwrap_or_default();

@@ -14,7 +14,8 @@ pub(crate) struct CookieJar {
     store: Mutex<CookieStore>,
 }
 
-/// The maximum number of cookies; further ones are ignored. RFC 6265 section 6.1 recommends at least 50 for each domain.
+/// The maximum number of cookies; further ones are ignored. RFC 6265 section 6.1 recommends at least 50 for each
+/// domain.
 const MAX_COOKIES: usize = 64;
 /// The maximum size of a `Set-Cookie` value, the size that RFC 6265 section 6.1 recommends to support.
 const MAX_SIZE: usize = 4096;
@@ -48,25 +49,21 @@ impl CookieJar {
 
     /// Stores the cookies of a response from `url`. A cookie for another domain than the host is ignored.
     pub(crate) fn receive(&self, url: &Url, headers: &HeaderMap) {
-        if url.origin() != self.origin {
+        if url.origin() != self.origin || !headers.contains_key(header::SET_COOKIE) {
             return;
         }
-        for value in headers.get_all(header::SET_COOKIE) {
-            let Some(text) = value.to_str().ok().filter(|text| text.len() <= MAX_SIZE) else { continue };
-            let Ok(cookie) = Cookie::parse(text, url) else { continue };
-            if !is_for_host(&cookie, url) {
-                continue;
-            }
-            let mut store = self.store();
-            remove_expired(&mut store);
+        let values = headers.get_all(header::SET_COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let cookies = values.filter(|value| value.len() <= MAX_SIZE).filter_map(|value| Cookie::parse(value, url).ok());
+        let mut store = self.store();
+        for cookie in cookies.filter(|cookie| is_for_host(cookie, url)) {
             let is_known =
-                cookie.domain.as_cow().is_some_and(|domain| store.contains_any(&domain, &cookie.path, cookie.name()));
-            if is_known || store.iter_any().count() < MAX_COOKIES {
+                cookie.domain.as_cow().is_some_and(|domain| store.contains(&domain, &cookie.path, cookie.name()));
+            if is_known || store.iter_unexpired().count() < MAX_COOKIES {
                 // An expired cookie removes the stored one, and is an error if there is none.
                 let _ = store.insert(cookie.into_owned(), url);
-                remove_expired(&mut store);
             }
         }
+        remove_expired(&mut store);
     }
 
     fn store(&self) -> MutexGuard<'_, CookieStore> {

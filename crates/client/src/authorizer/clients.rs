@@ -13,26 +13,39 @@ use crate::{
     store::{ClientEntry, ignore_corrupted},
 };
 
-/// The client to use, and where to forget it if the authorization server no longer knows it.
+/// The client to use at an authorization server.
 pub(super) struct Client {
     pub(super) credentials: ClientCredentials,
-    kept: Option<StoredAs>,
+    /// The store entry to remove if the authorization server no longer knows the client.
+    stored_as: Option<StoredAs>,
     /// The registration of an earlier sign-in, if the client uses one.
     reused: Option<Registered>,
-}
-
-impl Client {
-    /// The registration of an earlier sign-in, which the server may have forgotten.
-    pub(super) fn reused(&self) -> Option<&Registered> {
-        self.reused.as_ref()
-    }
 }
 
 /// The store entry of a client that does not come from the settings.
 #[derive(Clone, Copy)]
 enum StoredAs {
+    /// The client was registered.
     Registered,
+    /// The user has entered the client.
     ByHand,
+}
+
+impl Client {
+    /// A client that is not in the store.
+    fn without_entry(credentials: ClientCredentials) -> Self {
+        Self { credentials, stored_as: None, reused: None }
+    }
+
+    /// A client that has just been registered, or whose registration has just been updated.
+    fn registered(credentials: ClientCredentials) -> Self {
+        Self { credentials, stored_as: Some(StoredAs::Registered), reused: None }
+    }
+
+    /// The registration of an earlier sign-in, which the server may have forgotten.
+    pub(super) fn reused(&self) -> Option<&Registered> {
+        self.reused.as_ref()
+    }
 }
 
 impl Authorizer {
@@ -45,64 +58,76 @@ impl Authorizer {
         registration: &Registration<'_>,
     ) -> Result<Client, ClientError> {
         if let Some(credentials) = self.configured_client(&server.issuer)? {
-            return Ok(Client { credentials, kept: None, reused: None });
+            return Ok(Client::without_entry(credentials));
         }
-        let by_hand = self.store().lock_client_by_hand(&server.issuer, registration.only_for).await?;
-        if let Some(known) =
-            ignore_corrupted(by_hand.read(&server.issuer))?.filter(|_| !self.settings.fresh_registration)
-        {
-            return Ok(Client { credentials: known.credentials()?, kept: Some(StoredAs::ByHand), reused: None });
+        if let Some(entered) = self.client_by_hand(server, registration).await? {
+            return Ok(entered);
         }
-        drop(by_hand);
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|_| server.takes_client_documents) {
-            return Ok(Client { credentials: documented(&server.issuer, document), kept: None, reused: None });
+            return Ok(Client::without_entry(documented(&server.issuer, document)));
         }
-        let redirect_uri = registration.redirect_uri;
-        let entry = self.store().lock_client(&server.issuer, redirect_uri, registration.only_for).await?;
-        let known = ignore_corrupted(entry.read(&server.issuer))?;
-        let method = self.settings.token_auth_method;
-        let serves = |known: &Registered| {
-            known.serves(redirect_uri.as_str(), self.clock.now()) && known.authenticates_by(method)
-        };
-        let known = known.filter(serves);
-        let may_reuse =
-            |known: &&Registered| known.may_ask_for(registration.needed) && !self.settings.fresh_registration;
-        if let Some(known) = known.as_ref().filter(may_reuse) {
-            let (credentials, reused) = (known.credentials()?, Some(known.clone()));
-            return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused });
+        if let Some(registered) = self.registered_client(interaction, server, registration).await? {
+            return Ok(registered);
         }
-        if let Some(updated) = self.with_scopes(interaction, server, known.as_ref(), registration).await? {
-            let credentials = updated.credentials()?;
-            entry.write(&updated)?;
-            return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused: None });
-        }
-        if let Some(endpoint) = &server.registration_endpoint {
-            // Includes the scopes requested earlier, so that sign-ins with alternating scopes share one registration.
-            let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
-            let registration = Registration { scopes: &scopes, ..*registration };
-            let registered = dynamic::register(&*self.fetch, server, endpoint, &registration).await?;
-            let credentials = registered.credentials()?;
-            entry.write(&registered)?;
-            return Ok(Client { credentials, kept: Some(StoredAs::Registered), reused: None });
-        }
-        drop(entry);
         self.ask(interaction, &server.issuer, registration).await
     }
 
-    /// Returns the known registration with the missing scopes added. `None` if it lacks none or the server does not update
-    /// it; a new client is then registered, and the server's session with the old one ends. In a step-up, the user is asked
-    /// before.
-    async fn with_scopes(
+    /// Returns the client that the user has entered at an earlier sign-in.
+    async fn client_by_hand(
+        &self,
+        server: &Server,
+        registration: &Registration<'_>,
+    ) -> Result<Option<Client>, ClientError> {
+        let entry = self.store().lock_client_by_hand(&server.issuer, registration.only_for).await?;
+        let known = ignore_corrupted(entry.read(&server.issuer))?.filter(|_| !self.settings.fresh_registration);
+        let Some(known) = known else { return Ok(None) };
+        Ok(Some(Client { credentials: known.credentials()?, stored_as: Some(StoredAs::ByHand), reused: None }))
+    }
+
+    /// Returns the registration of an earlier sign-in, after an update if it lacks scopes, or registers a client. `None` if the
+    /// server offers no registration.
+    async fn registered_client(
         &self,
         interaction: &dyn Interaction,
         server: &Server,
-        known: Option<&Registered>,
+        registration: &Registration<'_>,
+    ) -> Result<Option<Client>, ClientError> {
+        let redirect_uri = registration.redirect_uri;
+        let entry = self.store().lock_client(&server.issuer, redirect_uri, registration.only_for).await?;
+        let known = ignore_corrupted(entry.read(&server.issuer))?.filter(|known| {
+            known.serves(redirect_uri.as_str(), self.clock.now())
+                && known.authenticates_by(self.settings.token_auth_method)
+        });
+        if let Some(known) = known.as_ref().filter(|_| !self.settings.fresh_registration) {
+            if known.may_ask_for(registration.needed) {
+                let reused = Some(known.clone());
+                return Ok(Some(Client { reused, ..Client::registered(known.credentials()?) }));
+            }
+            if let Some(updated) = self.with_missing_scopes(interaction, server, known, registration).await? {
+                let credentials = updated.credentials()?;
+                entry.write(&updated)?;
+                return Ok(Some(Client::registered(credentials)));
+            }
+        }
+        let Some(endpoint) = &server.registration_endpoint else { return Ok(None) };
+        // Includes the scopes requested earlier, so that sign-ins with alternating scopes share one registration.
+        let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
+        let registration = Registration { scopes: &scopes, ..*registration };
+        let registered = dynamic::register(&*self.fetch, server, endpoint, &registration).await?;
+        let credentials = registered.credentials()?;
+        entry.write(&registered)?;
+        Ok(Some(Client::registered(credentials)))
+    }
+
+    /// Returns the known registration with the missing scopes added. `None` if the server does not update it: a new client is
+    /// then registered, and the server's session with the old one ends. In a step-up, the user is asked before.
+    async fn with_missing_scopes(
+        &self,
+        interaction: &dyn Interaction,
+        server: &Server,
+        known: &Registered,
         registration: &Registration<'_>,
     ) -> Result<Option<Registered>, ClientError> {
-        let lacks_scopes = |known: &&Registered| !known.may_ask_for(registration.needed);
-        let Some(known) = known.filter(lacks_scopes).filter(|_| !self.settings.fresh_registration) else {
-            return Ok(None);
-        };
         let scopes = known.asked.union(registration.scopes);
         if let Some(updated) = self.updated_registration(server, known, &scopes).await {
             tracing::info!(%scopes, "the registration of the client was updated");
@@ -115,10 +140,8 @@ impl Authorizer {
             missing: missing.clone(),
             scopes: registration.needed.clone(),
         };
-        if registration.is_step_up
-            && server.registration_endpoint.is_some()
-            && !interaction.accept_new_registration(&new).await?
-        {
+        let needs_consent = registration.is_step_up && server.registration_endpoint.is_some();
+        if needs_consent && !interaction.accept_new_registration(&new).await? {
             return Err(ClientError::RegistrationLacksScopes { registration: Box::new(new) });
         }
         tracing::warn!(
@@ -128,28 +151,25 @@ impl Authorizer {
         Ok(None)
     }
 
-    /// The client to which a token was issued, if it is still known.
+    /// Returns the client to which a token was issued, if it is still known.
     pub(super) fn client_by_id(&self, issuer: &Issuer, client_id: &str) -> Result<ClientCredentials, ClientError> {
-        if let Some(brought) = self.configured_client(issuer)?.filter(|brought| brought.client_id == client_id) {
-            return Ok(brought);
+        if let Some(configured) = self.configured_client(issuer)?.filter(|client| client.client_id == client_id) {
+            return Ok(configured);
         }
-        if let Some(document) = self.settings.client_id_url.as_ref().filter(|it| it.as_str() == client_id) {
+        if let Some(document) = self.settings.client_id_url.as_ref().filter(|url| url.as_str() == client_id) {
             return Ok(documented(issuer, document));
         }
-        match self
-            .store()
-            .client(issuer, client_id)?
-            .filter(|known| !known.response.secret_has_expired(self.clock.now()))
-        {
+        let has_valid_secret = |known: &Registered| !known.response.secret_has_expired(self.clock.now());
+        match self.store().client(issuer, client_id)?.filter(has_valid_secret) {
             Some(known) => known.credentials(),
             None => Err(ClientError::NoRegistration { issuer: issuer.clone() }),
         }
     }
 
-    /// The settings' client for this authorization server.
+    /// Returns the settings' client for this authorization server.
     pub(super) fn configured_client(&self, issuer: &Issuer) -> Result<Option<ClientCredentials>, ClientError> {
-        if let Some(held) = self.settings.credentials.iter().find(|held| held.issuer == *issuer) {
-            return Ok(Some(held.clone()));
+        if let Some(credentials) = self.settings.credentials.iter().find(|credentials| credentials.issuer == *issuer) {
+            return Ok(Some(credentials.clone()));
         }
         let Some(client) = &self.settings.client else { return Ok(None) };
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,20 +184,20 @@ impl Authorizer {
     pub(super) async fn forget(&self, client: &Client, registration: &Registration<'_>) -> Result<bool, ClientError> {
         let Registration { redirect_uri, only_for, .. } = *registration;
         let issuer = &client.credentials.issuer;
-        let entry: ClientEntry = match client.kept {
+        let entry: ClientEntry = match client.stored_as {
             None => return Ok(false),
             Some(StoredAs::Registered) => self.store().lock_client(issuer, redirect_uri, only_for).await?,
             Some(StoredAs::ByHand) => self.store().lock_client_by_hand(issuer, only_for).await?,
         };
         // Another process may have registered again by now.
-        if ignore_corrupted(entry.read(issuer))?
-            .is_some_and(|kept| kept.response.client_id == client.credentials.client_id)
-        {
+        let is_client = |stored: Registered| stored.response.client_id == client.credentials.client_id;
+        if ignore_corrupted(entry.read(issuer))?.is_some_and(is_client) {
             entry.remove()?;
         }
         Ok(true)
     }
 
+    /// Asks the user for a client, and stores it.
     async fn ask(
         &self,
         interaction: &dyn Interaction,
@@ -187,18 +207,16 @@ impl Authorizer {
         let Some(details) = interaction.client_information(issuer).await? else {
             return Err(ClientError::NoRegistration { issuer: issuer.clone() });
         };
-        let kept = match Registered::by_hand(issuer.clone(), &details) {
-            Some(registered) => {
-                self.store().lock_client_by_hand(issuer, registration.only_for).await?.write(&registered)?;
-                Some(StoredAs::ByHand)
-            }
-            None => None,
-        };
-        Ok(Client { credentials: details.at(issuer.clone()), kept, reused: None })
+        let mut stored_as = None;
+        if let Some(registered) = Registered::by_hand(issuer.clone(), &details) {
+            self.store().lock_client_by_hand(issuer, registration.only_for).await?.write(&registered)?;
+            stored_as = Some(StoredAs::ByHand);
+        }
+        Ok(Client { credentials: details.at(issuer.clone()), stored_as, reused: None })
     }
 }
 
-/// The client that its metadata document describes: a public client, because the document publishes no key.
+/// Returns the client that its metadata document describes: a public client, because the document publishes no key.
 fn documented(issuer: &Issuer, document: &ClientIdUrl) -> ClientCredentials {
     let details =
         ClientInformation { client_id: document.as_str().to_owned(), authentication: ClientAuthentication::None };

@@ -1,12 +1,13 @@
 //! The store in a directory.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io::{self, Read as _, Write as _},
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, Read as _},
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use portcullis_files::{PRIVATE, private_options};
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
@@ -73,38 +74,25 @@ impl Directory {
         if bytes.len() > MAX_ENTRY {
             return Err(StoreError::TooLarge);
         }
-        let (path, beside) = (self.entry(name), self.file(name, ".tmp"));
-        let replace = || {
-            self.write_beside(&beside, bytes)?;
-            fs::rename(&beside, &path)?;
-            // Without this, a power failure can undo the renaming.
-            File::open(&self.path).and_then(|directory| directory.sync_all()).or_else(unless_unsupported)
-        };
-        replace().map_err(|error| not_writable(&path, &error))
+        let path = self.entry(name);
+        self.refusal()
+            .and_then(|()| portcullis_files::replace(&path, &self.temporary(name), bytes, PRIVATE))
+            .map_err(|error| not_writable(&path, &error))
     }
 
     /// Checks that there is space and permission for an entry: writes a somewhat larger file beside it, and removes
     /// that file.
     pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
-        let (path, beside) = (self.entry(name), self.file(name, ".tmp"));
+        let (path, temporary) = (self.entry(name), self.temporary(name));
         let current = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let size = usize::try_from(current).unwrap_or(MAX_ENTRY).saturating_add(MARGIN).min(MAX_ENTRY);
+        // A killed process may have left the file. If it cannot be removed, it cannot be created either.
+        let _ = fs::remove_file(&temporary);
         make(&self.path)
-            .and_then(|()| self.write_beside(&beside, &vec![b' '; size]))
-            .and_then(|()| fs::remove_file(&beside))
+            .and_then(|()| self.refusal())
+            .and_then(|()| portcullis_files::create_new(&temporary, &vec![b' '; size], PRIVATE))
+            .and_then(|()| fs::remove_file(&temporary))
             .map_err(|error| not_writable(&path, &error))
-    }
-
-    /// Writes a temporary file. An incomplete file is removed to free its space.
-    fn write_beside(&self, beside: &Path, bytes: &[u8]) -> io::Result<()> {
-        // A writer that was killed may have left the file; the lock excludes other writers. If it cannot be removed,
-        // the next line fails.
-        let _ = fs::remove_file(beside);
-        let mut file = private(OpenOptions::new().write(true).create_new(true)).open(beside)?;
-        let written = self.refusal().and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
-        written.inspect_err(|_| {
-            let _ = fs::remove_file(beside);
-        })
     }
 
     /// The error that a test injects.
@@ -163,7 +151,7 @@ impl Directory {
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
         make(&self.path).map_err(|error| not_writable(&self.path, &error))?;
         let path = self.file(name, ".lock");
-        let file = private(OpenOptions::new().write(true).create(true).truncate(false)).open(&path);
+        let file = private_options().write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|error| not_writable(&path, &error))?;
         let end = Instant::now() + limit;
         loop {
@@ -180,6 +168,11 @@ impl Directory {
         self.file(name, ENTRY)
     }
 
+    /// The temporary file for an entry. The lock of the entry excludes other processes.
+    fn temporary(&self, name: &Name) -> PathBuf {
+        self.file(name, ".tmp")
+    }
+
     fn file(&self, name: &Name, ending: &str) -> PathBuf {
         self.path.join(format!("{}{ending}", name.0))
     }
@@ -191,26 +184,6 @@ fn failed(path: &Path, error: &io::Error) -> StoreError {
 
 fn not_writable(path: &Path, error: &io::Error) -> StoreError {
     StoreError::NotWritable { path: path.to_owned(), kind: error.kind() }
-}
-
-/// Some file systems cannot sync a directory, and Windows cannot open one.
-fn unless_unsupported(error: io::Error) -> io::Result<()> {
-    match error.kind() {
-        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => Ok(()),
-        _ => Err(error),
-    }
-}
-
-#[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    options.mode(0o600)
-}
-
-/// On other systems, the user's own directories are closed to others.
-#[cfg(not(unix))]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
 }
 
 #[cfg(unix)]
@@ -233,20 +206,4 @@ fn is_exposed(file: &File) -> io::Result<bool> {
 #[cfg(not(unix))]
 fn is_exposed(_: &File) -> io::Result<bool> {
     Ok(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An unsupported sync of the directory does not fail a write; another error does.
-    #[test]
-    fn an_unsupported_sync_is_ignored() {
-        for kind in [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput] {
-            assert!(unless_unsupported(kind.into()).is_ok(), "{kind}");
-        }
-        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::NotFound, io::ErrorKind::Other] {
-            assert_eq!(unless_unsupported(kind.into()).unwrap_err().kind(), kind);
-        }
-    }
 }

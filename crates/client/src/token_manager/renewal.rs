@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portcullis_metadata::Scopes;
 
 use crate::{
-    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, StoreError, authorizer::scope_names,
+    Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, StoreError,
     resource_challenge::ResourceChallenge, store::ignore_corrupted,
 };
 
@@ -63,7 +63,7 @@ pub(super) enum Refreshed {
 }
 
 /// Refreshes a token under the store's lock and stores the result; or returns one that another process has stored. With
-/// scopes, these are requested, and the result can lack them all the same.
+/// scopes, these are requested, and the result can still lack them.
 pub(super) async fn refresh(
     authorizer: Arc<Authorizer>,
     start: StartUrl,
@@ -76,9 +76,8 @@ pub(super) async fn refresh(
         return Ok(Refreshed::Invalid(Arc::new(token.without_refresh())));
     };
     let stored = Some(Arc::new(stored)).filter(|stored| !stored.is_same(&token));
-    let has_scopes = |stored: &ResourceToken| {
-        scopes.as_ref().is_none_or(|scopes| stored.scopes().is_some_and(|granted| scope_names::covers(granted, scopes)))
-    };
+    let has_scopes =
+        |stored: &ResourceToken| scopes.as_ref().is_none_or(|scopes| stored.missing_scopes(scopes).is_empty());
     if let Some(stored) = &stored
         && !stored.is_due(authorizer.clock().now())
         && has_scopes(stored)

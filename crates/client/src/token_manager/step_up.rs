@@ -5,9 +5,7 @@ use std::sync::{Arc, PoisonError};
 use portcullis_metadata::Scopes;
 
 use super::{Source, TokenManager};
-use crate::{
-    ClientError, RedirectError, ResourceToken, authorizer::scope_names, resource_challenge::ResourceChallenge,
-};
+use crate::{ClientError, RedirectError, ResourceToken, resource_challenge::ResourceChallenge};
 
 impl TokenManager {
     /// Replaces a token that the resource rejected with 403 by one with more scopes. Returns false if a request is
@@ -20,8 +18,7 @@ impl TokenManager {
     ) -> Result<bool, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
         let wanted = missing.clone();
-        let covers =
-            move |token: &ResourceToken| token.scopes().is_some_and(|granted| scope_names::covers(granted, &wanted));
+        let covers = move |token: &ResourceToken| token.scopes().is_some() && token.missing_scopes(&wanted).is_empty();
         if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
             return Ok(false);
         }
@@ -37,12 +34,15 @@ impl TokenManager {
         match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
-                self.add_denied_scopes(without(missing, token.scopes()));
+                self.add_denied_scopes(token.missing_scopes(missing));
                 Ok(false)
             }
             Err(error) => {
                 if is_refusal(&error) {
-                    self.add_denied_scopes(without(missing, before.as_ref().and_then(|before| before.scopes())));
+                    let before = before.as_ref();
+                    self.add_denied_scopes(
+                        before.map_or_else(|| missing.clone(), |before| before.missing_scopes(missing)),
+                    );
                 }
                 Err(error)
             }
@@ -62,10 +62,4 @@ fn is_refusal(error: &ClientError) -> bool {
         _ => return false,
     };
     matches!(error.error.as_str(), "access_denied" | "invalid_scope")
-}
-
-pub(super) fn without(scopes: &Scopes, taken: Option<&Scopes>) -> Scopes {
-    let left = scopes.iter().filter(|name| !taken.is_some_and(|taken| taken.contains(name)));
-    // They are valid because they come from a set.
-    Scopes::from_names(left).unwrap_or_default()
 }

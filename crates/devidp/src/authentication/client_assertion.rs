@@ -4,8 +4,7 @@ use portcullis_jose::{CompactJws, KeySet};
 use portcullis_metadata::AccessTokenClaims;
 
 use crate::{
-    app::App,
-    authentication::assertion::{self, MAX_ASSERTION},
+    authentication::assertion::{Assertions, MAX_ASSERTION},
     server::oauth_error::{ErrorCode, ErrorResponse},
 };
 
@@ -41,10 +40,11 @@ impl<'a> ClientAssertion<'a> {
         &self.client_id
     }
 
-    /// Verifies the assertion with the client's keys and rejects reuse.
-    pub(crate) fn verify(&self, app: &App, keys: &KeySet) -> Result<(), ErrorResponse> {
-        let claims = assertion::verify(app, keys, &self.compact, app.issuer.as_str()).map_err(failed)?;
-        assertion::use_once(app, &claims).map_err(failed)
+    /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer identifier of this
+    /// server.
+    pub(crate) fn verify(&self, assertions: &Assertions, keys: &KeySet, audience: &str) -> Result<(), ErrorResponse> {
+        let claims = assertions.verify(keys, &self.compact, audience).map_err(failed)?;
+        assertions.use_once(&claims).map_err(failed)
     }
 }
 

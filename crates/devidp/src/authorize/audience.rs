@@ -3,7 +3,7 @@
 use portcullis_metadata::ResourceUri;
 
 use crate::{
-    app::App,
+    config::Config,
     providers::profile::AudienceRule,
     server::{
         form::Params,
@@ -16,9 +16,9 @@ const MAX_AUDIENCE: usize = 600;
 
 /// Returns the audience of the tokens for a request: its `resource` (RFC 8707 section 2), of which only one is
 /// supported, or the value that the imitated provider uses instead.
-pub(crate) fn parse_audience(app: &App, params: &Params) -> Result<Option<Box<str>>, ErrorResponse> {
-    let default = app.settings.default_resource.as_ref().map(ResourceUri::as_str);
-    let audience = match app.profile.audience {
+pub(crate) fn parse_audience(config: &Config, params: &Params) -> Result<Option<Box<str>>, ErrorResponse> {
+    let default = config.settings.default_resource.as_ref().map(ResourceUri::as_str);
+    let audience = match config.profile.audience {
         AudienceRule::Resource => return parse_resource(params, default).map(Some),
         AudienceRule::Default(audience) => default.or(audience),
         AudienceRule::DefaultWithSingleResource => {
@@ -31,7 +31,7 @@ pub(crate) fn parse_audience(app: &App, params: &Params) -> Result<Option<Box<st
             audience.or(default)
         }
         AudienceRule::Fixed(audience) => {
-            check_scope_prefix(app, params)?;
+            check_scope_prefix(config, params)?;
             Some(audience)
         }
     };
@@ -39,20 +39,20 @@ pub(crate) fn parse_audience(app: &App, params: &Params) -> Result<Option<Box<st
 }
 
 /// Rejects a request with several resources, unless the imitated provider ignores them.
-pub(crate) fn check_single_resource(app: &App, params: &Params) -> Result<(), ErrorResponse> {
-    let is_single = !matches!(app.profile.audience, AudienceRule::Resource) || params.get("resource").is_ok();
+pub(crate) fn check_single_resource(config: &Config, params: &Params) -> Result<(), ErrorResponse> {
+    let is_single = !matches!(config.profile.audience, AudienceRule::Resource) || params.get("resource").is_ok();
     if is_single { Ok(()) } else { Err(invalid("only one resource is supported")) }
 }
 
 /// Checks the `resource` of a token request against the audience of the authorization request (RFC 8707 section 2.2).
-pub(crate) fn check_audience(app: &App, params: &Params, audience: Option<&str>) -> Result<(), ErrorResponse> {
-    match app.profile.audience {
+pub(crate) fn check_audience(config: &Config, params: &Params, audience: Option<&str>) -> Result<(), ErrorResponse> {
+    match config.profile.audience {
         AudienceRule::Resource => match params.get("resource") {
             Ok(None) => Ok(()),
             Ok(resource) if resource == audience => Ok(()),
             _ => Err(invalid("resource is not that of the authorization request")),
         },
-        AudienceRule::Fixed(_) => check_scope_prefix(app, params),
+        AudienceRule::Fixed(_) => check_scope_prefix(config, params),
         AudienceRule::Default(_) | AudienceRule::DefaultWithSingleResource | AudienceRule::AudienceParameter => Ok(()),
     }
 }
@@ -71,10 +71,10 @@ fn parse_resource(params: &Params, default: Option<&str>) -> Result<Box<str>, Er
 }
 
 /// Checks that `resource`, if present, is the prefix of the requested scopes.
-fn check_scope_prefix(app: &App, params: &Params) -> Result<(), ErrorResponse> {
+fn check_scope_prefix(config: &Config, params: &Params) -> Result<(), ErrorResponse> {
     match params.get("resource") {
         Ok(None) => Ok(()),
-        Ok(resource) if resource == app.profile.scope_prefix => Ok(()),
+        Ok(resource) if resource == config.profile.scope_prefix => Ok(()),
         _ => Err(invalid(
             "AADSTS9010010: The resource parameter provided in the request doesn't match with the requested scopes.",
         )),

@@ -9,13 +9,15 @@ use http::{
 use portcullis_metadata::Secret;
 
 use crate::{
-    app::{App, TICKET_LIFETIME},
+    app::App,
     authorize::{
-        AuthorizationRequest, code, error_location,
+        error_location, issue_code,
         page::{self, ConsentPage, Destination},
+        request::AuthorizationRequest,
+        tickets::{Question, TICKET_LIFETIME},
         user::is_user_name,
     },
-    device::{self, UserCode},
+    device,
     handle::{Handle, random_text},
     server::{
         endpoint::Endpoint,
@@ -23,24 +25,7 @@ use crate::{
         oauth_error::{ErrorCode, ErrorResponse},
         respond::{self, Reply},
     },
-    tables::RowAction,
 };
-
-/// A displayed consent page that is not answered yet.
-pub(crate) struct PendingConsent {
-    ticket: Handle,
-    browser: Secret,
-    question: Question,
-}
-
-/// What the user is asked to approve.
-#[derive(Clone)]
-pub(crate) enum Question {
-    /// An authorization request.
-    Request(Arc<AuthorizationRequest>),
-    /// The device authorization with this user code.
-    Device(UserCode),
-}
 
 enum Decision {
     Allow,
@@ -65,7 +50,7 @@ pub(crate) fn show_request(
             scopes: &request.scopes,
             audience: request.audience.as_deref(),
             destination: Destination::Redirect(&request.redirect),
-            user: request.login_hint.as_deref().unwrap_or(&app.settings.user),
+            user: request.login_hint.as_deref().unwrap_or(&app.config.settings.user),
             ticket,
             action,
         };
@@ -73,8 +58,8 @@ pub(crate) fn show_request(
     })
 }
 
-/// Displays a consent page. Its ticket can be used once and only in this browser. `html` gets the ticket, the target of the
-/// form, and the nonce of the style sheet.
+/// Displays a consent page. Its ticket can be used once and only in this browser. `html` gets the ticket, the target of
+/// the form, and the nonce of the style sheet.
 pub(crate) fn show(
     app: &App,
     question: Question,
@@ -87,28 +72,26 @@ pub(crate) fn show(
         None => Secret::new(random_text(COOKIE_BYTES)?.as_str()),
     };
     let ticket = Handle::generate()?;
-    let action = Endpoint::Consent.path(&app.settings.issuer_path);
+    let action = app.config.path(Endpoint::Consent);
     let reply = respond::page(StatusCode::OK, |nonce| html(ticket.as_str(), &action, nonce))?;
-    // SameSite is Lax, because a Strict cookie is not sent when another site links here, and each page would then set a new
-    // one. Form posts from other sites send neither. Cookies do not depend on the port, so the path separates the cookie
-    // from those of other local servers. The cookie is not Secure because the server uses http.
+    // SameSite is Lax, because a Strict cookie is not sent when another site links here, and each page would then set a
+    // new one. Form posts from other sites send neither. Cookies do not depend on the port, so the path separates the
+    // cookie from those of other local servers. The cookie is not Secure because the server uses http.
     let cookie = format!(
         "{COOKIE_NAME}={}; Path={}; Max-Age={}; HttpOnly; SameSite=Lax",
         browser.secret(),
-        Endpoint::Authorize.path(&app.settings.issuer_path),
+        app.config.path(Endpoint::Authorize),
         TICKET_LIFETIME.as_secs()
     );
-    let id = ticket.id().to_owned();
-    // Every entry is evictable, so this never fails.
-    let _ = app.tickets.insert(&id, PendingConsent { ticket, browser, question }, |_| true);
+    app.tickets.insert(&ticket, browser, question);
     Ok(respond::with_cookie(reply, &cookie))
 }
 
-/// Handles the submission of a consent page. Redirects to the client with a code or `access_denied`, or answers the device
-/// authorization.
+/// Handles the submission of a consent page. Redirects to the client with a code or `access_denied`, or answers the
+/// device authorization.
 ///
-/// The submission must come from a page of this server (`Origin`), from the browser to which the page was sent (cookie), and
-/// must be the first one (ticket).
+/// The submission must come from a page of this server (`Origin`), from the browser to which the page was sent
+/// (cookie), and must be the first one (ticket).
 pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, getrandom::Error> {
     let reject = |status, reason| {
         tracing::warn!(consent.description = reason, "rejected a consent page submission");
@@ -147,26 +130,19 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
         }
     };
     let location = match decision {
-        Decision::Allow => code::issue(app, Arc::unwrap_or_clone(request), user)?,
+        Decision::Allow => issue_code(app, Arc::unwrap_or_clone(request), user)?,
         Decision::Deny => {
             let error = ErrorResponse::new(ErrorCode::AccessDenied, "the user denied the request");
-            error_location(app, &request.redirect, request.state.as_deref(), error)
+            error_location(&app.config, &request.redirect, request.state.as_deref(), error)
         }
     };
     Ok(respond::redirect(StatusCode::SEE_OTHER, &location))
 }
 
-/// Returns the question of the ticket if the ticket belongs to this browser. The ticket is removed.
+/// Returns the question of the form's ticket if the ticket belongs to this browser. The ticket is removed.
 fn redeem_ticket(app: &App, headers: &HeaderMap, form: &Params) -> Option<Question> {
-    let presented = Handle::parse(form.get("ticket").ok()??)?;
-    let browser = parse_cookie(headers)?;
-    app.tickets.update(presented.id(), |pending| {
-        if presented.matches(&pending.ticket) && browser == pending.browser {
-            (Some(pending.question.clone()), RowAction::Remove)
-        } else {
-            (None, RowAction::Keep)
-        }
-    })?
+    let ticket = Handle::parse(form.get("ticket").ok()??)?;
+    app.tickets.redeem(&ticket, &parse_cookie(headers)?)
 }
 
 /// Returns whether `Origin` is the origin of this server.

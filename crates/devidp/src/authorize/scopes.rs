@@ -3,25 +3,27 @@
 use portcullis_metadata::Scopes;
 
 use crate::{
-    app::App,
-    authorize::OFFLINE_ACCESS,
     clients::{Client, grant_type::GrantType},
+    config::Config,
     server::{
         form::Params,
         oauth_error::{ErrorCode, ErrorResponse},
     },
 };
 
+/// The scope with which a client requests a refresh token (OpenID Connect Core section 11). It is granted only if it is
+/// requested, and only to clients that may use refresh tokens.
+pub(crate) const OFFLINE_ACCESS: &str = "offline_access";
 /// The scopes of OpenID Connect (OpenID Connect Core sections 5.4 and 11). They have no prefix.
 const OPENID_SCOPES: [&str; 6] = ["openid", "profile", "email", "address", "phone", OFFLINE_ACCESS];
 
 /// Returns the scopes to grant: the requested scopes that the server has and the client may have. If the request has no
 /// `scope`, these are all scopes that the client may have (RFC 6749 section 3.3).
-pub(crate) fn grant_scopes(app: &App, client: &Client, params: &Params) -> Result<Scopes, ErrorResponse> {
-    let supported = &app.settings.scopes;
+pub(crate) fn grant_scopes(config: &Config, client: &Client, params: &Params) -> Result<Scopes, ErrorResponse> {
+    let supported = &config.settings.scopes;
     let available = client.scopes.as_ref().map_or_else(|| supported.clone(), |scopes| scopes.intersection(supported));
-    let Some(requested) = parse_scopes(app, params)? else {
-        if app.profile.scope_prefix.is_some() {
+    let Some(requested) = parse_scopes(config, params)? else {
+        if config.profile.scope_prefix.is_some() {
             let description = "AADSTS900144: The request body must contain the following parameter: 'scope'.";
             return Err(ErrorResponse::new(ErrorCode::InvalidRequest, description));
         }
@@ -42,11 +44,11 @@ pub(crate) struct RequestedScopes {
 }
 
 /// Parses the parameter `scope`, if present.
-pub(crate) fn parse_scopes(app: &App, params: &Params) -> Result<Option<RequestedScopes>, ErrorResponse> {
+pub(crate) fn parse_scopes(config: &Config, params: &Params) -> Result<Option<RequestedScopes>, ErrorResponse> {
     let Some(requested) = params.get("scope")? else { return Ok(None) };
     let requested =
         Scopes::parse(requested).map_err(|_| invalid("scope has a character that is not allowed in scope names"))?;
-    let Some(prefix) = app.profile.scope_prefix else {
+    let Some(prefix) = config.profile.scope_prefix else {
         return Ok(Some(RequestedScopes { all: false, names: requested }));
     };
     let mut all = false;
@@ -68,8 +70,8 @@ pub(crate) fn parse_scopes(app: &App, params: &Params) -> Result<Option<Requeste
 }
 
 /// Returns the value of `scope` in a token response.
-pub(crate) fn response_scope(app: &App, scopes: &Scopes) -> String {
-    match app.profile.scope_prefix {
+pub(crate) fn response_scope(config: &Config, scopes: &Scopes) -> String {
+    match config.profile.scope_prefix {
         None => scopes.to_string(),
         Some(prefix) => {
             let names = scopes.iter().filter(|scope| !OPENID_SCOPES.contains(scope));

@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 use crate::{
     clients::{
         Client, Credential,
-        registration::{parse_grant_types, parse_keys, parse_name, parse_redirect_uris},
+        metadata::{parse_grant_types, parse_keys, parse_name, parse_redirect_uris},
     },
     server::oauth_error::ErrorResponse,
-    tables::{RowAction, Table},
+    tables::Table,
 };
 
 /// The clients whose identifier is the URL of their metadata document
@@ -53,14 +53,12 @@ impl ClientDocuments {
         Self { fetch, policy, cache, fetch_permits: Semaphore::new(MAX_FETCHES), clock }
     }
 
-    /// Returns the client that the document at `id` describes. The document is fetched unless it is cached. Failures are not
-    /// cached. The error is a sentence for the user.
+    /// Returns the client that the document at `id` describes. The document is fetched unless it is cached. Failures
+    /// are not cached. The error is a sentence for the user.
     pub(crate) async fn client(&self, id: &ClientIdUrl) -> Result<Arc<Client>, &'static str> {
         let now = self.clock.monotonic();
-        let cached = self.cache.update(id.as_str(), |cached| {
-            let is_fresh = now < cached.expires_at;
-            (is_fresh.then(|| Arc::clone(&cached.client)), RowAction::Keep)
-        });
+        let cached =
+            self.cache.read(id.as_str(), |cached| (now < cached.expires_at).then(|| Arc::clone(&cached.client)));
         if let Some(client) = cached.flatten() {
             return Ok(client);
         }
@@ -79,8 +77,7 @@ impl ClientDocuments {
         let age = cache_lifetime(&response.headers);
         if !age.is_zero() {
             let cached = CachedClient { client: Arc::clone(&client), expires_at: now.saturating_add(age) };
-            // Every entry is evictable, so this never fails.
-            let _ = self.cache.insert(id.as_str(), cached, |_| true);
+            self.cache.insert(id.as_str(), cached);
         }
         Ok(client)
     }

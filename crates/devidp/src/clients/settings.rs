@@ -1,13 +1,8 @@
 //! [`ClientSettings`]: clients from the settings.
 
-use std::{collections::HashMap, sync::Arc};
-
 use portcullis_metadata::{JwkSet, Scopes, Secret};
 
-use crate::{
-    clients::{Client, Credential, grant_type::GrantType, redirect_uri::RedirectUri},
-    error::DevIdpError,
-};
+use crate::clients::{Client, Credential, grant_type::GrantType, redirect_uri::RedirectUri};
 
 /// A configured client. It exists from the start and never expires.
 ///
@@ -115,65 +110,55 @@ impl ClientSettings {
         Self { authentication: ClientAuthentication::SecretBasic(secret), ..Self::public(id) }
     }
 
-    fn to_client(&self, supported: &Scopes) -> Result<Client, ClientSettingsError> {
-        let credential = match &self.authentication {
-            ClientAuthentication::None => Credential::None,
-            ClientAuthentication::SecretBasic(secret) | ClientAuthentication::SecretPost(secret)
-                if secret.secret().is_empty() =>
-            {
-                return Err(ClientSettingsError::EmptySecret);
-            }
-            ClientAuthentication::SecretBasic(secret) => Credential::SecretBasic(secret.clone()),
-            ClientAuthentication::SecretPost(secret) => Credential::SecretPost(secret.clone()),
-            ClientAuthentication::PrivateKeyJwt(keys) => Credential::keys(keys).ok_or(ClientSettingsError::NoKey)?,
-        };
-        let redirect_uris: Result<Vec<_>, _> = self
-            .redirect_uris
-            .iter()
-            .map(|uri| {
-                RedirectUri::parse(uri)
-                    .map_err(|error| ClientSettingsError::RedirectUri { uri: uri.clone(), reason: error.description() })
-            })
-            .collect();
-        let mut scopes = self.scopes.iter().flat_map(Scopes::iter);
-        if let Some(scope) = scopes.find(|scope| !supported.contains(scope)) {
-            return Err(ClientSettingsError::Scope { scope: scope.to_owned() });
-        }
+    /// Validates the settings and returns the client. `supported` are the scopes of the server.
+    pub(super) fn to_client(&self, supported: &Scopes) -> Result<Client, ClientSettingsError> {
         let client = Client {
             name: self.name.as_deref().map(Box::from),
-            redirect_uris: redirect_uris?,
-            credential,
+            credential: self.authentication.to_credential()?,
+            redirect_uris: self.parse_redirect_uris()?,
             grant_types: self.grant_types.clone(),
             scopes: self.scopes.clone(),
             may_introspect: self.may_introspect,
             is_document: false,
         };
-        match () {
-            () if self.id.is_empty() => Err(ClientSettingsError::NoId),
-            () if client.may_use(GrantType::AuthorizationCode) && client.redirect_uris.is_empty() => {
-                Err(ClientSettingsError::NoRedirectUri)
-            }
-            () if client.may_use(GrantType::ClientCredentials) && client.credential.is_public() => {
-                Err(ClientSettingsError::PublicMachine)
-            }
-            () if self.may_introspect && client.credential.is_public() => Err(ClientSettingsError::PublicResource),
-            () => Ok(client),
+        let mut scopes = self.scopes.iter().flat_map(Scopes::iter);
+        if let Some(scope) = scopes.find(|scope| !supported.contains(scope)) {
+            return Err(ClientSettingsError::Scope { scope: scope.to_owned() });
         }
+        if self.id.is_empty() {
+            return Err(ClientSettingsError::NoId);
+        }
+        if client.may_use(GrantType::AuthorizationCode) && client.redirect_uris.is_empty() {
+            return Err(ClientSettingsError::NoRedirectUri);
+        }
+        if client.may_use(GrantType::ClientCredentials) && client.credential.is_public() {
+            return Err(ClientSettingsError::PublicMachine);
+        }
+        if client.may_introspect && client.credential.is_public() {
+            return Err(ClientSettingsError::PublicResource);
+        }
+        Ok(client)
+    }
+
+    fn parse_redirect_uris(&self) -> Result<Vec<RedirectUri>, ClientSettingsError> {
+        let parse = |uri: &String| {
+            RedirectUri::parse(uri)
+                .map_err(|error| ClientSettingsError::RedirectUri { uri: uri.clone(), reason: error.description() })
+        };
+        self.redirect_uris.iter().map(parse).collect()
     }
 }
 
-/// Returns the configured clients by identifier.
-pub(crate) fn configured_clients(
-    settings: &[ClientSettings],
-    supported: &Scopes,
-) -> Result<HashMap<Box<str>, Arc<Client>>, DevIdpError> {
-    let mut clients = HashMap::new();
-    for settings in settings {
-        let invalid = |problem| DevIdpError::Client { id: settings.id.clone(), problem };
-        let client = settings.to_client(supported).map_err(invalid)?;
-        if clients.insert(settings.id.as_str().into(), Arc::new(client)).is_some() {
-            return Err(invalid(ClientSettingsError::Twice));
+impl ClientAuthentication {
+    fn to_credential(&self) -> Result<Credential, ClientSettingsError> {
+        match self {
+            Self::None => Ok(Credential::None),
+            Self::SecretBasic(secret) | Self::SecretPost(secret) if secret.secret().is_empty() => {
+                Err(ClientSettingsError::EmptySecret)
+            }
+            Self::SecretBasic(secret) => Ok(Credential::SecretBasic(secret.clone())),
+            Self::SecretPost(secret) => Ok(Credential::SecretPost(secret.clone())),
+            Self::PrivateKeyJwt(keys) => Credential::keys(keys).ok_or(ClientSettingsError::NoKey),
         }
     }
-    Ok(clients)
 }

@@ -10,17 +10,18 @@ use serde::Deserialize;
 use crate::{
     app::App,
     control::{
-        Control, OldKeys,
+        Control,
         faults::{Fault, FaultKind, FaultPoint},
     },
+    keys::OldKeys,
     server::{
         endpoint::Endpoint,
         respond::{Reply, plain},
     },
 };
 
-/// Returns whether a request does not come from a browser, which sends at least one of these headers. In addition, a page
-/// of another site needs a CORS preflight for these requests, and preflights are rejected here.
+/// Returns whether a request does not come from a browser, which sends at least one of these headers. In addition, a
+/// page of another site needs a CORS preflight for these requests, and preflights are rejected here.
 pub(crate) fn is_not_from_browser(headers: &HeaderMap) -> bool {
     ["sec-fetch-site", "sec-fetch-mode"].iter().all(|name| !headers.contains_key(*name))
         && !headers.contains_key(ORIGIN)
@@ -53,7 +54,7 @@ pub(crate) async fn handle(app: &Arc<App>, endpoint: Endpoint, method: &Method, 
         (Endpoint::AnswerDevice, _) => match parse_json::<DeviceAnswer>(body) {
             Err(reason) => Err(reason),
             Ok(answer) => {
-                let user = answer.user.as_deref().unwrap_or(&app.settings.user);
+                let user = answer.user.as_deref().unwrap_or(&app.config.settings.user);
                 let is_answered = match answer.decision {
                     DeviceDecision::Allow => control.approve_device(&answer.user_code, user),
                     DeviceDecision::Deny => control.deny_device(&answer.user_code),

@@ -6,16 +6,9 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::StatusCode;
 
-use crate::{
-    app::App,
-    server::{
-        endpoint::Endpoint,
-        respond::{self, Reply},
-    },
-};
+use crate::server::endpoint::Endpoint;
 
 /// A simulated fault, to test how clients and resource servers handle it.
 ///
@@ -75,8 +68,8 @@ pub enum FaultKind {
     Garbage,
     /// There is no response. The connection is closed when the client leaves, after 5 min, or when the server stops.
     Hang,
-    /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of redirects without a consent
-    /// page at [`FaultPoint::Authorize`]. Not valid at other points.
+    /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of redirects without a
+    /// consent page at [`FaultPoint::Authorize`]. Not valid at other points.
     WrongIssuer,
     /// The connection is closed without a response.
     Drop,
@@ -158,17 +151,18 @@ impl FaultPoint {
 
 const MAX_FAULTS: usize = 100;
 const MAX_DELAY: Duration = Duration::from_secs(60);
-const MAX_HANG: Duration = Duration::from_secs(300);
-const TRUNCATED_JSON: &[u8] = br#"{"keys":[{"kty":"RSA","#;
-/// The issuer that replaces the real one. It has another host, so a client that does not compare issuers contacts that
-/// host.
-pub(crate) const WRONG_ISSUER: &str = "https://wrong-issuer.example";
 
 /// The pending faults.
 #[derive(Default)]
 pub(crate) struct Faults(Mutex<Vec<Fault>>);
 
 impl Faults {
+    pub(crate) fn new(initial: &[Fault]) -> Result<Self, FaultError> {
+        let faults = Self::default();
+        initial.iter().try_for_each(|fault| faults.inject(fault.clone()))?;
+        Ok(faults)
+    }
+
     pub(crate) fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         match fault.kind {
             FaultKind::Status(status) if !(status.is_client_error() || status.is_server_error()) => {
@@ -196,8 +190,9 @@ impl Faults {
         self.faults().clear();
     }
 
-    /// Takes the fault for the next request at a point.
-    fn take_next(&self, at: FaultPoint) -> Option<FaultKind> {
+    /// Takes the fault for the next request to an endpoint.
+    pub(super) fn take_next(&self, endpoint: Endpoint) -> Option<(FaultPoint, FaultKind)> {
+        let at = FaultPoint::for_endpoint(endpoint)?;
         let mut faults = self.faults();
         let index = faults.iter().position(|fault| fault.at == at)?;
         let fault = faults.get_mut(index)?;
@@ -207,52 +202,10 @@ impl Faults {
             Some(Some(left)) => fault.times = Some(left),
             Some(None) => drop(faults.remove(index)),
         }
-        Some(kind)
+        Some((at, kind))
     }
 
     fn faults(&self) -> MutexGuard<'_, Vec<Fault>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What to do with a request.
-pub(crate) enum FaultEffect {
-    /// Handle the request normally.
-    None,
-    /// Handle the request and replace the issuer in the response.
-    WrongIssuer,
-    /// Send this response.
-    Respond(Reply),
-    /// Close the connection without a response.
-    CloseConnection,
-}
-
-/// Applies the next fault for this endpoint, if any.
-pub(crate) async fn apply(app: &App, endpoint: Endpoint) -> FaultEffect {
-    let Some((at, kind)) = FaultPoint::for_endpoint(endpoint).and_then(|at| Some((at, app.faults.take_next(at)?)))
-    else {
-        return FaultEffect::None;
-    };
-    tracing::warn!(fault.at = at.as_str(), fault.kind = ?kind, "a scripted fault applies");
-    match kind {
-        FaultKind::Delay(delay) => {
-            wait(app, delay).await;
-            FaultEffect::None
-        }
-        FaultKind::Status(status) => FaultEffect::Respond(respond::plain(status, "This is a scripted fault.\n")),
-        FaultKind::Garbage => FaultEffect::Respond(respond::document(Bytes::from_static(TRUNCATED_JSON))),
-        FaultKind::Hang => {
-            wait(app, MAX_HANG).await;
-            FaultEffect::CloseConnection
-        }
-        FaultKind::WrongIssuer => FaultEffect::WrongIssuer,
-        FaultKind::Drop => FaultEffect::CloseConnection,
-    }
-}
-
-/// Waits for a duration or until the server stops.
-async fn wait(app: &App, duration: Duration) {
-    let mut stopped = app.stop.subscribe();
-    let stopped = async { drop(stopped.wait_for(|stopped| *stopped).await) };
-    let _ = tokio::time::timeout(duration, stopped).await;
 }

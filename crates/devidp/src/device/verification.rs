@@ -5,11 +5,11 @@ use http::{HeaderMap, StatusCode};
 use crate::{
     app::App,
     authorize::{
-        consent::{self, Question},
+        consent,
         page::{self, ConsentPage, Destination},
+        tickets::Question,
     },
-    device::{self, UserCode},
-    handle::random_text,
+    device::user_code::UserCode,
     server::{
         endpoint::Endpoint,
         form::Params,
@@ -22,19 +22,18 @@ pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
     entry_page(app, StatusCode::OK, None)
 }
 
-/// Displays the consent page for the user code in the query. Its approval needs the same page, browser and ticket as that of
-/// an authorization request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
+/// Displays the consent page for the user code in the query. Its approval needs the same page, browser and ticket as
+/// that of an authorization request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
 pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
     // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628 section 5.1).
-    if app.wrong_user_codes.is_full() {
+    if app.devices.has_too_many_wrong_user_codes() {
         return respond::error_page(StatusCode::TOO_MANY_REQUESTS, "Too many wrong codes were entered. Wait a minute.");
     }
     let params = Params::parse(query.as_bytes());
     let user_code = params.get("user_code").ok().flatten().and_then(UserCode::parse);
-    let pending = user_code.and_then(|user_code| Some((device::find_pending(app, &user_code)?, user_code)));
+    let pending = user_code.and_then(|user_code| Some((app.devices.find_pending(&user_code)?, user_code)));
     let Some((pending, user_code)) = pending else {
-        // A full table is handled above, for the next request.
-        let _ = app.wrong_user_codes.insert_new(&random_text(16)?, ());
+        app.devices.count_wrong_user_code()?;
         let message = "This code is wrong, was answered before, or is older than ten minutes.";
         return entry_page(app, StatusCode::BAD_REQUEST, Some(message));
     };
@@ -46,7 +45,7 @@ pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Resul
             scopes: &pending.scopes,
             audience: pending.audience.as_deref(),
             destination: Destination::Device(&shown),
-            user: &app.settings.user,
+            user: &app.config.settings.user,
             ticket,
             action,
         };
@@ -55,6 +54,6 @@ pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Resul
 }
 
 fn entry_page(app: &App, status: StatusCode, message: Option<&str>) -> Result<Reply, getrandom::Error> {
-    let action = Endpoint::DeviceConsent.path(&app.settings.issuer_path);
+    let action = app.config.path(Endpoint::DeviceConsent);
     respond::page(status, |nonce| page::device_code_html(&action, message, nonce))
 }

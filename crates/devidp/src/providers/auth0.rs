@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::{
-    Difference,
-    profile::{AudienceRule, Profile, TokenFormat},
-};
+use crate::providers::profile::{AudienceRule, Difference, Profile, TokenFormat};
 
 const METADATA: &str = "https://samples.auth0.com/.well-known/openid-configuration";
 

@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::{
-    Difference,
-    profile::{AudienceRule, OtherDocument, Profile, RegistrationRule, RotationRule, WellKnown},
+use crate::providers::profile::{
+    AudienceRule, Difference, OtherDocument, Profile, RegistrationRule, RotationRule, WellKnown,
 };
 
 /// The tenant. Microsoft's documentation uses it in examples.

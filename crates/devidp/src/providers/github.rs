@@ -10,12 +10,9 @@ use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use crate::{
-    providers::{
-        Difference,
-        profile::{
-            AudienceRule, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule, TokenFormat,
-            TokenResponseFormat, WellKnown,
-        },
+    providers::profile::{
+        AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule, TokenFormat,
+        TokenResponseFormat, WellKnown,
     },
     server::respond::Reply,
 };

@@ -1,8 +1,7 @@
 //! Google.
 
-use crate::providers::{
-    Difference,
-    profile::{AudienceRule, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule, RotationRule, TokenFormat},
+use crate::providers::profile::{
+    AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule, RotationRule, TokenFormat,
 };
 
 pub(super) const PROFILE: Profile = Profile {

@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::providers::{
-    Difference,
-    profile::{AudienceRule, Profile, RefreshTokenRule, RegistrationRule, WellKnown},
-};
+use crate::providers::profile::{AudienceRule, Difference, Profile, RefreshTokenRule, RegistrationRule, WellKnown};
 
 const MEASURED: &str = "measured with Keycloak 26.7.3";
 

@@ -2,10 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::{
-    Difference,
-    profile::{AudienceRule, Profile, RegistrationRule, WellKnown},
-};
+use crate::providers::profile::{AudienceRule, Difference, Profile, RegistrationRule, WellKnown};
 
 const REFERENCE: &str = "https://developer.okta.com/docs/reference/api/oidc/";
 

@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::providers::Difference;
-
 /// The behaviour in which providers differ. [`STANDARD`](Self::STANDARD) is the behaviour without a provider.
 pub(crate) struct Profile {
     /// The issuer path, unless the settings have one.
@@ -74,7 +72,8 @@ pub(crate) enum AudienceRule {
     Default(Option<&'static str>),
     /// As `Default(None)`, but a second `resource` is an error.
     DefaultWithSingleResource,
-    /// `resource` is ignored. The audience is the parameter `audience` or, without it, the default resource of the settings.
+    /// `resource` is ignored. The audience is the parameter `audience` or, without it, the default resource of the
+    /// settings.
     AudienceParameter,
     /// The audience is this value. A `resource` must be the prefix of the requested scopes.
     Fixed(&'static str),
@@ -95,7 +94,8 @@ pub(crate) enum TokenFormat {
 pub(crate) enum RefreshTokenRule {
     /// If it requests the scope `offline_access`.
     OfflineAccess,
-    /// If it sends `access_type=offline`, and the user approves the client for the first time or it sends `prompt=consent`.
+    /// If it sends `access_type=offline`, and the user approves the client for the first time or it sends
+    /// `prompt=consent`.
     AccessType,
     Always,
     Never,
@@ -142,6 +142,16 @@ pub(crate) enum TokenResponseFormat {
     Json,
     /// That of GitHub.
     GitHub,
+}
+
+/// A difference between a provider and MCP's profile that the server imitates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// What the provider does, in one sentence.
+    pub summary: &'static str,
+    /// Where this is documented or was observed.
+    pub source: &'static str,
 }
 
 impl Profile {

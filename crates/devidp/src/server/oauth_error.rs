@@ -75,13 +75,13 @@ impl ErrorCode {
 /// An error with a description for the client's developer. The description contains no value from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorResponse {
-    pub(crate) error: ErrorCode,
+    pub(crate) code: ErrorCode,
     pub(crate) description: &'static str,
 }
 
 impl ErrorResponse {
-    pub(crate) const fn new(error: ErrorCode, description: &'static str) -> Self {
-        Self { error, description }
+    pub(crate) const fn new(code: ErrorCode, description: &'static str) -> Self {
+        Self { code, description }
     }
 }
 

@@ -8,13 +8,11 @@ use http::{
         WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
     },
 };
-use http_body_util::{BodyExt, Full};
-use portcullis_metadata::{Issuer, OAuthError};
-use url::form_urlencoded;
+use http_body_util::Full;
+use portcullis_metadata::OAuthError;
 
 use crate::{
     authorize::page::error_html,
-    control::faults::WRONG_ISSUER,
     handle::random_text,
     server::oauth_error::{ErrorCode, ErrorResponse},
 };
@@ -35,14 +33,14 @@ pub(crate) fn json_reply(status: StatusCode, body: Vec<u8>) -> Reply {
 
 /// Returns a JSON error response (RFC 6749 section 5.2, RFC 7591 section 3.2.2).
 pub(crate) fn json_error(error: ErrorResponse) -> Reply {
-    json_error_with_status(error.error.status(), error)
+    json_error_with_status(error.code.status(), error)
 }
 
 /// Like [`json_error`], but with a more specific status.
 pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -> Reply {
-    let body = OAuthError::new(error.error.as_str(), error.description).to_json();
+    let body = OAuthError::new(error.code.as_str(), error.description).to_json();
     let mut reply = json_reply(status, body);
-    let challenge = match error.error {
+    let challenge = match error.code {
         ErrorCode::InvalidClient => "Basic realm=\"portcullis-devidp\"",
         ErrorCode::InvalidToken => "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"",
         _ => return reply,
@@ -54,8 +52,8 @@ pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -
 /// Returns an HTML page. `html` gets the nonce of the style sheet. The page cannot be framed and runs no scripts.
 pub(crate) fn page(status: StatusCode, html: impl FnOnce(&str) -> String) -> Result<Reply, getrandom::Error> {
     let nonce = random_text(16)?;
-    // Chromium applies `form-action` to all redirects after a form post: to the client's redirect URI and to later ones.
-    // Their hosts are unknown, so the policy allows them by scheme.
+    // Chromium applies `form-action` to all redirects after a form post: to the client's redirect URI and to later
+    // ones. Their hosts are unknown, so the policy allows them by scheme.
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{}'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'",
         *nonce
@@ -89,25 +87,6 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Reply {
     browser_response(status, Bytes::from_static(text.as_bytes()), "text/plain; charset=utf-8")
 }
 
-/// Replaces the issuer in the response's redirect or body.
-pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
-    let (mut head, body) = reply.into_parts();
-    // The body is already complete.
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let encoded = |issuer: &str| form_urlencoded::byte_serialize(issuer.as_bytes()).collect::<String>();
-    let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
-    let location = location.map(|location| {
-        let (issuer, wrong_issuer) = (encoded(issuer.as_str()), encoded(WRONG_ISSUER));
-        location.replace(&format!("iss={issuer}"), &format!("iss={wrong_issuer}"))
-    });
-    if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {
-        head.headers.insert(LOCATION, location);
-    }
-    let member = |issuer: &str| format!("\"issuer\":{}", serde_json::Value::from(issuer));
-    let body = String::from_utf8_lossy(&body).replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
-    Response::from_parts(head, Full::new(Bytes::from(body)))
-}
-
 /// Adds a cookie to a response. `cookie` must be visible ASCII and spaces.
 pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     if let Ok(cookie) = HeaderValue::from_str(cookie) {
@@ -116,9 +95,9 @@ pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     reply
 }
 
-/// Returns a response with the security headers for browsers. The referrer policy is not `no-referrer`, because browsers
-/// then send `Origin: null` with the consent form, like some pages of other sites. `same-origin` also sends no referrer to
-/// other origins.
+/// Returns a response with the security headers for browsers. The referrer policy is not `no-referrer`, because
+/// browsers then send `Origin: null` with the consent form, like some pages of other sites. `same-origin` also sends no
+/// referrer to other origins.
 fn browser_response(status: StatusCode, body: Bytes, content_type: &'static str) -> Reply {
     let headers = [
         (CONTENT_TYPE, content_type),

@@ -7,12 +7,12 @@ use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_TYPE, HOST,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HOST,
     },
 };
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use portcullis_metadata::is_loopback;
+use portcullis_metadata::{has_media_type, is_loopback};
 use url::Url;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     clients::{management, registration},
     control::{
         admin,
-        faults::{self, FaultEffect},
+        fault_effect::{self, FaultEffect},
     },
     device::{self, verification},
     server::{
@@ -52,17 +52,18 @@ pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result
     }
     let path = request.uri().path();
     let is_metadata = app.metadata.contains_key(path);
-    let endpoint = if is_metadata { Some(Endpoint::Metadata) } else { Endpoint::find(path, &app.settings.issuer_path) };
-    let Some(endpoint) = endpoint.filter(|endpoint| app.settings.admin || !endpoint.is_admin()) else {
+    let endpoint =
+        if is_metadata { Some(Endpoint::Metadata) } else { Endpoint::find(path, &app.config.settings.issuer_path) };
+    let Some(endpoint) = endpoint.filter(|endpoint| app.config.settings.admin || !endpoint.is_admin()) else {
         let text = "Not found. This is a development authorization server.\n";
         return Ok(plain(StatusCode::NOT_FOUND, text));
     };
     let method = request.method().clone();
     let mut reply = if endpoint.methods().contains(&method) {
-        match faults::apply(app, endpoint).await {
+        match fault_effect::apply(&app.faults, &app.stop, endpoint).await {
             FaultEffect::None => handle_endpoint(app, endpoint, request).await,
             FaultEffect::WrongIssuer => {
-                respond::with_wrong_issuer(&app.issuer, handle_endpoint(app, endpoint, request).await).await
+                fault_effect::with_wrong_issuer(&app.config.issuer, handle_endpoint(app, endpoint, request).await).await
             }
             FaultEffect::Respond(reply) => reply,
             FaultEffect::CloseConnection => return Err(ConnectionClosed),
@@ -105,7 +106,7 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
                 Method::PUT => read_body(&head.headers, JSON, body).await,
                 _ => Ok(Bytes::new()),
             };
-            let id = Endpoint::client_id(head.uri.path(), &app.settings.issuer_path).unwrap_or_default();
+            let id = Endpoint::client_id(head.uri.path(), &app.config.settings.issuer_path).unwrap_or_default();
             return match body {
                 Ok(body) => management::manage(app, id, &head.method, &head.headers, &body),
                 Err(error) => error.as_json(ErrorCode::InvalidClientMetadata),
@@ -143,7 +144,7 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
         Endpoint::Authorize => authorize::authorize(app, query, &head.headers).await,
         Endpoint::Device => verification::show_entry(app),
         Endpoint::DeviceConsent => verification::show_consent(app, query, &head.headers),
-        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.issuer, nonce)),
+        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.config.issuer, nonce)),
     };
     page.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "The operating system gave no random bytes.\n"))
 }
@@ -189,9 +190,7 @@ enum BodyError {
 }
 
 async fn read_body(headers: &HeaderMap, content_type: &'static str, body: Incoming) -> Result<Bytes, BodyError> {
-    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = given.split(';').next().unwrap_or_default().trim();
-    if !essence.eq_ignore_ascii_case(content_type) {
+    if !has_media_type(headers, content_type) {
         return Err(BodyError::WrongType(content_type));
     }
     let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY_SIZE).collect());

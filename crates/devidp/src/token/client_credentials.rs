@@ -5,7 +5,7 @@ use crate::{
     authorize::{audience::parse_audience, scopes::grant_scopes},
     handle::random_text,
     server::oauth_error::ErrorResponse,
-    token::{Issued, TokenRequest, access_token, session::Session},
+    token::{Issued, TokenRequest, session::Session},
 };
 
 /// Issues an access token whose subject is the client itself (RFC 6749 section 4.4, RFC 9068 section 2.2). There is no
@@ -16,13 +16,13 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         id: random_text(16)?.as_str().into(),
         client_id: caller.id.clone(),
         subject: caller.id.clone(),
-        auth_time: app.settings.clock.now(),
-        scopes: grant_scopes(app, &caller.client, form)?,
-        audience: parse_audience(app, form)?,
+        auth_time: app.config.now(),
+        scopes: grant_scopes(&app.config, &caller.client, form)?,
+        audience: parse_audience(&app.config, form)?,
         key: None,
     };
     Ok(Issued {
-        access_token: access_token::issue(app, &session, &session.scopes, key.as_deref())?,
+        access_token: app.access_tokens.issue(&session, &session.scopes, key.as_deref())?,
         scopes: session.scopes,
         refresh_token: None,
     })

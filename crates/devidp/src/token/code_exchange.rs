@@ -4,10 +4,10 @@ use crate::{
     app::App,
     authorize::{
         audience::{check_audience, check_single_resource},
-        code::{self, CodeError},
+        codes::CodeError,
     },
     server::oauth_error::{ErrorCode, ErrorResponse},
-    token::{Issued, TokenRequest, access_token, refresh_token, session::Session},
+    token::{Issued, TokenRequest, session::Session},
 };
 
 /// Exchanges a code for tokens (RFC 6749 section 4.1.3, RFC 7636 section 4.5).
@@ -18,11 +18,12 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let code = form.get("code")?.ok_or(missing("code is missing"))?;
     let verifier = form.get("code_verifier")?.ok_or(missing("PKCE is required: code_verifier is missing"))?;
     let redirect_uri = form.get("redirect_uri")?;
-    check_single_resource(app, form)?;
+    check_single_resource(&app.config, form)?;
 
-    let approval = code::redeem(app, code).map_err(|error| match error {
+    let approval = app.codes.redeem(code).map_err(|error| match error {
         CodeError::Unknown => invalid("the code is unknown or expired"),
-        CodeError::Used => {
+        CodeError::Used(approval) => {
+            app.sessions.withdraw(&approval.session_id);
             tracing::warn!(client.id = &*caller.id, "a code was used a second time");
             invalid("the code was used before")
         }
@@ -38,14 +39,14 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     if !request.challenge.matches(verifier) {
         return Err(invalid("code_verifier does not match the code_challenge"));
     }
-    check_audience(app, form, request.audience.as_deref())?;
+    check_audience(&app.config, form, request.audience.as_deref())?;
     if request.key.is_some() && request.key != *key {
         return Err(invalid("the code is bound to a DPoP key, but the request has no proof with that key"));
     }
     let session = Session::new(&approval, key.clone().filter(|_| caller.client.credential.is_public()));
-    let refresh_token = approval.is_refreshable.then(|| refresh_token::issue(app, &session)).transpose()?;
+    let refresh_token = approval.is_refreshable.then(|| app.sessions.issue_refresh_token(&session)).transpose()?;
     Ok(Issued {
-        access_token: access_token::issue(app, &session, &session.scopes, key.as_deref())?,
+        access_token: app.access_tokens.issue(&session, &session.scopes, key.as_deref())?,
         scopes: session.scopes,
         refresh_token,
     })

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    authentication::assertion::{self, MAX_ASSERTION},
+    authentication::assertion::MAX_ASSERTION,
     handle::random_text,
     server::{
         oauth_error::{ErrorCode, ErrorResponse},
@@ -40,12 +40,12 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
     let invalid = |description| ErrorResponse::new(ErrorCode::InvalidGrant, description);
     let compact =
         CompactJws::parse(subject_token, MAX_ASSERTION).map_err(|_| invalid("the ID token is not a signed JWT"))?;
-    let keys = app.trusted_keys(&compact).ok_or(invalid("the ID token's issuer is not trusted here"))?;
+    let keys = app.assertions.trusted_keys(&compact).ok_or(invalid("the ID token's issuer is not trusted here"))?;
     // The audience of an ID token is the client.
-    let claims = assertion::verify(app, keys, &compact, &caller.id).map_err(invalid)?;
-    let now = app.settings.clock.now();
+    let claims = app.assertions.verify(keys, &compact, &caller.id).map_err(invalid)?;
+    let now = app.config.now();
     let assertion = json!({
-        "iss": app.issuer.as_str(),
+        "iss": app.config.issuer.as_str(),
         "sub": claims.sub.ok_or(invalid("the ID token has no sub"))?,
         "aud": audience,
         "client_id": &*caller.id,
@@ -56,7 +56,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
         "exp": now.saturating_add(LIFETIME).as_secs(),
     });
     let ring = app.keys.current();
-    let signed = ring.signing_key(app.settings.signing_algorithm).sign(ID_JAG, assertion.to_string().as_bytes());
+    let signed = ring.signing_key(app.config.settings.signing_algorithm).sign(ID_JAG, assertion.to_string().as_bytes());
     let signed = signed.map_err(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "cannot sign an identity assertion");
         ErrorResponse::new(ErrorCode::ServerError, "the assertion could not be signed")

@@ -12,7 +12,7 @@ use crate::{
         oauth_error::{ErrorCode, ErrorResponse},
         respond::{Reply, json_error, json_reply},
     },
-    token::issued,
+    token::claims,
 };
 
 /// Handles the introspection endpoint (RFC 7662 section 2). Everything except a valid access token of this server is
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn introspect(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
     respond(app, headers, form).unwrap_or_else(|error| {
         tracing::info!(
-            introspection.error = error.error.as_str(),
+            introspection.error = error.code.as_str(),
             introspection.description = error.description,
             "rejected an introspection request"
         );
@@ -32,16 +32,24 @@ fn respond(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, Error
     let client_id = authenticate_resource(app, headers, form)?;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "token is missing");
     let token = form.get("token")?.ok_or(missing)?;
-    let response = issued::verify(app, token)
-        .filter(|claims| !issued::is_revoked(app, claims))
+    let response = app
+        .access_tokens
+        .verify(token)
+        .filter(|claims| !is_revoked(app, claims))
         .map(active_response)
         .unwrap_or_default();
     tracing::info!(client.id = &*client_id, token.active = response.active, "introspected a token");
     Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
+/// Returns whether a token or its session is revoked.
+fn is_revoked(app: &App, claims: &AccessTokenClaims) -> bool {
+    app.access_tokens.is_revoked(claims)
+        || claims::session_id(claims).is_some_and(|session| app.sessions.is_withdrawn(session))
+}
+
 fn active_response(claims: AccessTokenClaims) -> IntrospectionResponse {
-    let client_id = issued::client_id(&claims).map(str::to_owned);
+    let client_id = claims::client_id(&claims).map(str::to_owned);
     let mut extra = claims.extra;
     if let Some(typ) = claims.typ {
         extra.insert("typ".to_owned(), Value::String(typ));

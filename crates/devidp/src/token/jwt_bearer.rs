@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::{
     app::App,
-    authentication::assertion::{self, MAX_ASSERTION},
+    authentication::assertion::MAX_ASSERTION,
     authorize::{audience::parse_audience, scopes::grant_scopes},
     handle::random_text,
     server::oauth_error::{ErrorCode, ErrorResponse},
-    token::{Issued, TokenRequest, access_token, session::Session},
+    token::{Issued, TokenRequest, session::Session},
 };
 
 /// The `typ` of an identity assertion
@@ -25,13 +25,13 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
     let assertion = form.get("assertion")?.ok_or(missing)?;
     let compact =
         CompactJws::parse(assertion, MAX_ASSERTION).map_err(|_| invalid("the assertion is not a signed JWT"))?;
-    let keys = app.trusted_keys(&compact).ok_or(invalid("the assertion's issuer is not trusted here"))?;
-    let claims = assertion::verify(app, keys, &compact, app.issuer.as_str()).map_err(invalid)?;
+    let keys = app.assertions.trusted_keys(&compact).ok_or(invalid("the assertion's issuer is not trusted here"))?;
+    let claims = app.assertions.verify(keys, &compact, app.config.issuer.as_str()).map_err(invalid)?;
     let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
     let subject = subject.ok_or(invalid("the assertion has no sub"))?;
 
     let is_identity = compact.header().typ() == Some(ID_JAG);
-    let mut scopes = grant_scopes(app, &caller.client, form)?;
+    let mut scopes = grant_scopes(&app.config, &caller.client, form)?;
     let mut resource = None;
     match compact.header().typ() {
         _ if is_identity => {
@@ -46,7 +46,7 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         None | Some("JWT" | "jwt") => {}
         Some(_) => return Err(invalid("the assertion is a JWT of the wrong type")),
     }
-    let requested = parse_audience(app, form);
+    let requested = parse_audience(&app.config, form);
     let audience = match resource {
         None => requested?,
         Some(granted) => match requested {
@@ -58,19 +58,19 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         },
     };
     if is_identity {
-        assertion::use_once(app, &claims).map_err(invalid)?;
+        app.assertions.use_once(&claims).map_err(invalid)?;
     }
     let session = Session {
         id: random_text(16)?.as_str().into(),
         client_id: caller.id.clone(),
         subject: subject.into(),
-        auth_time: app.settings.clock.now(),
+        auth_time: app.config.now(),
         scopes,
         audience,
         key: None,
     };
     Ok(Issued {
-        access_token: access_token::issue(app, &session, &session.scopes, key.as_deref())?,
+        access_token: app.access_tokens.issue(&session, &session.scopes, key.as_deref())?,
         scopes: session.scopes,
         refresh_token: None,
     })

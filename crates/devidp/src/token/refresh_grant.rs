@@ -4,7 +4,7 @@ use crate::{
     app::App,
     authorize::{audience::check_audience, scopes::parse_scopes},
     server::oauth_error::{ErrorCode, ErrorResponse},
-    token::{Issued, TokenRequest, access_token, refresh_token, session::Session},
+    token::{Issued, TokenRequest, session::Session},
 };
 
 /// Exchanges a refresh token for a new access token and the next refresh token (RFC 6749 section 6, OAuth 2.1).
@@ -12,8 +12,8 @@ pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, E
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "refresh_token is missing");
     let presented = form.get("refresh_token")?.ok_or(missing)?;
-    let requested = parse_scopes(app, form)?;
-    if requested.is_none() && app.profile.refresh_requires_scope {
+    let requested = parse_scopes(&app.config, form)?;
+    if requested.is_none() && app.config.profile.refresh_requires_scope {
         let description = "AADSTS90009: Application is requesting a token for itself. This scenario is supported only if resource is specified using the GUID based App Identifier.";
         return Err(ErrorResponse::new(ErrorCode::InvalidRequest, description));
     }
@@ -28,7 +28,7 @@ pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, E
                 "the refresh token is bound to a DPoP key, but the request has no proof with that key",
             ));
         }
-        check_audience(app, form, session.audience.as_deref())?;
+        check_audience(&app.config, form, session.audience.as_deref())?;
         match &requested {
             Some(scopes) if scopes.is_empty() || !session.scopes.covers(scopes) => {
                 Err(invalid_scope("scope has a scope that was not granted"))
@@ -36,10 +36,10 @@ pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, E
             _ => Ok(()),
         }
     };
-    let (session, refresh_token) = refresh_token::rotate(app, presented, check)?;
+    let (session, refresh_token) = app.sessions.rotate(presented, check)?;
     // Only this access token has fewer scopes. The session keeps all granted scopes.
     let scopes = requested.unwrap_or_else(|| session.scopes.clone());
-    Ok(Issued { access_token: access_token::issue(app, &session, &scopes, key.as_deref())?, scopes, refresh_token })
+    Ok(Issued { access_token: app.access_tokens.issue(&session, &scopes, key.as_deref())?, scopes, refresh_token })
 }
 
 const fn invalid_grant(description: &'static str) -> ErrorResponse {

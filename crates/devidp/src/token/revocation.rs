@@ -10,17 +10,18 @@ use crate::{
         oauth_error::{ErrorCode, ErrorResponse},
         respond::{Reply, json_error, plain},
     },
-    token::{issued, refresh_token, session},
+    tables::TableFull,
+    token::claims,
 };
 
-/// Handles the revocation endpoint (RFC 7009 section 2). A client can revoke only its own tokens. The response for an invalid
-/// token is a success. Revoking a refresh token ends its session.
+/// Handles the revocation endpoint (RFC 7009 section 2). A client can revoke only its own tokens. The response for an
+/// invalid token is a success. Revoking a refresh token ends its session.
 pub(crate) async fn revoke(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
     match revoke_token(app, headers, form).await {
         Ok(()) => plain(StatusCode::OK, ""),
         Err(error) => {
             tracing::info!(
-                revocation.error = error.error.as_str(),
+                revocation.error = error.code.as_str(),
                 revocation.description = error.description,
                 "rejected a revocation request"
             );
@@ -33,14 +34,14 @@ async fn revoke_token(app: &App, headers: &HeaderMap, form: &Params) -> Result<(
     let caller = authenticate(app, headers, form).await?;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "token is missing");
     let token = form.get("token")?.ok_or(missing)?;
-    if let Some(session) = refresh_token::find(app, token) {
+    if let Some(session) = app.sessions.find(token) {
         check_owner(&caller, &session.client_id)?;
-        session::withdraw(app, &session.id);
-    } else if let Some(claims) = issued::verify(app, token) {
-        check_owner(&caller, issued::client_id(&claims).unwrap_or_default())?;
+        app.sessions.withdraw(&session.id);
+    } else if let Some(claims) = app.access_tokens.verify(token) {
+        check_owner(&caller, claims::client_id(&claims).unwrap_or_default())?;
         let full = "too many tokens are revoked; try again later";
         let full = ErrorResponse::new(ErrorCode::TemporarilyUnavailable, full);
-        app.revoked.insert(issued::token_id(&claims).unwrap_or_default(), (), |()| false).map_err(|_| full)?;
+        app.access_tokens.revoke(&claims).map_err(|TableFull| full)?;
     } else {
         return Ok(());
     }

@@ -1,8 +1,8 @@
-//! Sessions: the tokens that follow from one approval.
+//! [`Session`]: the tokens that follow from one approval.
 
-use portcullis_metadata::{AccessTokenClaims, Scopes, UnixTime};
+use portcullis_metadata::{Scopes, UnixTime};
 
-use crate::{app::App, authentication::dpop::Thumbprint, authorize::code::Approval, tables::RowAction};
+use crate::{authentication::dpop::Thumbprint, authorize::codes::Approval};
 
 /// The session of an approval, which refresh tokens continue. Its identifier is the `sid` of its access tokens.
 #[derive(Clone)]
@@ -30,26 +30,4 @@ impl Session {
             key,
         }
     }
-}
-
-/// Ends a session: removes its refresh token and makes its access tokens inactive.
-pub(crate) fn withdraw(app: &App, session_id: &str) {
-    // The session is listed before its refresh tokens are removed: `refresh_token::issue` checks the list after
-    // inserting.
-    if app.withdrawn.insert_new(session_id, ()).is_err() {
-        tracing::warn!(
-            "too many sessions are withdrawn: the access tokens of this session stay active until they expire"
-        );
-    }
-    app.token_families.remove_if(|family| *family.session.id == *session_id);
-}
-
-/// Returns whether a session is withdrawn.
-pub(crate) fn is_withdrawn(app: &App, session_id: &str) -> bool {
-    app.withdrawn.update(session_id, |()| ((), RowAction::Keep)).is_some()
-}
-
-/// Returns the identifier of an access token's session.
-pub(crate) fn session_id(claims: &AccessTokenClaims) -> Option<&str> {
-    claims.extra.get("sid")?.as_str()
 }

@@ -1,6 +1,9 @@
 //! The response to `initialize`, held until it names the negotiated revision.
 
-use std::{pin::Pin, task::Context};
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
 use bytes::Bytes;
 use http::{Response, response::Parts};
@@ -17,7 +20,7 @@ use crate::{
     session::BackendSessionGuard,
 };
 
-/// A session that begins when the inner service accepts the request.
+/// The session that begins when the inner service accepts an `initialize`.
 pub(crate) struct Opening {
     /// `None` if the resource has no sessions.
     pub(crate) reservation: Option<Reservation>,
@@ -29,8 +32,16 @@ pub(crate) struct Opening {
     pub(crate) deadline: Instant,
 }
 
-/// A response whose negotiated version is not known yet.
+/// Waits until the response to `initialize` names the negotiated version, and completes with the result.
 pub(crate) struct Negotiation<B> {
+    /// `None` after completion.
+    held: Option<Box<HeldResponse<B>>>,
+    /// The revisions that the endpoint serves.
+    served: Revisions,
+}
+
+/// A response whose negotiated version is not known yet.
+struct HeldResponse<B> {
     opening: Opening,
     head: Parts,
     body: Pin<Box<B>>,
@@ -39,11 +50,19 @@ pub(crate) struct Negotiation<B> {
     deadline: Pin<Box<Sleep>>,
 }
 
+/// The version that a response names.
+struct NamedVersion {
+    /// `None` if the response names none.
+    version: Option<String>,
+    /// Whether the body has been read to its end.
+    has_ended: bool,
+}
+
 /// The result of a negotiation.
 pub(crate) enum Negotiated<B> {
     /// The session begins.
     Accepted(Box<Accepted<B>>),
-    /// The negotiated revision is not served. The inner service's session ends.
+    /// The negotiated revision is not served, or the response is late or incomplete. The inner service's session ends.
     Rejected(Rejection),
 }
 
@@ -64,6 +83,21 @@ impl Opening {
     fn requested_revision(&self, served: Revisions) -> Option<Revision> {
         self.requested_version.as_deref().and_then(Revision::parse).filter(|revision| has_sessions(*revision, served))
     }
+
+    /// Returns the revision of the version that the response names, or the requested one.
+    ///
+    /// # Errors
+    /// Fails if the response names a version that is not served or has no sessions.
+    fn negotiated_revision(&self, named: Option<String>, served: Revisions) -> Result<Option<Revision>, Reason> {
+        let Some(named) = named else { return Ok(self.requested_revision(served)) };
+        match Revision::parse(&named).filter(|revision| has_sessions(*revision, served)) {
+            Some(revision) => Ok(Some(revision)),
+            None => {
+                let requested = self.requested_version.as_deref().unwrap_or_default();
+                Err(Reason::Era(EraError::unsupported_negotiated(&named, requested, served)))
+            }
+        }
+    }
 }
 
 impl<B: Body<Data = Bytes>> Negotiation<B> {
@@ -76,13 +110,14 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         response: Response<B>,
         served: Revisions,
         share: BudgetShare,
-    ) -> Result<Box<Self>, Box<Accepted<B>>> {
+    ) -> Result<Self, Box<Accepted<B>>> {
         let (mut head, body) = response.into_parts();
         let backend_guard = head.extensions.remove::<BackendSessionGuard>();
         match MessageReader::new(&head.headers, share) {
             Some(reader) => {
                 let (body, deadline) = (Box::pin(body), Box::pin(sleep_until(opening.deadline)));
-                Ok(Box::new(Self { opening, head, body, backend_guard, reader, deadline }))
+                let held = Box::new(HeldResponse { opening, head, body, backend_guard, reader, deadline });
+                Ok(Self { held: Some(held), served })
             }
             None => {
                 let revision = opening.requested_revision(served);
@@ -92,57 +127,49 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
             }
         }
     }
+}
 
-    /// Returns the body of the response.
-    pub(crate) fn body(&mut self) -> Pin<&mut B> {
-        self.body.as_mut()
+impl<B: Body<Data = Bytes>> Future for Negotiation<B> {
+    type Output = Negotiated<B>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let Some(held) = &mut this.held else { return Poll::Pending };
+        let named = ready!(held.poll_version(cx));
+        let Some(held) = this.held.take() else { return Poll::Pending };
+        Poll::Ready(held.finish(named, this.served))
     }
+}
 
-    /// Returns whether the time for the head is over. Otherwise the task wakes when it is.
-    pub(crate) fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
-        self.deadline.as_mut().poll(cx).is_ready()
-    }
-
-    /// Returns the rejection for a head that is late.
-    pub(crate) fn late(self: Box<Self>) -> Rejection {
-        Rejection { reason: Reason::LateResponse, id: self.opening.id }
-    }
-
-    /// Reads the next piece of the body. `is_last` means that no piece follows.
-    ///
-    /// # Errors
-    /// Returns the negotiation if it needs more of the body.
-    pub(crate) fn read(
-        mut self: Box<Self>,
-        piece: &[u8],
-        is_last: bool,
-        served: Revisions,
-    ) -> Result<Negotiated<B>, Box<Self>> {
-        match self.reader.read(piece, is_last, negotiated_version) {
-            Progress::Unfinished => Err(self),
-            Progress::Found(version) => Ok(self.finish(Some(version), is_last, served)),
-            Progress::NotFound => Ok(self.finish(None, is_last, served)),
+impl<B: Body<Data = Bytes>> HeldResponse<B> {
+    /// Reads the body up to the negotiated version, or to the end if there is none.
+    fn poll_version(&mut self, cx: &mut Context<'_>) -> Poll<Result<NamedVersion, Reason>> {
+        loop {
+            let Poll::Ready(frame) = self.body.as_mut().poll_frame(cx) else {
+                return self.deadline.as_mut().poll(cx).map(|()| Err(Reason::LateResponse));
+            };
+            let (piece, has_ended) = match frame {
+                // Trailers are discarded.
+                Some(Ok(frame)) => (frame.into_data().unwrap_or_default(), self.body.is_end_stream()),
+                Some(Err(_)) => return Poll::Ready(Err(Reason::IncompleteResponse)),
+                None => (Bytes::new(), true),
+            };
+            let version = match self.reader.read(&piece, has_ended, negotiated_version) {
+                Progress::Unfinished => continue,
+                Progress::Found(version) => Some(version),
+                Progress::NotFound => None,
+            };
+            return Poll::Ready(Ok(NamedVersion { version, has_ended }));
         }
     }
 
-    /// Returns the rejection for a body that failed.
-    pub(crate) fn incomplete(self: Box<Self>) -> Rejection {
-        Rejection { reason: Reason::IncompleteResponse, id: self.opening.id }
-    }
-
-    fn finish(self: Box<Self>, version: Option<String>, has_ended: bool, served: Revisions) -> Negotiated<B> {
+    fn finish(self: Box<Self>, named: Result<NamedVersion, Reason>, served: Revisions) -> Negotiated<B> {
         let Self { opening, head, body, backend_guard, reader, .. } = *self;
-        let revision = match version {
-            None => opening.requested_revision(served),
-            Some(version) => {
-                let is_served = |revision: &Revision| has_sessions(*revision, served);
-                let Some(revision) = Revision::parse(&version).filter(is_served) else {
-                    let requested = opening.requested_version.as_deref().unwrap_or_default();
-                    let reason = Reason::Era(EraError::unsupported_negotiated(&version, requested, served));
-                    return Negotiated::Rejected(Rejection { reason, id: opening.id });
-                };
-                Some(revision)
-            }
+        let negotiated =
+            named.and_then(|named| Ok((opening.negotiated_revision(named.version, served)?, named.has_ended)));
+        let (revision, has_ended) = match negotiated {
+            Ok(negotiated) => negotiated,
+            Err(reason) => return Negotiated::Rejected(Rejection { reason, id: opening.id }),
         };
         let Opening { reservation, id, .. } = opening;
         let body = EndpointBody::initialize(reader.into_kept().into(), body, has_ended);

@@ -1,4 +1,4 @@
-//! The way in which an admitted request uses a session.
+//! How an admitted request uses a session, and what its response does to the session.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::{
     stream::{SessionStreams, StreamGuard, StreamOrigin, StreamPurpose},
 };
 
-/// The way in which an admitted request uses a session. It determines the session headers of both directions.
+/// How an admitted request uses a session. This determines the session headers of both directions.
 pub(crate) enum SessionUse {
-    /// A modern request has no session. Session headers are ignored.
+    /// A modern request has no session. Session headers are removed.
     None { is_discover: bool, purpose: StreamPurpose },
     /// A legacy request of a resource without sessions. Session headers are removed.
     Stateless,
     /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when the inner service
     /// accepts the request.
     Open(Opening),
-    /// The session is in use until the response has ended.
+    /// The request uses a session until the response has ended.
     Existing(ExistingSession),
     /// DELETE ends the session.
     Delete(Deletion),
@@ -38,47 +38,16 @@ pub(crate) struct ExistingSession {
     purpose: StreamPurpose,
 }
 
-impl ExistingSession {
-    /// `purpose` is that of the response if it is an event stream.
-    pub(crate) fn new(session: InUse, purpose: StreamPurpose) -> Self {
-        Self { session, client_identifier: None, purpose }
-    }
-}
-
 /// A session that its owner deletes. The session ends on drop even if the inner service does not confirm the deletion.
 pub(crate) struct Deletion {
     store: SessionStore,
     session: InUse,
 }
 
-impl Deletion {
-    pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
-        Self { store: store.clone(), session }
-    }
-
-    /// Ends the session. Returns a ticket that completes when the end is recorded.
-    fn end(self, is_confirmed: bool) -> EndTicket {
-        let reason = if is_confirmed { EndReason::Deleted } else { EndReason::DeleteFailed };
-        self.store.end(&self.session, reason).unwrap_or_else(EndTicket::done)
-    }
-}
-
-impl Drop for Deletion {
-    fn drop(&mut self) {
-        self.store.end(&self.session, EndReason::DeleteFailed);
-    }
-}
-
-/// A response, and the end of a session that must be recorded before it is sent.
+/// A response, and the end of a session that must be recorded before the response is sent.
 pub(crate) struct Finished<B> {
     pub(crate) response: Response<EndpointBody<B>>,
     pub(crate) end: Option<EndTicket>,
-}
-
-impl<B> From<Response<EndpointBody<B>>> for Finished<B> {
-    fn from(response: Response<EndpointBody<B>>) -> Self {
-        Self { response, end: None }
-    }
 }
 
 impl SessionUse {
@@ -102,54 +71,109 @@ impl SessionUse {
 
     /// Processes the response of the inner service: ends the session if necessary, and replaces the backend's identifier
     /// by the client's. [`record_session`] processes a successful response to `initialize` instead.
-    ///
-    /// Sessions end in a span with the request's id.
     pub(crate) fn finish<B>(self, endpoint: &EndpointState, caller: &Caller, mut response: Response<B>) -> Finished<B> {
-        let (sessions, request_id) = (&endpoint.sessions, caller.request_id());
-        let status = response.status();
-        let backend_identifier = sessions.take_header(response.headers_mut());
-        let (mut in_use, mut stream) = (None, None);
+        let backend_identifier = endpoint.sessions.take_header(response.headers_mut());
         match self {
-            // The inner service has rejected the `initialize`.
-            Self::Open(_) => {}
-            Self::Stateless => stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response),
             Self::None { is_discover, purpose } => {
-                let share = || BudgetShare::empty(&endpoint.budget);
-                let revisions = &endpoint.upstream_revisions;
-                let reader = RevisionsReader::new(is_discover, status, response.headers(), revisions, share);
-                let stream = open_stream(endpoint, caller, None, purpose, &response);
-                return response.map(|body| EndpointBody::with_reader(body, reader, stream)).into();
+                finish_modern(endpoint, caller, is_discover, purpose, response).into()
             }
-            Self::Existing(ExistingSession { session, client_identifier, purpose }) => {
-                let is_same = backend_identifier.is_some_and(|value| value.as_bytes() == session.backend_id());
-                if status == StatusCode::NOT_FOUND && !session.backend_id().is_empty() {
-                    let _span = request_span(request_id);
-                    sessions.store.end(&session, EndReason::TransportClosed);
-                } else if let Some(newer) = session.rotated_identifier() {
-                    sessions.set_client_identifier(&newer, response.headers_mut());
-                } else if let Some(identifier) = client_identifier.filter(|_| is_same) {
-                    sessions.set_header(identifier, response.headers_mut());
-                }
-                stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
-                in_use = Some(session);
-            }
-            Self::Delete(deletion) => {
-                let _span = request_span(request_id);
-                let is_confirmed = status.is_success()
-                    || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
-                    || deletion.session.backend_id().is_empty();
-                let ticket = deletion.end(is_confirmed);
-                let response = if status.is_success() {
-                    stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
-                    response.map(|body| EndpointBody::inner(body, None, stream))
-                } else {
-                    session_ended()
-                };
-                return Finished { response, end: Some(ticket).filter(|ticket| !ticket.is_done()) };
-            }
+            Self::Stateless => finish_without_session(endpoint, caller, response).into(),
+            // The inner service has rejected the `initialize`.
+            Self::Open(_) => response.map(|body| EndpointBody::inner(body, None, None)).into(),
+            Self::Existing(existing) => existing.finish(endpoint, caller, backend_identifier, response).into(),
+            Self::Delete(deletion) => deletion.finish(endpoint, caller, response),
         }
-        response.map(|body| EndpointBody::inner(body, in_use, stream)).into()
     }
+}
+
+impl ExistingSession {
+    /// `purpose` is that of the response if it is an event stream.
+    pub(crate) fn new(session: InUse, purpose: StreamPurpose) -> Self {
+        Self { session, client_identifier: None, purpose }
+    }
+
+    /// Ends the session if the inner service does not know it. Otherwise sets the client's identifier.
+    fn finish<B>(
+        self,
+        endpoint: &EndpointState,
+        caller: &Caller,
+        backend_identifier: Option<HeaderValue>,
+        mut response: Response<B>,
+    ) -> Response<EndpointBody<B>> {
+        let Self { session, client_identifier, purpose } = self;
+        let sessions = &endpoint.sessions;
+        let has_backend_session = !session.backend_id().is_empty();
+        let is_named = backend_identifier.is_some_and(|named| named.as_bytes() == session.backend_id());
+        if response.status() == StatusCode::NOT_FOUND && has_backend_session {
+            let _span = request_span(caller.request_id());
+            sessions.store.end(&session, EndReason::TransportClosed);
+        } else if let Some(newer) = session.rotated_identifier() {
+            sessions.set_client_identifier(&newer, response.headers_mut());
+        } else if let Some(identifier) = client_identifier.filter(|_| is_named) {
+            sessions.set_header(identifier, response.headers_mut());
+        }
+        let stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
+        response.map(|body| EndpointBody::inner(body, Some(session), stream))
+    }
+}
+
+impl Deletion {
+    pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
+        Self { store: store.clone(), session }
+    }
+
+    /// Ends the session. The client learns only whether the session has ended, not whether the inner service confirms it.
+    fn finish<B>(self, endpoint: &EndpointState, caller: &Caller, response: Response<B>) -> Finished<B> {
+        let status = response.status();
+        let is_confirmed = status.is_success()
+            || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+            || self.session.backend_id().is_empty();
+        let reason = if is_confirmed { EndReason::Deleted } else { EndReason::DeleteFailed };
+        let ticket = {
+            let _span = request_span(caller.request_id());
+            self.store.end(&self.session, reason)
+        };
+        let response =
+            if status.is_success() { finish_without_session(endpoint, caller, response) } else { session_ended() };
+        Finished { response, end: ticket.filter(|ticket| !ticket.is_done()) }
+    }
+}
+
+impl Drop for Deletion {
+    fn drop(&mut self) {
+        self.store.end(&self.session, EndReason::DeleteFailed);
+    }
+}
+
+impl<B> From<Response<EndpointBody<B>>> for Finished<B> {
+    fn from(response: Response<EndpointBody<B>>) -> Self {
+        Self { response, end: None }
+    }
+}
+
+/// Processes the response to a modern request. That to `server/discover` names the revisions of the inner service.
+fn finish_modern<B>(
+    endpoint: &EndpointState,
+    caller: &Caller,
+    is_discover: bool,
+    purpose: StreamPurpose,
+    response: Response<B>,
+) -> Response<EndpointBody<B>> {
+    let share = || BudgetShare::empty(&endpoint.budget);
+    let revisions = &endpoint.upstream_revisions;
+    let reader = RevisionsReader::new(is_discover, response.status(), response.headers(), revisions, share);
+    let stream = open_stream(endpoint, caller, None, purpose, &response);
+    response.map(|body| EndpointBody::with_reader(body, reader, stream))
+}
+
+/// Processes the response to a request that uses no session, or none any more.
+fn finish_without_session<B>(
+    endpoint: &EndpointState,
+    caller: &Caller,
+    response: Response<B>,
+) -> Response<EndpointBody<B>> {
+    let stream = open_stream(endpoint, caller, None, StreamPurpose::Answer, &response);
+    response.map(|body| EndpointBody::inner(body, None, stream))
 }
 
 /// Records the session that a response opens, and replaces the backend's identifier by the client's. A resource without
@@ -198,7 +222,7 @@ fn open_stream<B>(
     endpoint.streams.open(origin, response.headers(), response.extensions())
 }
 
-/// Adds the request's id to log lines about its session.
+/// Adds the request's id to the log lines about the end or the opening of a session.
 fn request_span(request_id: &RequestId) -> tracing::span::EnteredSpan {
     tracing::info_span!("request", request.id = request_id.as_str()).entered()
 }

@@ -23,7 +23,7 @@ pub(crate) struct Rejection {
 pub(crate) enum Reason {
     /// No guard has authenticated the request.
     NoGuard,
-    /// The method is not served. GET and DELETE are served with legacy revisions only.
+    /// The method is not served. With `post_only`, GET and DELETE are not served either, because there are no sessions.
     Method { post_only: bool },
     /// The body could not be collected.
     Body(BodyError),
@@ -37,7 +37,7 @@ pub(crate) enum Reason {
     ContentType,
     /// The message cannot be parsed.
     Message(EnvelopeError),
-    /// Rules cannot be matched with a URI of the message.
+    /// A URI in the message is ambiguous, so no rule can be matched with it.
     Uri(UriError),
     /// The message follows no served revision.
     Era(EraError),

@@ -1,4 +1,4 @@
-//! The revisions that the inner service supports according to its own responses.
+//! The revisions that the inner service supports, learned from its responses.
 
 use std::{
     fmt,
@@ -13,6 +13,9 @@ use serde_json::Value;
 use super::message_reader::{MessageReader, Progress};
 use crate::message::BudgetShare;
 
+/// The errors of legacy servers for an unknown method or a missing session.
+const LEGACY_ERRORS: [ErrorCode; 3] = [ErrorCode::MethodNotFound, ErrorCode::InvalidRequest, ErrorCode::ServerError];
+
 /// The revisions that the inner service listed last, in a result of `server/discover` or an error -32022.
 ///
 /// A service that answers `server/discover` with an error of a legacy server supports only legacy revisions.
@@ -20,7 +23,7 @@ use crate::message::BudgetShare;
 pub(crate) struct UpstreamRevisions(Mutex<Option<Revisions>>);
 
 impl UpstreamRevisions {
-    /// Returns those of `served` that the inner service supports. Returns all of them until the service lists some.
+    /// Returns those of the `served` revisions that the inner service supports; all of them until it lists some.
     pub(crate) fn supported(&self, served: Revisions) -> Revisions {
         let listed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         listed.map_or(served, |listed| served.iter().filter(|revision| listed.contains(*revision)).collect())
@@ -31,7 +34,7 @@ impl UpstreamRevisions {
     }
 }
 
-/// Reads the revisions from a response while it passes. The response is not delayed.
+/// Reads the revisions from a response while its body is sent to the client, without delay.
 pub(crate) struct RevisionsReader {
     reader: MessageReader,
     is_discover: bool,
@@ -47,11 +50,12 @@ impl RevisionsReader {
         revisions: &Arc<UpstreamRevisions>,
         share: impl FnOnce() -> BudgetShare,
     ) -> Option<Box<Self>> {
-        let may_list = match status {
-            StatusCode::BAD_REQUEST => true,
-            status => is_discover && (status.is_success() || status == StatusCode::NOT_FOUND),
-        };
-        let reader = if may_list { MessageReader::new(headers, share())? } else { return None };
+        let may_list = status == StatusCode::BAD_REQUEST
+            || is_discover && (status.is_success() || status == StatusCode::NOT_FOUND);
+        if !may_list {
+            return None;
+        }
+        let reader = MessageReader::new(headers, share())?;
         Some(Box::new(Self { reader, is_discover, revisions: Arc::clone(revisions) }))
     }
 
@@ -99,17 +103,14 @@ struct UnsupportedVersionData {
     supported: Vec<String>,
 }
 
-/// Deserializes `data`, which can be any value in other errors.
+/// Deserializes the `data` of an error; `None` if it has another form, as it has in other errors.
 fn unsupported_version_data<'de, D: Deserializer<'de>>(data: D) -> Result<Option<UnsupportedVersionData>, D::Error> {
     let data = Value::deserialize(data)?;
     Ok(serde_json::from_value(data).ok())
 }
 
-/// Returns the revisions that a message lists, without unknown dates.
+/// Returns the known revisions that a message lists; `None` if it lists none.
 fn listed_revisions(message: &[u8], is_discover: bool) -> Option<Revisions> {
-    /// The errors of legacy servers for an unknown method or a missing session.
-    const LEGACY_ERRORS: [ErrorCode; 3] =
-        [ErrorCode::MethodNotFound, ErrorCode::InvalidRequest, ErrorCode::ServerError];
     let response: RpcResponse = serde_json::from_slice(message).ok()?;
     let dates = match (response.result, response.error) {
         (Some(result), None) => result.supported_versions,

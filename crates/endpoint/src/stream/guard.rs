@@ -69,7 +69,7 @@ impl StreamRegistry {
         let stream = OpenStream::new(caller, Arc::clone(resource), session, purpose, now.monotonic);
         let stream = Arc::new(stream);
         if let Some((_, streams)) = &stream.session {
-            streams.add(&stream);
+            streams.add(&stream.authorization);
         }
         let slot = self.add(&stream);
         if now.is_draining
@@ -152,7 +152,7 @@ fn listen_result(id: &RawValue) -> String {
 impl Drop for StreamGuard {
     fn drop(&mut self) {
         if let Some((_, streams)) = &self.stream.session {
-            streams.remove(&self.stream);
+            streams.remove(&self.stream.authorization);
         }
         self.registry.remove(self.slot);
     }

@@ -10,33 +10,27 @@ use std::{
 };
 
 use portcullis_guard::{Caller, Operation, ProtectedResource, RequestId};
-use portcullis_metadata::{Scopes, UnixTime};
+use portcullis_metadata::UnixTime;
 use portcullis_session::Session;
-use portcullis_verifier::{HeldToken, VerifiedToken, WatchedToken};
 
-use super::{EndedStream, StreamEndReason, StreamPurpose, session_streams::SessionStreams, silence::Silence};
+use super::{
+    EndedStream, StreamEndReason, StreamPurpose, authorization::StreamAuthorization, millis,
+    session_streams::SessionStreams, silence::Silence,
+};
 
 /// The time in which a stream that must end completes its current event.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The validity of a token without an expiry, and of a stream without a token.
-const NO_EXPIRY: u64 = u64::MAX;
-
 /// An open stream. It exists as long as the response body.
 pub(crate) struct OpenStream {
     pub(super) request_id: RequestId,
-    /// The token that opened the stream; `None` if authentication is off.
-    pub(super) verified: Option<VerifiedToken>,
+    pub(super) authorization: Arc<StreamAuthorization>,
     pub(super) resource: Arc<ProtectedResource>,
     /// The message that the stream answers; `None` for GET.
     pub(super) operation: Option<Operation>,
     pub(super) session: Option<(Arc<Session>, Arc<SessionStreams>)>,
     pub(super) purpose: StreamPurpose,
     pub(super) silence: Silence,
-    /// The end of the validity of the token that authorizes the stream, in milliseconds of Unix time.
-    valid_until: AtomicU64,
-    /// That token, if it is introspected.
-    watched: Mutex<Option<Arc<WatchedToken>>>,
     state: AtomicU8,
     /// The time at which the state became [`State::Finishing`], in milliseconds of the monotonic clock.
     finishing_since: AtomicU64,
@@ -74,17 +68,6 @@ pub(super) enum Checked {
     Finishing,
 }
 
-/// Returns the end of a token's validity in milliseconds of Unix time. A token without an expiry is valid as long as it can
-/// be introspected again.
-pub(super) fn validity(verified: &VerifiedToken, is_rechecked: bool) -> u64 {
-    let principal = verified.principal();
-    match principal.valid_until() {
-        Some(end) => end.as_millis(),
-        None if is_rechecked => NO_EXPIRY,
-        None => principal.expires().as_millis(),
-    }
-}
-
 impl OpenStream {
     pub(super) fn new(
         caller: &Caller,
@@ -93,40 +76,18 @@ impl OpenStream {
         purpose: StreamPurpose,
         now: Duration,
     ) -> Self {
-        let (verified, watched) = (caller.verified(), caller.held_token().and_then(HeldToken::watch));
-        let valid_until = verified.map_or(NO_EXPIRY, |verified| validity(verified, watched.is_some()));
         Self {
             request_id: caller.request_id().clone(),
-            valid_until: AtomicU64::new(valid_until),
-            verified: verified.cloned(),
+            authorization: Arc::new(StreamAuthorization::new(caller)),
             resource,
             operation: caller.operation().cloned(),
             session,
             purpose,
             silence: Silence::begin(now),
-            watched: Mutex::new(watched),
             state: AtomicU8::new(State::Open as u8),
             finishing_since: AtomicU64::new(0),
             waker: Mutex::default(),
         }
-    }
-
-    pub(super) fn valid_until(&self) -> u64 {
-        self.valid_until.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether these scopes include those of the token that opened the stream.
-    pub(super) fn is_covered_by(&self, scopes: &Scopes) -> bool {
-        self.verified.as_ref().is_none_or(|verified| scopes.covers(verified.principal().scopes()))
-    }
-
-    /// Replaces the token that authorizes the stream.
-    pub(super) fn authorize(&self, valid_until: u64, watched: Option<Arc<WatchedToken>>) {
-        let mut held = lock(&self.watched);
-        let former = std::mem::replace(&mut *held, watched);
-        self.valid_until.store(valid_until, Ordering::Relaxed);
-        drop(held);
-        drop(former);
     }
 
     pub(super) fn state(&self) -> State {
@@ -192,36 +153,15 @@ impl OpenStream {
         if self.session.as_ref().is_some_and(|(session, _)| session.has_ended()) {
             return Some(StreamEndReason::SessionEnded);
         }
-        if self.verified.as_ref().is_some_and(|verified| verified.principal().is_introspected())
-            && let Err(reason) = self.apply_last_check()
-        {
-            return Some(reason);
+        match self.authorization.apply_last_introspection() {
+            Ok(true) => self.session.iter().for_each(|(_, streams)| streams.update_earliest()),
+            Ok(false) => {}
+            Err(reason) => return Some(reason),
         }
-        if now.unix.as_millis() >= self.valid_until() {
+        if self.authorization.has_expired(now.unix) {
             return Some(StreamEndReason::TokenExpired);
         }
         (now.is_draining && self.purpose.is_listening()).then_some(StreamEndReason::Shutdown)
-    }
-
-    /// Applies the scopes and the expiry that the last check of an introspected token found.
-    fn apply_last_check(&self) -> Result<(), StreamEndReason> {
-        // The lock is held until the validity is stored, so that `authorize` cannot replace the token in between.
-        let watched = lock(&self.watched);
-        let Some(latest) = watched.as_ref().map(|watched| watched.latest()) else { return Ok(()) };
-        let latest = latest?;
-        if !self.is_covered_by(latest.principal().scopes()) {
-            return Err(StreamEndReason::ScopesReduced);
-        }
-        let valid_until = validity(&latest, true);
-        let former = self.valid_until.swap(valid_until, Ordering::Relaxed);
-        // The lock of the session's streams must not be taken under this one.
-        drop(watched);
-        if former != valid_until
-            && let Some((_, streams)) = &self.session
-        {
-            streams.update_earliest();
-        }
-        Ok(())
     }
 
     pub(super) fn ended(&self, time: UnixTime, reason: StreamEndReason) -> EndedStream<'_> {
@@ -230,14 +170,10 @@ impl OpenStream {
             request_id: &self.request_id,
             session: self.session.as_ref().map(|(session, _)| session.log_hash()),
             resource: self.resource.resource(),
-            principal: self.verified.as_ref().map(VerifiedToken::principal),
+            principal: self.authorization.principal(),
             reason,
         }
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use portcullis_guard::{Operation, ProtectedResource};
-use portcullis_verifier::{Principal, VerifiedToken};
+use portcullis_verifier::Principal;
 
 use super::{StreamEndReason, StreamRegistry, open_stream::OpenStream};
 
@@ -49,7 +49,7 @@ impl OpenStream {
     fn request(&self) -> StreamRequest<'_> {
         StreamRequest {
             resource: &self.resource,
-            principal: self.verified.as_ref().map(VerifiedToken::principal),
+            principal: self.authorization.principal(),
             operation: self.operation.as_ref(),
         }
     }

@@ -57,13 +57,12 @@ impl StreamRegistry {
         Self(Arc::new(Inner { shards: Default::default(), clock, observer, is_draining }))
     }
 
-    /// Ends the streams whose authorization or session has ended. Returns their number. Streams that were silent for 15
-    /// s send a comment.
+    /// Ends the streams whose authorization or session has ended. Returns their number. Streams that were silent for
+    /// 15 s send a comment.
     ///
     /// Each stream ends after its current event, or fails if the event is not completed within 10 s. Call this about
-    /// twice a second, after
-    /// [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks). Without it no
-    /// stream ends with its authorization, and none sends a comment.
+    /// twice a second, after [`TrustedIssuer::start_due_rechecks`](portcullis_verifier::TrustedIssuer::start_due_rechecks).
+    /// Without it no stream ends with its authorization, and none sends a comment.
     pub fn sweep(&self) -> usize {
         let now = self.now();
         let (mut ended, mut woken) = (Vec::new(), Vec::new());

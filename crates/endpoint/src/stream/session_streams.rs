@@ -1,4 +1,4 @@
-//! The open event streams of one session, which the owner's newer tokens extend.
+//! The authorizations of the open event streams of one session, which the owner's newer tokens extend.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -9,16 +9,16 @@ use portcullis_guard::Caller;
 use portcullis_session::Session;
 use portcullis_verifier::HeldToken;
 
-use super::open_stream::{OpenStream, validity};
+use super::authorization::{StreamAuthorization, validity};
 
 /// The value of [`SessionStreams::earliest`] if no stream is open. No token is valid for longer.
 const NONE_OPEN: u64 = u64::MAX;
 
-/// The open streams of one session. Attached to the session when its first stream opens.
+/// The authorizations of a session's open streams. Attached to the session when its first stream opens.
 pub(crate) struct SessionStreams {
     /// The earliest end of validity among the open streams. A token that is not valid for longer extends none of them.
     earliest: AtomicU64,
-    open: Mutex<Vec<Arc<OpenStream>>>,
+    open: Mutex<Vec<Arc<StreamAuthorization>>>,
 }
 
 impl SessionStreams {
@@ -48,7 +48,7 @@ impl SessionStreams {
         if valid_until <= self.earliest.load(Ordering::Relaxed) {
             return;
         }
-        let is_extended = |stream: &&Arc<OpenStream>| {
+        let is_extended = |stream: &&Arc<StreamAuthorization>| {
             valid_until > stream.valid_until() && stream.is_covered_by(verified.principal().scopes())
         };
         let open = self.open();
@@ -61,18 +61,18 @@ impl SessionStreams {
             return;
         }
         for stream in extended {
-            stream.authorize(valid_until, watched.clone());
+            stream.replace(valid_until, watched.clone());
         }
         self.store_earliest(&open);
     }
 
-    pub(super) fn add(&self, stream: &Arc<OpenStream>) {
+    pub(super) fn add(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open();
         open.push(Arc::clone(stream));
         self.store_earliest(&open);
     }
 
-    pub(super) fn remove(&self, stream: &Arc<OpenStream>) {
+    pub(super) fn remove(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open();
         let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));
         self.store_earliest(&open);
@@ -85,12 +85,12 @@ impl SessionStreams {
         self.store_earliest(&self.open());
     }
 
-    fn store_earliest(&self, open: &[Arc<OpenStream>]) {
+    fn store_earliest(&self, open: &[Arc<StreamAuthorization>]) {
         let earliest = open.iter().map(|stream| stream.valid_until()).min();
         self.earliest.store(earliest.unwrap_or(NONE_OPEN), Ordering::Relaxed);
     }
 
-    fn open(&self) -> MutexGuard<'_, Vec<Arc<OpenStream>>> {
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<StreamAuthorization>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

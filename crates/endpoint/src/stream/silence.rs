@@ -1,16 +1,21 @@
-//! The time for which a stream has sent nothing, and the comment that is due then.
+//! [`Silence`]: how long a stream has sent nothing, and whether a comment is due.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
+use super::millis;
+
 /// The silence after which a comment is sent.
 const COMMENT_AFTER: Duration = Duration::from_secs(15);
 
-/// The silence of a stream. Sent data only sets a flag. The sweep reads the clock, so its period is the precision.
+/// The silence of a stream.
+///
+/// Data that is sent only sets a flag, and the sweep reads the clock. A comment is therefore up to one period of the sweep
+/// late.
 pub(super) struct Silence {
-    /// When the last sweep found that data was sent, or that a comment was due, in milliseconds of the monotonic clock.
+    /// When a sweep last found that data had been sent, or a comment was due, in milliseconds of the monotonic clock.
     since: AtomicU64,
     /// Whether data was sent since the last sweep.
     is_interrupted: AtomicBool,
@@ -18,6 +23,7 @@ pub(super) struct Silence {
 }
 
 impl Silence {
+    /// Returns the silence of a stream that opens now.
     pub(super) fn begin(now: Duration) -> Self {
         Self {
             since: AtomicU64::new(millis(now)),
@@ -26,35 +32,31 @@ impl Silence {
         }
     }
 
-    /// Data is sent, so that no comment is due.
+    /// Records that data is sent. No comment is due then.
     pub(super) fn interrupt(&self) {
         self.is_comment_due.store(false, Ordering::Relaxed);
         self.is_interrupted.store(true, Ordering::Release);
     }
 
-    /// Called by the sweep. Returns whether a comment has become due.
+    /// Returns whether a comment has become due. The sweep calls this.
     pub(super) fn check(&self, now: Duration) -> bool {
         let now = millis(now);
-        let is_interrupted = self.is_interrupted.swap(false, Ordering::Acquire);
-        let silent = now.saturating_sub(self.since.load(Ordering::Relaxed));
-        if !is_interrupted && silent < millis(COMMENT_AFTER) {
+        if self.is_interrupted.swap(false, Ordering::Acquire) {
+            self.since.store(now, Ordering::Relaxed);
             return false;
         }
-        self.since.store(now, Ordering::Relaxed);
-        if !is_interrupted {
+        let is_due = now.saturating_sub(self.since.load(Ordering::Relaxed)) >= millis(COMMENT_AFTER);
+        if is_due {
+            self.since.store(now, Ordering::Relaxed);
             self.is_comment_due.store(true, Ordering::Release);
         }
-        !is_interrupted
+        is_due
     }
 
-    /// Returns whether a comment is due, once.
+    /// Returns whether a comment is due. It then counts as sent.
     pub(super) fn take_due(&self) -> bool {
         self.is_comment_due.swap(false, Ordering::Acquire)
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -14,11 +14,13 @@ use std::{
 /// Idle connections count. At the limit, a request that needs a new connection closes an idle connection of any of these
 /// instances. If there is none, the request gets 503.
 #[derive(Clone)]
-pub struct ConnectionLimit(Arc<Counter>);
+pub struct ConnectionLimit(Arc<OpenConnections>);
 
-struct Counter {
+/// The state that the clones of a limit share.
+struct OpenConnections {
     max: usize,
-    open: AtomicUsize,
+    /// The number of permits.
+    count: AtomicUsize,
     /// The idle connections of the instances that share this limit.
     pools: Mutex<Vec<Weak<dyn IdleConnections>>>,
 }
@@ -29,23 +31,24 @@ pub(super) trait IdleConnections: Send + Sync {
     fn close_oldest(&self) -> Option<ConnectionPermit>;
 }
 
-/// The permit for one open connection. Dropping it returns it.
-pub(crate) struct ConnectionPermit(Arc<Counter>);
+/// The permit for one open connection. Dropping it makes capacity for another one.
+#[must_use = "the connection counts only as long as its permit exists"]
+pub(crate) struct ConnectionPermit(Arc<OpenConnections>);
 
 impl ConnectionLimit {
-    /// A limit of `max` open connections.
+    /// Returns a limit of `max` open connections.
     pub fn new(max: usize) -> Self {
-        Self(Arc::new(Counter { max, open: AtomicUsize::new(0), pools: Mutex::default() }))
+        Self(Arc::new(OpenConnections { max, count: AtomicUsize::new(0), pools: Mutex::default() }))
     }
 
-    /// The maximum number of open connections.
+    /// Returns the maximum number of open connections.
     pub fn max(&self) -> usize {
         self.0.max
     }
 
-    /// The number of open connections, idle ones included.
+    /// Returns the number of open connections, including idle ones.
     pub fn open(&self) -> usize {
-        self.0.open.load(Ordering::Relaxed)
+        self.0.count.load(Ordering::Relaxed)
     }
 
     /// Adds idle connections that may be closed at the limit.
@@ -55,18 +58,20 @@ impl ConnectionLimit {
         pools.push(pool);
     }
 
-    /// A permit for a new connection, or `None` if all connections are in use.
+    /// Returns a permit for a new connection, or `None` if all connections are in use.
     pub(crate) fn acquire(&self) -> Option<ConnectionPermit> {
-        self.acquire_free().or_else(|| self.acquire_idle())
+        self.acquire_new().or_else(|| self.acquire_idle())
     }
 
-    fn acquire_free(&self) -> Option<ConnectionPermit> {
-        let is_below = |open: usize| (open < self.0.max).then_some(open + 1);
-        let counted = self.0.open.fetch_update(Ordering::AcqRel, Ordering::Relaxed, is_below);
-        counted.ok().map(|_| ConnectionPermit(Arc::clone(&self.0)))
+    /// Issues a new permit, unless the limit is reached.
+    fn acquire_new(&self) -> Option<ConnectionPermit> {
+        let increment = |count: usize| (count < self.0.max).then_some(count + 1);
+        let incremented = self.0.count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, increment);
+        incremented.ok().map(|_| ConnectionPermit(Arc::clone(&self.0)))
     }
 
-    /// Takes the permit of an idle connection. The permit is never free in between, so that no other request can take it.
+    /// Closes an idle connection and takes over its permit. Because the permit is handed over and not returned, the count does
+    /// not change, and a concurrent request cannot acquire the capacity first.
     fn acquire_idle(&self) -> Option<ConnectionPermit> {
         let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.iter().filter_map(Weak::upgrade).find_map(|pool| pool.close_oldest())
@@ -75,7 +80,7 @@ impl ConnectionLimit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -121,6 +126,6 @@ mod tests {
             }
         });
         assert!(most.into_inner() <= 3);
-        assert_eq!(limit.0.open.load(Ordering::SeqCst), 0);
+        assert_eq!(limit.0.count.load(Ordering::SeqCst), 0);
     }
 }

@@ -34,12 +34,14 @@ enum Transport {
 /// The reason why no connection was made.
 #[derive(Debug)]
 pub(crate) enum ConnectError {
+    /// The name cannot be resolved, or no address accepts the connection.
     Unreachable(io::Error),
+    /// The TLS handshake has failed.
     Tls(io::Error),
 }
 
 impl Stream {
-    /// Connects, without a time limit.
+    /// Connects, without a time limit. The permit counts the connection until it closes.
     pub(crate) async fn connect(endpoint: &Endpoint, permit: ConnectionPermit) -> Result<Self, ConnectError> {
         let transport = match endpoint {
             Endpoint::Tcp(host, port) => Transport::Tcp(connect_tcp(host, *port).await?),
@@ -75,6 +77,7 @@ async fn connect_tcp(host: &Host<String>, port: u16) -> Result<TcpStream, Connec
     Ok(stream)
 }
 
+/// Calls a method of the transport.
 macro_rules! delegate {
     ($self:ident, $stream:ident => $call:expr) => {
         match &mut $self.get_mut().transport {

@@ -9,8 +9,8 @@ use http::{
 };
 use portcullis_guard::RejectionCode;
 use portcullis_http1::ConnectionError;
-use portcullis_mcp::{ErrorCode, error_body};
-use serde_json::value::RawValue;
+use portcullis_mcp::{ErrorCode, MessageId, error_body};
+
 use url::Url;
 
 use super::body::UpstreamBody;
@@ -93,14 +93,17 @@ impl UpstreamFailure {
 
     /// The response to the client: a generic text, as a JSON-RPC error with the message's id if the request is a POST. It
     /// does not contain the reason.
-    pub(crate) fn response(&self, is_post: bool, message_id: Option<&RawValue>) -> Response<UpstreamBody> {
+    pub(crate) fn response(&self, is_post: bool, message_id: Option<&MessageId>) -> Response<UpstreamBody> {
         let (text, retry) = match self.status() {
             StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, None),
             StatusCode::SERVICE_UNAVAILABLE => (BUSY_TEXT, Some(BUSY_RETRY)),
             _ => (BAD_TEXT, Some(BAD_RETRY)),
         };
         let (content_type, body) = if is_post {
-            ("application/json", Bytes::from(error_body(ErrorCode::InternalError, text, message_id, None)))
+            (
+                "application/json",
+                Bytes::from(error_body(ErrorCode::InternalError, text, message_id.and_then(MessageId::to_json), None)),
+            )
         } else {
             ("text/plain", Bytes::from_static(text.as_bytes()))
         };

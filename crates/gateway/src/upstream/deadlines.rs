@@ -1,7 +1,8 @@
 //! The deadlines of requests that wait for the head of a response: one list and one timer per worker.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, Weak},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -12,43 +13,35 @@ use tokio::{runtime::Handle, time::sleep};
 const MAX_PERIOD: Duration = Duration::from_secs(1);
 /// The minimum number of periods in a limit. It bounds the delay of a deadline to a part of the limit.
 const MIN_PERIODS: u32 = 4;
-/// The index that stands for no slot.
-const NONE: usize = usize::MAX;
 
-/// The requests of one worker that wait for the head of a response. All have the same limit, so the order of their
-/// arrival is the order of their deadlines.
+/// The requests of one worker that wait for the head of a response, all with the same time limit.
 ///
-/// A request has a reusable slot and no timer of its own: while there are requests, one task counts periods and wakes
-/// the requests that are overdue. A request is woken up to one period after its deadline.
+/// A request has no timer of its own: while requests wait, one task counts periods and wakes the requests that are
+/// overdue. A request is woken up to one period after its deadline.
 pub(crate) struct Deadlines(Arc<Mutex<List>>);
 
 struct List {
-    slots: Vec<Slot>,
-    /// The first unused slot. `next` links it to the others.
-    free: usize,
-    /// The slots of the oldest and of the newest request.
-    first: usize,
-    last: usize,
+    /// The requests that wait, in the order of their arrival, which is also that of their deadlines.
+    waiting: BTreeMap<RequestNumber, Waiting>,
+    next_number: RequestNumber,
     /// The number of periods since the start.
     now: u64,
     period: Duration,
-    /// The limit in periods.
+    /// The time limit in periods.
     limit: u64,
-    /// Whether a task counts the periods.
-    is_counted: bool,
+    /// Alive while a task counts the periods.
+    timer: Weak<()>,
 }
 
-struct Slot {
-    /// `None` if the slot is unused or its request is overdue.
-    waker: Option<Waker>,
+/// Identifies a request in the list. Its owner removes the request with [`Deadlines::remove`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RequestNumber(u64);
+
+struct Waiting {
+    waker: Waker,
+    /// The period in which the request is overdue.
     due: u64,
-    previous: usize,
-    next: usize,
 }
-
-/// The slot of a request. Its owner returns it with [`Deadlines::remove`].
-#[derive(Debug)]
-pub(crate) struct Waiting(usize);
 
 impl Deadlines {
     /// Creates a list for requests with this time limit.
@@ -56,142 +49,99 @@ impl Deadlines {
         let period = (limit / MIN_PERIODS).clamp(Duration::from_millis(1), MAX_PERIOD);
         let periods = limit.as_nanos().div_ceil(period.as_nanos());
         Self(Arc::new(Mutex::new(List {
-            slots: Vec::new(),
-            free: NONE,
-            first: NONE,
-            last: NONE,
+            waiting: BTreeMap::new(),
+            next_number: RequestNumber(0),
             now: 0,
             period,
             // The current period has already begun.
             limit: u64::try_from(periods).unwrap_or(u64::MAX).saturating_add(1),
-            is_counted: false,
+            timer: Weak::new(),
         })))
     }
 
-    /// Completes when the request is overdue. The first call assigns the request's slot to `waiting`.
-    pub(crate) fn poll_overdue(&self, waiting: &mut Option<Waiting>, cx: &Context<'_>) -> Poll<()> {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match waiting {
-            None => {
-                *waiting = Some(Waiting(list.add(cx.waker())));
-                if !list.is_counted {
-                    list.is_counted = count_periods(&self.0, list.period);
-                }
+    /// Completes when the request is overdue. The first call adds the request to the list and sets `number`.
+    pub(crate) fn poll_overdue(&self, number: &mut Option<RequestNumber>, cx: &Context<'_>) -> Poll<()> {
+        let mut list = lock(&self.0);
+        let Some(number) = number else {
+            *number = Some(list.add(cx.waker()));
+            if list.timer.strong_count() == 0 {
+                list.timer = spawn_timer(&self.0, list.period);
+            }
+            return Poll::Pending;
+        };
+        match list.waiting.get_mut(number) {
+            Some(waiting) => {
+                waiting.waker.clone_from(cx.waker());
                 Poll::Pending
             }
-            Some(Waiting(slot)) => match &mut list.slots[*slot].waker {
-                None => Poll::Ready(()),
-                Some(waker) => {
-                    waker.clone_from(cx.waker());
-                    Poll::Pending
-                }
-            },
+            // The timer has removed the request.
+            None => Poll::Ready(()),
         }
     }
 
-    /// Removes a request from the list, if it has a slot.
-    pub(crate) fn remove(&self, waiting: &mut Option<Waiting>) {
-        if let Some(Waiting(slot)) = waiting.take() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(slot);
+    /// Removes a request, if it was added.
+    pub(crate) fn remove(&self, number: &mut Option<RequestNumber>) {
+        if let Some(number) = number.take() {
+            lock(&self.0).waiting.remove(&number);
         }
     }
 }
 
 impl List {
-    fn add(&mut self, waker: &Waker) -> usize {
-        let due = self.now.saturating_add(self.limit);
-        let added = Slot { waker: Some(waker.clone()), due, previous: self.last, next: NONE };
-        let slot = match self.free {
-            NONE => {
-                self.slots.push(added);
-                self.slots.len() - 1
-            }
-            free => {
-                self.free = self.slots[free].next;
-                self.slots[free] = added;
-                free
-            }
-        };
-        match self.last {
-            NONE => self.first = slot,
-            last => self.slots[last].next = slot,
-        }
-        self.last = slot;
-        slot
+    fn add(&mut self, waker: &Waker) -> RequestNumber {
+        let number = self.next_number;
+        self.next_number = RequestNumber(number.0 + 1);
+        let waiting = Waiting { waker: waker.clone(), due: self.now.saturating_add(self.limit) };
+        self.waiting.insert(number, waiting);
+        number
     }
 
-    fn remove(&mut self, slot: usize) {
-        if self.slots[slot].waker.take().is_some() {
-            self.unlink(slot);
+    /// Removes the requests that are overdue and returns their wakers.
+    fn take_overdue(&mut self) -> Vec<Waker> {
+        let mut overdue = Vec::new();
+        while let Some(first) = self.waiting.first_entry().filter(|first| first.get().due <= self.now) {
+            overdue.push(first.remove().waker);
         }
-        self.slots[slot].next = self.free;
-        self.free = slot;
-    }
-
-    fn unlink(&mut self, slot: usize) {
-        let Slot { previous, next, .. } = self.slots[slot];
-        match previous {
-            NONE => self.first = next,
-            previous => self.slots[previous].next = next,
-        }
-        match next {
-            NONE => self.last = previous,
-            next => self.slots[next].previous = previous,
-        }
-    }
-
-    /// Removes the oldest request from the list if it is overdue, and returns its waker. The request keeps its slot.
-    fn take_overdue(&mut self) -> Option<Waker> {
-        let first = self.slots.get_mut(self.first).filter(|slot| slot.due <= self.now)?;
-        let waker = first.waker.take();
-        self.unlink(self.first);
-        waker
+        overdue
     }
 }
 
-/// Starts the task that counts the periods of a list while it has requests. Returns whether there is a runtime for it.
-fn count_periods(list: &Arc<Mutex<List>>, period: Duration) -> bool {
-    let Ok(runtime) = Handle::try_current() else { return false };
-    let mut counter = Counter(Arc::downgrade(list));
+/// Starts the task that counts the periods of a list while requests wait. The result is alive as long as the task;
+/// without a runtime, there is none.
+fn spawn_timer(list: &Arc<Mutex<List>>, period: Duration) -> Weak<()> {
+    let Ok(runtime) = Handle::try_current() else { return Weak::new() };
+    let (list, timer) = (Arc::downgrade(list), Arc::new(()));
+    let is_running = Arc::downgrade(&timer);
     runtime.spawn(async move {
+        let _timer = timer;
         loop {
             sleep(period).await;
-            if !counter.count() {
+            let Some(list) = list.upgrade() else { return };
+            if !count_period(&list) {
                 return;
             }
         }
     });
-    true
+    is_running
 }
 
-/// The list whose periods a task counts. If the runtime drops the task, the next request starts another one.
-struct Counter(Weak<Mutex<List>>);
-
-impl Counter {
-    /// Counts a period and wakes the requests that are overdue. Returns false if the list is empty and the task ends.
-    fn count(&mut self) -> bool {
-        let Some(list) = self.0.upgrade() else { return false };
-        let mut locked = list.lock().unwrap_or_else(PoisonError::into_inner);
-        locked.now += 1;
-        while let Some(waker) = locked.take_overdue() {
-            drop(locked);
-            waker.wake();
-            locked = list.lock().unwrap_or_else(PoisonError::into_inner);
-        }
-        locked.is_counted = locked.first != NONE;
-        if !locked.is_counted {
-            self.0 = Weak::new();
-        }
-        locked.is_counted
+/// Counts a period and wakes the requests that are overdue. Returns false if no request waits: the timer then ends, and the
+/// next request starts another one.
+fn count_period(list: &Mutex<List>) -> bool {
+    let mut locked = lock(list);
+    locked.now += 1;
+    let overdue = locked.take_overdue();
+    let is_needed = !locked.waiting.is_empty();
+    if !is_needed {
+        locked.timer = Weak::new();
     }
+    drop(locked);
+    overdue.into_iter().for_each(Waker::wake);
+    is_needed
 }
 
-impl Drop for Counter {
-    fn drop(&mut self) {
-        if let Some(list) = self.0.upgrade() {
-            list.lock().unwrap_or_else(PoisonError::into_inner).is_counted = false;
-        }
-    }
+fn lock(list: &Mutex<List>) -> MutexGuard<'_, List> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -219,20 +169,20 @@ mod tests {
 
     /// A request whose waker counts its calls.
     struct Request {
-        waiting: Option<Waiting>,
+        number: Option<RequestNumber>,
         woken: Arc<Woken>,
     }
 
     impl Request {
         fn start(deadlines: &Deadlines) -> Self {
-            let mut request = Self { waiting: None, woken: Arc::default() };
+            let mut request = Self { number: None, woken: Arc::default() };
             assert!(!request.is_overdue(deadlines));
             request
         }
 
         fn is_overdue(&mut self, deadlines: &Deadlines) -> bool {
             let waker = Waker::from(Arc::clone(&self.woken));
-            deadlines.poll_overdue(&mut self.waiting, &Context::from_waker(&waker)).is_ready()
+            deadlines.poll_overdue(&mut self.number, &Context::from_waker(&waker)).is_ready()
         }
 
         fn was_woken(&self) -> bool {
@@ -240,12 +190,12 @@ mod tests {
         }
     }
 
-    fn slots(deadlines: &Deadlines) -> usize {
-        deadlines.0.lock().unwrap().slots.len()
+    fn waiting(deadlines: &Deadlines) -> usize {
+        lock(&deadlines.0).waiting.len()
     }
 
-    fn is_counted(deadlines: &Deadlines) -> bool {
-        deadlines.0.lock().unwrap().is_counted
+    fn has_timer(deadlines: &Deadlines) -> bool {
+        lock(&deadlines.0).timer.strong_count() > 0
     }
 
     /// Advances the time in small steps, so that the counting task runs in each period.
@@ -272,24 +222,24 @@ mod tests {
         pass(LIMIT / 2).await;
         assert!(second.was_woken() && second.is_overdue(&deadlines));
         for mut request in [first, second] {
-            deadlines.remove(&mut request.waiting);
+            deadlines.remove(&mut request.number);
         }
     }
 
-    /// L9: a request whose response arrives in time is not woken, and its slot is reused.
+    /// L9: a request whose response arrives in time is not woken and leaves the list.
     #[tokio::test(start_paused = true)]
     async fn answered_requests_leave_the_list() {
         let deadlines = Deadlines::new(LIMIT);
         for _ in 0..100 {
             let (mut one, mut two) = (Request::start(&deadlines), Request::start(&deadlines));
             pass(Duration::from_millis(20)).await;
-            deadlines.remove(&mut one.waiting);
-            deadlines.remove(&mut two.waiting);
+            deadlines.remove(&mut one.number);
+            deadlines.remove(&mut two.number);
             assert!(!one.was_woken() && !two.was_woken());
         }
-        assert_eq!(slots(&deadlines), 2);
+        assert_eq!(waiting(&deadlines), 0);
         pass(LIMIT).await;
-        assert!(!is_counted(&deadlines), "the task ends when the list is empty");
+        assert!(!has_timer(&deadlines), "the task ends when the list is empty");
         let late = Request::start(&deadlines);
         pass(LIMIT + MAX_PERIOD * 2).await;
         assert!(late.was_woken());
@@ -303,9 +253,9 @@ mod tests {
         let deadlines = Deadlines::new(LIMIT);
         let first = runtime();
         let _entered = first.block_on(async { Request::start(&deadlines) });
-        assert!(is_counted(&deadlines));
+        assert!(has_timer(&deadlines));
         drop(first);
-        assert!(!is_counted(&deadlines));
+        assert!(!has_timer(&deadlines));
         runtime().block_on(async {
             let request = Request::start(&deadlines);
             pass(LIMIT + MAX_PERIOD * 2).await;
@@ -330,21 +280,20 @@ mod tests {
         fn any_order(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..60)) {
             let deadlines = Deadlines::new(LIMIT);
             let mut waiting: Vec<Request> = Vec::new();
-                        let mut removed = Vec::new();
-                        for (arrives, position) in steps {
-                            if arrives || waiting.is_empty() {
-                                waiting.push(Request::start(&deadlines));
+            let mut removed = Vec::new();
+            for (arrives, position) in steps {
+                if arrives || waiting.is_empty() {
+                    waiting.push(Request::start(&deadlines));
                 } else {
                     let mut request = waiting.swap_remove(position % waiting.len());
-                    deadlines.remove(&mut request.waiting);
+                    deadlines.remove(&mut request.number);
                     removed.push(request);
                 }
             }
-            let mut counter = Counter(Arc::downgrade(&deadlines.0));
-            while counter.count() {}
+            while count_period(&deadlines.0) {}
             prop_assert!(waiting.iter_mut().all(|request| request.was_woken() && request.is_overdue(&deadlines)));
             prop_assert!(removed.iter().all(|request| !request.was_woken()));
-            waiting.iter_mut().for_each(|request| deadlines.remove(&mut request.waiting));
+            waiting.iter_mut().for_each(|request| deadlines.remove(&mut request.number));
         }
     }
 }

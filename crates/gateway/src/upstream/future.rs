@@ -12,9 +12,10 @@ use std::{
 use http::{HeaderValue, Method, Response};
 use portcullis_guard::Caller;
 use portcullis_http1::{SendError, SendFuture};
-use serde_json::value::RawValue;
+use portcullis_mcp::MessageId;
+use portcullis_metadata::ResourceUri;
 
-use super::{deadlines::Waiting, state::UpstreamState};
+use super::{deadlines::RequestNumber, state::UpstreamState};
 use crate::{
     connection::Stream,
     request::InboundRequest,
@@ -26,10 +27,10 @@ use crate::{
 pub struct UpstreamFuture {
     state: Arc<UpstreamState>,
     attempt: Attempt,
-    /// The entry in the list of head deadlines.
-    deadline: Option<Waiting>,
+    /// The number in the list of head deadlines; `None` while the request is not in it.
+    deadline: Option<RequestNumber>,
     is_post: bool,
-    message_id: Option<Box<RawValue>>,
+    message_id: Option<MessageId>,
     request_id: HeaderValue,
     caller: Option<Caller>,
 }
@@ -49,10 +50,10 @@ impl UpstreamFuture {
         state: Arc<UpstreamState>,
         inbound: InboundRequest<'_>,
         caller: Option<Caller>,
-        message_id: Option<Box<RawValue>>,
+        message_id: Option<MessageId>,
     ) -> Self {
         if let Some(caller) = &caller {
-            caller.record_upstream_start();
+            caller.record_upstream_start(state.clock.monotonic());
         }
         let (is_post, request_id) = (inbound.method == Method::POST, inbound.request_id.clone());
         let request = state.rules.upstream_request(inbound, &state.target);
@@ -84,13 +85,13 @@ impl UpstreamFuture {
         let request_id = self.request_id.to_str().unwrap_or_default();
         tracing::warn!(
             request.id = request_id,
-            resource = self.caller.as_ref().map(|caller| caller.resource().as_str()),
+            resource = self.state.resource.as_ref().map(ResourceUri::as_str),
             upstream.address = %self.state.target.endpoint,
             deny.code = failure.code(),
             cause,
             "{failure}"
         );
-        failure.response(self.is_post, self.message_id.as_deref())
+        failure.response(self.is_post, self.message_id.as_ref())
     }
 }
 
@@ -112,7 +113,7 @@ impl Future for UpstreamFuture {
         this.attempt = Attempt::Done;
         this.state.head_deadlines.remove(&mut this.deadline);
         if let Some(caller) = &this.caller {
-            caller.record_upstream_end();
+            caller.record_upstream_end(this.state.clock.monotonic());
         }
         Poll::Ready(Ok(response.unwrap_or_else(|failure| this.failure_response(&failure))))
     }

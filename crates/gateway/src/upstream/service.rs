@@ -10,8 +10,8 @@ use std::{
 use http::Response;
 use portcullis_endpoint::Admitted;
 use portcullis_guard::Caller;
+use portcullis_mcp::MessageId;
 use portcullis_metadata::Clock;
-use serde_json::value::RawValue;
 use tower_service::Service;
 
 use super::{future::UpstreamFuture, state::UpstreamState};
@@ -38,7 +38,8 @@ use crate::{
 /// - headers whose names contain characters other than letters, digits and hyphens, except `Mcp-Param-*`.
 ///
 /// The identity headers, `X-Request-Id`, `Via` and, if `public_url` is set, `Forwarded` and `X-Forwarded-*` are added. A
-/// valid W3C trace context is forwarded, or replaced if the guard's traces are on. A POST has the `Content-Type` `application/json` and no `Content-Encoding`.
+/// valid W3C trace context is forwarded, or replaced if the guard's traces are on. A POST has the `Content-Type`
+/// `application/json` and no `Content-Encoding`.
 ///
 /// **Response.** The body is streamed. A 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream
 /// (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are
@@ -54,7 +55,8 @@ use crate::{
 pub struct HttpUpstream(pub(super) Arc<UpstreamState>);
 
 impl HttpUpstream {
-    /// An upstream without connections. `clock` measures how long connections are idle.
+    /// An upstream without connections. `clock` measures how long connections are idle and, for the caller's
+    /// [`Decision`](portcullis_guard::Decision), how long the upstream takes. Use the guard's clock.
     ///
     /// # Errors
     /// If the address is not usable, an `https` address has no trusted certificates, or a header name is not allowed.
@@ -68,7 +70,7 @@ impl HttpUpstream {
         &self,
         inbound: InboundRequest<'_>,
         caller: Option<Caller>,
-        message_id: Option<Box<RawValue>>,
+        message_id: Option<MessageId>,
     ) -> UpstreamFuture {
         UpstreamFuture::new(Arc::clone(&self.0), inbound, caller, message_id)
     }

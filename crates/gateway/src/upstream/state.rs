@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::Response;
 use portcullis_http1::{Request, SendError};
-use portcullis_metadata::Clock;
+use portcullis_metadata::{Clock, ResourceUri};
 use tokio::time::timeout;
 
 use super::deadlines::Deadlines;
@@ -19,6 +19,8 @@ use crate::{
 
 /// The state that all clones of an upstream share.
 pub(super) struct UpstreamState {
+    pub(super) resource: Option<ResourceUri>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) target: Target,
     pub(super) rules: ForwardingRules,
     forward_cookies: bool,
@@ -32,6 +34,7 @@ impl UpstreamState {
     pub(super) fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, UpstreamSettingsError> {
         let HttpUpstreamSettings {
             address,
+            resource,
             trust,
             identity_headers,
             forward_headers,
@@ -44,12 +47,14 @@ impl UpstreamState {
             idle_timeout,
         } = settings;
         Ok(Self {
+            resource,
             target: Target::new(address, trust)?,
             rules: ForwardingRules::new(identity_headers, forward_headers, public_url.as_ref(), forward_cookies)?,
             forward_cookies,
             connect_timeout,
             head_deadlines: Deadlines::new(head_timeout),
-            pool: Pool::new(max_idle_connections, idle_timeout, clock, &connection_limit),
+            pool: Pool::new(max_idle_connections, idle_timeout, Arc::clone(&clock), &connection_limit),
+            clock,
             connection_limit,
         })
     }

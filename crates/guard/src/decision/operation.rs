@@ -60,6 +60,11 @@ impl Operation {
         self.text.get(self.split?..)
     }
 
+    /// The name of the called tool: the first target of `tools/call`.
+    pub fn tool(&self) -> Option<&str> {
+        self.target().filter(|_| self.name() == "tools/call")
+    }
+
     /// The targets after the [first](Self::target) that are kept.
     pub fn additional_targets(&self) -> impl Iterator<Item = &str> {
         self.additional.iter().flat_map(|additional| &additional.targets).map(|target| &**target)
@@ -84,6 +89,8 @@ mod tests {
     fn both_texts_are_kept_and_bounded() {
         let plain = Operation::new("tools/call", Some("add"));
         assert_eq!((plain.name(), plain.target()), ("tools/call", Some("add")));
+        let prompt = Operation::new("prompts/get", Some("add"));
+        assert_eq!((plain.tool(), prompt.tool()), (Some("add"), None));
         let alone = Operation::new("ping", None);
         assert_eq!((alone.name(), alone.target()), ("ping", None));
         let empty = Operation::new("tools/call", Some(""));

@@ -13,12 +13,14 @@ pub struct Timing {
     pub start: Duration,
     /// The duration: until the end of the part, or until the decision if it has not ended.
     pub duration: Duration,
+    /// Whether the part has ended.
+    pub has_ended: bool,
 }
 
 impl Timing {
-    /// Creates a timing, for tests of a [`DecisionSink`](crate::DecisionSink).
+    /// Creates the timing of a part that has ended, for tests of a [`DecisionSink`](crate::DecisionSink).
     pub fn new(start: Duration, duration: Duration) -> Self {
-        Self { start, duration }
+        Self { start, duration, has_ended: true }
     }
 }
 
@@ -46,8 +48,12 @@ impl Stopwatch {
         let read =
             |time: &AtomicU64| Some(time.load(Ordering::Relaxed)).filter(|time| *time > 0).map(Duration::from_nanos);
         let started = read(&self.started)?;
-        let ended = read(&self.ended).unwrap_or(now);
-        Some(Timing { start: started.saturating_sub(arrival), duration: ended.saturating_sub(started) })
+        let ended = read(&self.ended);
+        Some(Timing {
+            start: started.saturating_sub(arrival),
+            duration: ended.unwrap_or(now).saturating_sub(started),
+            has_ended: ended.is_some(),
+        })
     }
 }
 
@@ -66,7 +72,8 @@ mod tests {
         assert_eq!(stopwatch.timing(arrival, now), None);
         stopwatch.start(start);
         stopwatch.start(end);
-        assert_eq!(stopwatch.timing(arrival, now), Some(Timing::new(Duration::from_secs(2), Duration::from_secs(3))));
+        let running = Timing { has_ended: false, ..Timing::new(Duration::from_secs(2), Duration::from_secs(3)) };
+        assert_eq!(stopwatch.timing(arrival, now), Some(running));
         stopwatch.end(end);
         assert_eq!(stopwatch.timing(arrival, now), Some(Timing::new(Duration::from_secs(2), Duration::from_secs(2))));
     }

@@ -1,4 +1,4 @@
-//! The steps that a request passes, in their order.
+//! The steps by which the guard admits or rejects a request, in their order.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
     authorize::{Authorized, ClaimDenial, NotAuthorized},
     cors,
     document::DocumentResponse,
-    limit::{LimitExceeded, Permit},
+    limit::Permit,
     resource::ProtectedResource,
     respond::Rejection,
     settings::Authentication,
 };
 
-/// The parts of a request that the guard reads: everything except the body, and the client's address.
+/// The parts of a request that the guard reads: everything except the body.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestHead<'a> {
     method: &'a Method,
@@ -44,7 +44,7 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// What to do next with a request.
+/// The next step with a request.
 pub(crate) enum NextStep {
     /// Pass it to the inner service.
     Admit(Admission),
@@ -79,7 +79,7 @@ impl From<Rejection> for Rejected {
     }
 }
 
-/// Performs the steps that need no waiting: all of them if the token is cached.
+/// Performs the steps that need no waiting. If the token is cached, these are all steps.
 pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>) -> NextStep {
     if let Err(rejection) = resource.origins.check(head.version, head.uri, head.headers) {
         return NextStep::Reject(Rejection::Origin(rejection).into());
@@ -95,11 +95,17 @@ pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>)
     {
         return NextStep::Reject(Rejection::LimitExceeded { code: "limit.address", exceeded }.into());
     }
-    let verifier = match &resource.authentication {
-        Authentication::Required(verifier) if !resource.is_public(head.uri.path()) => verifier,
-        _ if head.has_token_in_query() => return NextStep::Reject(Rejection::SecondTokenInQuery.into()),
-        _ => return NextStep::Admit(Admission::default()),
-    };
+    match &resource.authentication {
+        Authentication::Required(verifier) if !resource.is_public(head.uri.path()) => {
+            check_credentials(resource, verifier, head)
+        }
+        _ if head.has_token_in_query() => NextStep::Reject(Rejection::SecondTokenInQuery.into()),
+        _ => NextStep::Admit(Admission::default()),
+    }
+}
+
+/// Authorizes the request if its token is cached. Otherwise returns the token to verify.
+fn check_credentials(resource: &ProtectedResource, verifier: &Arc<Verifier>, head: RequestHead<'_>) -> NextStep {
     let credentials = BearerCredentials::read(head.headers);
     // The syntax of a cached token has been checked before.
     if let Some(verified) = credentials.ok().and_then(|credentials| verifier.cached(credentials.as_bytes())) {
@@ -142,6 +148,7 @@ fn answer_metadata_request(resource: &ProtectedResource, head: RequestHead<'_>) 
     }
 }
 
+/// Performs the steps after the verification of a token. A rejection keeps the token, for the log.
 fn authorize(
     resource: &ProtectedResource,
     head: RequestHead<'_>,
@@ -163,25 +170,21 @@ fn try_authorize(
     if head.has_token_in_query() {
         return Err(Rejection::SecondTokenInQuery);
     }
+    let principal = verified.principal();
     if let Some(limiter) = &resource.limits.per_principal {
-        let checked = limiter.check_principal(Some(verified.principal()));
+        let checked = limiter.check_principal(Some(principal));
         checked.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.principal", exceeded })?;
     }
-    let authorized = resource.rules.authorize(head.method, head.uri.path(), verified.principal());
+    let authorized = resource.rules.authorize(head.method, head.uri.path(), principal);
     let authorized = authorized.map_err(|reason| match reason {
         NotAuthorized::Claims(denial) => Rejection::Claims(denial),
         NotAuthorized::AmbiguousPath => Rejection::AmbiguousPath,
         NotAuthorized::Scopes { needed } => {
-            Rejection::InsufficientScope { needed, granted: verified.principal().scopes().clone() }
+            Rejection::InsufficientScope { needed, granted: principal.scopes().clone() }
         }
     })?;
-    let permit = acquire_permit(resource, verified);
+    let in_flight = resource.limits.in_flight.as_ref();
+    let permit = in_flight.map(|limiter| limiter.start_request(principal)).transpose();
     let permit = permit.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.in_flight", exceeded })?;
     Ok((authorized, permit))
-}
-
-/// Counts the request as in progress, if that is limited.
-fn acquire_permit(resource: &ProtectedResource, verified: &VerifiedToken) -> Result<Option<Permit>, LimitExceeded> {
-    let limiter = resource.limits.in_flight.as_ref();
-    limiter.map(|limiter| limiter.start_request(verified.principal())).transpose()
 }

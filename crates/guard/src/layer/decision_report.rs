@@ -81,24 +81,23 @@ impl DecisionReport {
         self.client_address
     }
 
-    /// Returns what is known of the request besides its token.
+    /// Returns what is known of the request before its token is verified.
     pub(super) fn facts(&self) -> RequestFacts {
-        RequestFacts {
-            resource: Arc::clone(&self.resource),
-            request_id: self.request_id.clone(),
-            client_address: self.client_address,
-            trace: self.trace,
+        RequestFacts { request_id: self.request_id.clone(), client_address: self.client_address, trace: self.trace }
+    }
+
+    /// Records that the verification of the token begins now, for a trace.
+    pub(super) fn start_verification(&self) {
+        if self.trace.is_some() {
+            self.verification.start(self.resource.clock.monotonic());
         }
     }
 
-    /// Records that the verification of the token begins now.
-    pub(super) fn start_verification(&self) {
-        self.verification.start(self.resource.clock.monotonic());
-    }
-
-    /// Records that the verification of the token has ended.
+    /// Records that the verification of the token has ended, for a trace.
     pub(super) fn end_verification(&self) {
-        self.verification.end(self.resource.clock.monotonic());
+        if self.trace.is_some() {
+            self.verification.end(self.resource.clock.monotonic());
+        }
     }
 
     pub(super) fn set_rejected(&mut self, verified: VerifiedToken) {

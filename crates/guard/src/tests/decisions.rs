@@ -4,15 +4,17 @@ use std::{
     future::{Pending, pending},
     net::SocketAddr,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Method, Request, Response, StatusCode};
+use portcullis_metadata::Clock;
 use portcullis_testkit::ScriptedFetch;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::support::{METADATA_PATH, RecordedDecision, Setup, With, request};
-use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode};
+use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode, Timing, TraceSettings};
 
 /// J1, J2: one decision for every request, with the reason code and without the query.
 #[tokio::test]
@@ -48,6 +50,8 @@ async fn every_request_is_reported_once() {
             client_address: Some("192.0.2.7".to_owned()),
             operation: None,
             report_only_denial: None,
+            upstream: None,
+            verification: None,
         };
         assert_eq!(decision[position], expected);
         assert_eq!(answer.status.as_u16(), status);
@@ -92,6 +96,49 @@ async fn records_of_the_inner_service_are_reported() {
         (None, Some("claim.team"), Some("alice"))
     );
     assert_eq!(decision.operation, Some(Operation::new("tools/call", Some("add"))));
+}
+
+/// J1, J7: the decision has the time of the upstream, and whether the upstream has responded.
+#[tokio::test]
+async fn the_time_of_the_upstream_is_reported() {
+    for has_ended in [true, false] {
+        let setup = Setup::new();
+        let clock = setup.clock.clone();
+        let inner = tower::service_fn(move |request: Request<()>| {
+            let (clock, caller) = (clock.clone(), request.extensions().get::<Caller>().unwrap().clone());
+            async move {
+                clock.advance(Duration::from_secs(1));
+                caller.record_upstream_start(clock.monotonic());
+                clock.advance(Duration::from_secs(2));
+                if has_ended {
+                    caller.record_upstream_end(clock.monotonic());
+                    clock.advance(Duration::from_secs(3));
+                }
+                Ok::<_, std::convert::Infallible>(Response::new(String::new()))
+            }
+        });
+        let mut guard = GuardLayer::new(setup.resource()).layer(inner);
+        guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
+        let expected = Timing { has_ended, ..Timing::new(Duration::from_secs(1), Duration::from_secs(2)) };
+        assert_eq!(setup.sink.only().upstream, Some(expected));
+    }
+}
+
+/// J7: the verification of a token is measured for traces, and only if the token is not cached.
+#[tokio::test]
+async fn the_time_of_the_verification_is_reported_for_traces() {
+    for has_traces in [true, false] {
+        let mut setup = Setup::new();
+        setup.settings.traces = has_traces.then(|| TraceSettings::new(1.0));
+        let token = setup.token("");
+        let resource = setup.resource();
+        for is_cached in [false, true] {
+            let mut guard = GuardLayer::new(resource.clone()).layer(setup.inner.clone());
+            guard.call(request(Method::POST, "/mcp").bearer(&token)).await.unwrap();
+            let verification = setup.sink.take().pop().unwrap().verification;
+            assert_eq!(verification.is_some_and(|timing| timing.has_ended), has_traces && !is_cached);
+        }
+    }
 }
 
 #[derive(Clone)]

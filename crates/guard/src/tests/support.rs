@@ -21,7 +21,7 @@ use tower_service::Service;
 
 use crate::{
     Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, GuardSettingsError, Operation,
-    PathGlob, ProtectedResource, RouteRule,
+    PathGlob, ProtectedResource, RouteRule, Timing,
 };
 
 pub(super) const RESOURCE: &str = "https://api.example.com/mcp";
@@ -49,6 +49,8 @@ pub(super) struct RecordedDecision {
     pub(super) client_address: Option<String>,
     pub(super) operation: Option<Operation>,
     pub(super) report_only_denial: Option<&'static str>,
+    pub(super) upstream: Option<Timing>,
+    pub(super) verification: Option<Timing>,
 }
 
 #[derive(Default)]
@@ -66,6 +68,8 @@ impl DecisionSink for Recorder {
             client_address: decision.client_address.map(|peer| peer.to_string()),
             operation: decision.operation.cloned(),
             report_only_denial: decision.report_only_denial,
+            upstream: decision.upstream,
+            verification: decision.verification,
         });
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::{
     EnvelopeError,
-    members::{self, Meta, Params},
+    objects::{Meta, Params, Reference, RelatedTask, SubscriptionFilter},
+    reader::{for_each_element, read_nested},
 };
 
 /// The maximum number of names in a message.
@@ -98,9 +99,9 @@ const TABLE: [(&str, Place, TargetType, Required); 13] = [
 ];
 
 impl<'a> Names<'a> {
-    /// Reads the names of a message with a method. The letter case of the method is ignored, because a server could
+    /// Reads the names of a request or notification. The letter case of the method is ignored, because a server could
     /// ignore it.
-    pub(super) fn read(
+    pub(super) fn of_call(
         method: &str,
         params: &Params<'a>,
         meta: &Meta<'a>,
@@ -108,26 +109,26 @@ impl<'a> Names<'a> {
         max_depth: usize,
     ) -> Result<Self, EnvelopeError> {
         let mut names = Self::default();
-        for (_, place, of, required) in TABLE.iter().filter(|(known, ..)| method.eq_ignore_ascii_case(known)) {
-            let is_missing = !names.read_place(*place, *of, params, max_depth)?;
+        for (_, place, target_type, required) in TABLE.iter().filter(|(known, ..)| method.eq_ignore_ascii_case(known)) {
+            let is_present = names.read_place(*place, *target_type, params, max_depth)?;
             let is_required = match required {
                 Required::Always => true,
                 Required::InLegacy => !is_modern,
                 Required::Never => false,
             };
-            if is_missing && is_required {
+            if is_required && !is_present {
                 return Err(EnvelopeError::InvalidParams);
             }
         }
-        names.read_related(meta, max_depth)?;
+        names.read_related_task(meta, max_depth)?;
         Ok(names)
     }
 
-    /// Reads the related task from `_meta` (2025-11-25).
-    pub(super) fn read_related(&mut self, meta: &Meta<'a>, max_depth: usize) -> Result<(), EnvelopeError> {
-        let Some(related) = meta.related_task else { return Ok(()) };
-        let related: members::RelatedTask<'_> = members::nested(related, max_depth)?;
-        self.push_text(TargetType::Task, related.task_id).map(drop)
+    /// Reads the names of a response.
+    pub(super) fn of_response(meta: &Meta<'a>, max_depth: usize) -> Result<Self, EnvelopeError> {
+        let mut names = Self::default();
+        names.read_related_task(meta, max_depth)?;
+        Ok(names)
     }
 
     pub(super) fn first(&self) -> Option<&Name<'a>> {
@@ -138,48 +139,48 @@ impl<'a> Names<'a> {
         self.first.iter().chain(&self.more)
     }
 
-    /// Reads one member. Returns whether it is present.
+    /// Reads the related task in `_meta` (2025-11-25).
+    fn read_related_task(&mut self, meta: &Meta<'a>, max_depth: usize) -> Result<(), EnvelopeError> {
+        let Some(task) = meta.related_task else { return Ok(()) };
+        let task: RelatedTask<'_> = read_nested(task, max_depth)?;
+        self.push(TargetType::Task, task.task_id).map(drop)
+    }
+
+    /// Reads the member at a place. Returns whether it is present.
     fn read_place(
         &mut self,
         place: Place,
-        of: TargetType,
+        target_type: TargetType,
         params: &Params<'a>,
         max_depth: usize,
     ) -> Result<bool, EnvelopeError> {
-        let member = match place {
-            Place::Name => "name",
-            Place::Uri => "uri",
-            Place::TaskId => "taskId",
-            Place::RefName | Place::RefUri => "ref",
-            Place::Subscriptions => "notifications",
-        };
-        if params.has_look_alike(member) {
+        if params.has_look_alike(place.member()) {
             return Err(EnvelopeError::LookAlikeMember);
         }
         match place {
-            Place::Name => self.push_text(of, params.name),
-            Place::Uri => self.push_text(of, params.uri),
-            Place::TaskId => self.push_text(of, params.task_id),
+            Place::Name => self.push(target_type, params.name),
+            Place::Uri => self.push(target_type, params.uri),
+            Place::TaskId => self.push(target_type, params.task_id),
             Place::RefName | Place::RefUri => {
                 let Some(reference) = params.reference else { return Ok(false) };
-                let reference: members::Reference<'_> = members::nested(reference, max_depth)?;
-                self.push_text(of, if place == Place::RefName { reference.name } else { reference.uri })
+                let reference: Reference<'_> = read_nested(reference, max_depth)?;
+                self.push(target_type, if place == Place::RefName { reference.name } else { reference.uri })
             }
             Place::Subscriptions => {
                 let Some(filter) = params.notifications else { return Ok(false) };
-                let filter: members::SubscriptionFilter<'_> = members::nested(filter, max_depth)?;
-                let Some(list) = filter.resource_subscriptions else { return Ok(false) };
-                members::each_element(list, |element| self.push_text(of, Some(element)).map(drop))?;
+                let filter: SubscriptionFilter<'_> = read_nested(filter, max_depth)?;
+                let Some(uris) = filter.resource_subscriptions else { return Ok(false) };
+                for_each_element(uris, |uri| self.push(target_type, Some(uri)).map(drop))?;
                 Ok(true)
             }
         }
     }
 
-    /// Adds a member's value, if the member is present. Returns whether it is.
-    fn push_text(&mut self, of: TargetType, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
+    /// Adds a name, if its member is present. Returns whether it is.
+    fn push(&mut self, target_type: TargetType, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
         let Some(value) = value else { return Ok(false) };
-        let text = super::text_without_nul(value).ok_or(EnvelopeError::InvalidParams)?;
-        let name = Name { target_type: of, text };
+        let text = super::decode_without_nul(value).ok_or(EnvelopeError::InvalidParams)?;
+        let name = Name { target_type, text };
         if self.first.is_none() {
             self.first = Some(name);
         } else if self.more.len() + 1 < MAX_NAMES {
@@ -188,6 +189,19 @@ impl<'a> Names<'a> {
             return Err(EnvelopeError::TooManyNames);
         }
         Ok(true)
+    }
+}
+
+impl Place {
+    /// Returns the member of `params` that has the name or contains it.
+    const fn member(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Uri => "uri",
+            Self::TaskId => "taskId",
+            Self::RefName | Self::RefUri => "ref",
+            Self::Subscriptions => "notifications",
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ErrorCode;
 
 mod named;
 

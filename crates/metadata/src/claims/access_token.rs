@@ -8,16 +8,28 @@ use crate::{
     time::UnixTime,
 };
 
-/// The claims of an access token (RFC 9068 section 2.2, RFC 7519 section 4.1).
+/// The claims of a JWT access token (RFC 9068 section 2.2, RFC 7519 section 4.1), as owned values.
 ///
-/// Only the types are checked. The caller checks the dates, the issuer and the audience.
+/// A claim that is missing is `None`. No claim is required here. [`parse`](Self::parse) checks types only: the caller
+/// verifies the signature first, and then checks the dates, the issuer and the audience.
+///
+/// ```
+/// use portcullis_metadata::{AccessTokenClaims, UnixTime};
+///
+/// let payload = br#"{"iss":"https://as.example","exp":1700000000,"scope":"read write","groups":["staff"]}"#;
+/// let claims = AccessTokenClaims::parse(payload)?;
+/// assert_eq!(claims.exp, Some(UnixTime::from_secs(1_700_000_000)));
+/// assert!(claims.scope.contains("write"));
+/// assert_eq!(claims.extra["groups"][0], "staff");
+/// # Ok::<(), portcullis_metadata::ClaimsError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct AccessTokenClaims {
     /// The issuer.
     pub iss: Option<String>,
     /// The subject.
     pub sub: Option<String>,
-    /// The audience.
+    /// The audience: the resources for which the token was issued. Entries that are not strings are dropped.
     pub aud: Option<Audience>,
     /// The expiration time.
     pub exp: Option<UnixTime>,
@@ -25,8 +37,8 @@ pub struct AccessTokenClaims {
     pub nbf: Option<UnixTime>,
     /// The time of issue.
     pub iat: Option<UnixTime>,
-    /// The granted scopes, from `scope` or, if it is missing, from `scp`. Each is a string of names separated by spaces
-    /// or an array of names. Empty if both are missing.
+    /// The granted scopes, from `scope` or, if it is missing, from `scp`. The claim is a string of names that are
+    /// separated by spaces, or an array of names. Empty if both claims are missing.
     pub scope: Scopes,
     /// The client to which the token was issued.
     pub client_id: Option<String>,
@@ -38,7 +50,7 @@ pub struct AccessTokenClaims {
     pub typ: Option<String>,
     /// The confirmation claim, which binds the token to a key (RFC 7800). It is not checked.
     pub cnf: Option<Value>,
-    /// All other claims.
+    /// All other claims, unchanged. If the token has both `scope` and `scp`, `scp` is among them.
     pub extra: Map<String, Value>,
 }
 
@@ -49,8 +61,9 @@ impl AccessTokenClaims {
     /// Parses the decoded payload of a token.
     ///
     /// # Errors
-    /// Fails if the payload is not a JSON object without duplicate claims, or a claim that has a field has the wrong type,
-    /// is not a valid date, or has a malformed scope name.
+    /// Fails if the payload is not a JSON object or has a duplicate claim, or if a claim with a field has the wrong type,
+    /// is not a valid date, or contains a malformed scope name. `null` has the wrong type for every claim with a field
+    /// except `cnf`.
     pub fn parse(payload: &[u8]) -> Result<Self, ClaimsError> {
         let claims = UnverifiedClaims::parse(payload)?;
         let scope = claims.scopes()?;

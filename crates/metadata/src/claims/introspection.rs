@@ -10,7 +10,8 @@ use crate::{
 
 /// An introspection response (RFC 7662 section 2.2).
 ///
-/// Only the types are checked. The caller checks the dates, the issuer and the audience.
+/// [`parse`](Self::parse) checks types only. The caller checks the dates, the issuer and the audience, because an
+/// authorization server can report a token as active that was issued for another resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IntrospectionResponse {
     /// Whether the token is active. If not, all other members are ignored and the fields are empty.

@@ -6,11 +6,12 @@ mod parsed;
 use crate::{claims::error::ClaimsError, identifier::Scopes, time::UnixTime};
 use parsed::{ClaimValue, ParsedClaims};
 
-/// The claims of an access token, parsed in one pass and borrowed from the payload.
+/// The claims of a JWT access token, parsed in one pass and borrowed from the payload.
+///
+/// The claims prove nothing before the signature is verified: anyone can write a payload.
 ///
 /// [`parse`](Self::parse) accepts the same payloads as [`AccessTokenClaims::parse`](crate::AccessTokenClaims::parse),
-/// except that malformed scope names are reported by [`scopes`](Self::scopes). The claims prove nothing: anyone may
-/// have written the payload.
+/// except that malformed scopes are reported by [`scopes`](Self::scopes).
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnverifiedClaims<'p> {
     parsed: ParsedClaims<'p>,

@@ -134,6 +134,11 @@ impl Scopes {
         Self::from_valid_names(&mut self.iter().filter(|name| other.contains(name)).collect::<Vec<_>>())
     }
 
+    /// Returns the names that are in this set and not in the other.
+    pub fn difference(&self, other: &Self) -> Self {
+        Self::from_valid_names(&mut self.iter().filter(|name| !other.contains(name)).collect::<Vec<_>>())
+    }
+
     /// Sorts and deduplicates names that are known to be valid.
     fn from_valid_names(names: &mut [&str]) -> Self {
         names.sort_unstable();
@@ -239,10 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn union_and_intersection() {
+    fn union_intersection_and_difference() {
         assert_eq!(scopes("a b").union(&scopes("b c")), scopes("a b c"));
         assert_eq!(scopes("a b").intersection(&scopes("b c")), scopes("b"));
         assert_eq!(scopes("a").intersection(&scopes("b")), Scopes::empty());
+        assert_eq!(scopes("a b").difference(&scopes("b c")), scopes("a"));
+        assert_eq!(scopes("a").difference(&scopes("a")), Scopes::empty());
     }
 
     /// B4: characters that could end a quoted parameter are not allowed in names.

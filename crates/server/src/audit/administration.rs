@@ -4,7 +4,7 @@ use portcullis_metadata::UnixTime;
 use portcullis_session::LogHash;
 
 use super::{key::PrincipalMembers, record::write_record};
-use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject};
+use crate::telemetry::{Effect, MAX_TEXT, json::JsonObject, truncated};
 
 /// A request to the listener for administrators, and its result.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +62,7 @@ fn add_action(record: &mut JsonObject<'_>, action: &AdminAction<'_>) {
         record.display("session", session);
     }
     PrincipalMembers::named(action.issuer, action.subject, action.client, record);
-    record.optional_text("admin.note", action.note.map(|note| cut(note, MAX_TEXT)).as_deref());
+    record.optional_text("admin.note", action.note.map(|note| truncated(note, MAX_TEXT)).as_deref());
     let counts = [
         ("sessions.ended", action.sessions_ended),
         ("streams.ended", action.streams_ended),
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!((&failed["decision"], &failed["fail.code"]), (&json!("fail"), &json!("server.shutdown")));
     }
 
-    /// J4: a long note is cut.
+    /// J4: a long note is truncated.
     #[test]
     fn notes_are_bounded() {
         let note = "x".repeat(10_000);

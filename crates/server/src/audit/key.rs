@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use portcullis_guard::Decision;
+use portcullis_guard::{Decision, Operation};
 use portcullis_verifier::Principal;
 
-use crate::telemetry::{MAX_TEXT, cut, json::JsonObject};
+use crate::telemetry::{MAX_TEXT, json::JsonObject, truncated};
 
 /// The maximum size of an identifier in bytes. It is larger, because truncated identifiers of two principals could be
 /// equal.
@@ -33,7 +33,7 @@ impl<'a> PrincipalMembers<'a> {
     }
 
     pub(super) fn new(issuer: &'a str, subject: Option<&'a str>, client: Option<&'a str>) -> Self {
-        let name = |name| cut(name, MAX_NAME);
+        let name = |name| truncated(name, MAX_NAME);
         Self { issuer: name(issuer), subject: subject.map(name), client: client.map(name) }
     }
 
@@ -46,7 +46,7 @@ impl<'a> PrincipalMembers<'a> {
     ) {
         let names = [("principal.issuer", issuer), ("principal.subject", subject), ("principal.client", client)];
         for (name, value) in names {
-            record.optional_text(name, value.map(|value| cut(value, MAX_NAME)).as_deref());
+            record.optional_text(name, value.map(|value| truncated(value, MAX_NAME)).as_deref());
         }
     }
 
@@ -67,8 +67,7 @@ impl<'a> PrincipalMembers<'a> {
 
 impl<'a> UsageKey<'a> {
     pub(super) fn of(decision: &Decision<'a>) -> Self {
-        let call = decision.operation.filter(|operation| operation.name() == "tools/call");
-        let tool = call.and_then(|operation| operation.target());
+        let tool = decision.operation.and_then(Operation::tool);
         Self::new(decision.resource.as_str(), decision.principal, tool)
     }
 
@@ -76,7 +75,7 @@ impl<'a> UsageKey<'a> {
         Self {
             resource: resource(uri),
             principal: principal.map(PrincipalMembers::of),
-            tool: tool.map(|tool| cut(tool, MAX_TEXT)),
+            tool: tool.map(|tool| truncated(tool, MAX_TEXT)),
         }
     }
 
@@ -103,7 +102,7 @@ fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
 
 /// Returns the text of a `resource` member.
 pub(super) fn resource(uri: &str) -> Cow<'_, str> {
-    cut(uri, MAX_NAME)
+    truncated(uri, MAX_NAME)
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, Operation};
 use portcullis_metadata::UnixTime;
-use portcullis_session::{EndReason, Owner, Session};
+use portcullis_session::{EndReason, Session};
 
 use super::{
     chain::Head,
     key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,
 };
-use crate::telemetry::{Effect, MAX_TEXT, cut, json::JsonObject, timestamp};
+use crate::telemetry::{Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
 pub(super) fn write_record(
@@ -37,8 +37,8 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         if let Some(operation) = decision.operation {
             add_operation(record, operation, key);
         }
-        record.text("http.method", &cut(decision.method.as_str(), MAX_TEXT));
-        record.text("http.path", &cut(decision.path, MAX_TEXT));
+        record.text("http.method", &truncated(decision.method.as_str(), MAX_TEXT));
+        record.text("http.path", &truncated(decision.path, MAX_TEXT));
         record.number("http.status", decision.status.as_u16());
         let effect = Effect::of(decision.code);
         record.plain_text("decision", effect.as_str());
@@ -51,19 +51,20 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         if let Some(address) = decision.client_address {
             record.display("client.address", address);
         }
-        record.number("latency.us", u64::try_from(decision.latency.as_micros()).unwrap_or(u64::MAX));
+        record.number("latency.us", microseconds(decision.latency));
     });
 }
 
 /// Adds the operation of a message. A tool is a member of the [`UsageKey`] instead of a target.
 fn add_operation(record: &mut JsonObject<'_>, operation: &Operation, key: &UsageKey<'_>) {
-    record.text("mcp.method", &cut(operation.name(), MAX_TEXT));
+    record.text("mcp.method", &truncated(operation.name(), MAX_TEXT));
     if let Some(target) = operation.target().filter(|_| key.tool.is_none()) {
-        record.text("mcp.target", &cut(target, MAX_TEXT));
+        record.text("mcp.target", &truncated(target, MAX_TEXT));
     }
     let target_count = operation.target_count();
     if target_count > 1 {
-        let further: Vec<Cow<'_, str>> = operation.additional_targets().map(|target| cut(target, MAX_TEXT)).collect();
+        let further: Vec<Cow<'_, str>> =
+            operation.additional_targets().map(|target| truncated(target, MAX_TEXT)).collect();
         record.value("mcp.further_targets", &further);
         record.number("mcp.target_count", target_count);
     }
@@ -83,12 +84,9 @@ pub(super) fn session_ended(out: &mut Vec<u8>, time: UnixTime, session: &Session
 fn add_session(record: &mut JsonObject<'_>, session: &Session) {
     record.display("session", session.log_hash());
     record.text("resource", &resource(session.resource().as_str()));
-    match session.owner() {
-        Owner::Subject { issuer, subject, client } => {
-            PrincipalMembers::new(issuer, Some(subject), client).add_to(record);
-        }
-        Owner::Client { issuer, client } => PrincipalMembers::new(issuer, None, Some(client)).add_to(record),
-        Owner::Anonymous => {}
+    let owner = session.owner();
+    if let Some(issuer) = owner.issuer() {
+        PrincipalMembers::new(issuer, owner.subject(), owner.client()).add_to(record);
     }
 }
 

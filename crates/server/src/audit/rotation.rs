@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
 
 use crate::telemetry::timestamp;
@@ -58,7 +59,7 @@ impl Rotation {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Removes the oldest rotated files of which there are too many. Failures are logged.
+    /// Removes the oldest rotated files beyond `keep`. Failures are logged.
     pub(super) fn remove_old(&self, path: &Path) {
         let Some(keep) = self.keep else { return };
         let rotated = rotated_files(path);
@@ -81,13 +82,13 @@ pub(super) fn newest_rotated(path: &Path) -> Option<PathBuf> {
 /// Returns the rotated files of a file, the oldest first.
 fn rotated_files(path: &Path) -> Vec<PathBuf> {
     let Some(name) = path.file_name() else { return Vec::new() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let directory = directory_of(path);
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
     let mut rotated: Vec<_> =
         names.filter(|other| is_rotated(other.as_encoded_bytes(), name.as_encoded_bytes())).collect();
     rotated.sort_unstable();
-    rotated.into_iter().map(|name| folder.join(name)).collect()
+    rotated.into_iter().map(|name| directory.join(name)).collect()
 }
 
 fn is_rotated(other: &[u8], name: &[u8]) -> bool {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
 use rustix::{fs::OFlags, io::Errno};
 
@@ -229,8 +230,7 @@ pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
             OpenOptions::new().append(true).open(path).map(drop).with_context(fix)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            fs::read_dir(folder).map(drop).with_context(fix)
+            fs::read_dir(directory_of(path)).map(drop).with_context(fix)
         }
         Err(error) => Err(error).with_context(fix),
     }

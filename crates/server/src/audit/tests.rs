@@ -94,7 +94,7 @@ impl Fixture {
     }
 
     fn opened(queue: usize, opening: Opening, key: Option<ChainKey>) -> Self {
-        let plan = AuditPlan {
+        let plan = AuditSettings {
             target: AuditTarget::Stdout,
             queue,
             usage_interval: Duration::from_secs(60),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::chain::{ChainKeys, Head};
 use verifier::Verifier;
@@ -51,7 +51,8 @@ pub(crate) struct Report {
 pub(crate) struct Verified {
     pub(crate) seq: u64,
     /// `SEQ:MAC`, as in the log.
-    pub(crate) head: String,
+    #[serde(serialize_with = "as_text")]
+    pub(crate) head: Head,
     pub(crate) timestamp: String,
 }
 
@@ -77,11 +78,17 @@ pub(crate) fn verify(files: &[PathBuf], keys: &ChainKeys, heads: &[Head]) -> any
         let mut lines = Lines::open(file)?;
         while let Some(line) = lines.next()? {
             if let Err(cause) = verifier.line(file, &line) {
-                return Ok(Report { files, ..verifier.broken(cause) });
+                let report = verifier.broken(cause);
+                return Ok(Report { files, ..report });
             }
         }
     }
-    Ok(Report { files, ..verifier.end() })
+    let report = verifier.end();
+    Ok(Report { files, ..report })
+}
+
+fn as_text<S: Serializer>(head: &Head, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(head)
 }
 
 /// A line of a file.

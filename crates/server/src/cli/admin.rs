@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 
 /// The further help of `admin`.
 pub(crate) const MORE: &str = "\
-Exit codes: 0 done; 1 rejected, or the server cannot be reached; 2 invalid arguments; 3 sessions have ended in the process that
-was asked, but their end could not be recorded, so that they could continue after a restart: try again.";
+Exit codes: 0 done; 1 rejected, or the server cannot be reached; 2 invalid arguments; 3 the action took effect in the process
+that was asked, but could not be recorded or did not reach all replicas, so that it may not last or not hold there: try again.";
 
 #[derive(Args)]
 pub(crate) struct Admin {

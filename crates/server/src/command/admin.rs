@@ -6,12 +6,12 @@ mod transport;
 
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use owo_colors::{OwoColorize as _, Stream};
+use anyhow::{Context as _, anyhow};
 use serde::{Serialize, de::DeserializeOwned};
 use url::form_urlencoded::Serializer;
 
-use self::{target::Target, transport::Answer};
+use self::target::Target;
+use super::{counted, exchange::Answer};
 use crate::{
     administration::{
         DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse, MAX_PAGE, SESSIONS,
@@ -20,7 +20,7 @@ use crate::{
     cli::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions},
 };
 
-/// The exit code for sessions that have ended in one process, without a record of their end.
+/// The exit code for an action that took effect in one process, without a record or at one replica only.
 const NOT_RECORDED: u8 = 3;
 
 pub(crate) fn run(arguments: &Admin) -> anyhow::Result<ExitCode> {
@@ -93,10 +93,8 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
         note: note.clone(),
     };
     let answer = Target::new(server)?.post(END_SESSIONS, &request).await?;
-    if answer.status == http::StatusCode::SERVICE_UNAVAILABLE {
-        let label = "error:".if_supports_color(Stream::Stderr, |text| text.red());
-        super::tell(format_args!("{label} {}", portcullis_metadata::EscapedText(&refusal(&answer))));
-        return Ok(ExitCode::from(NOT_RECORDED));
+    if let Some(code) = not_recorded(&answer) {
+        return Ok(code);
     }
     let ended: EndResult = result(answer)?;
     if server.json {
@@ -110,10 +108,22 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints the error of an action that took effect in one process only, and returns its exit code.
+fn not_recorded(answer: &Answer) -> Option<ExitCode> {
+    (answer.status == http::StatusCode::SERVICE_UNAVAILABLE).then(|| {
+        super::report(&anyhow!(refusal(answer)));
+        ExitCode::from(NOT_RECORDED)
+    })
+}
+
 async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
     let AdminDropTokens { server, issuer, note } = arguments;
     let request = DropRequest { issuer: issuer.clone(), note: note.clone() };
-    let dropped: DropResult = result(Target::new(server)?.post(DROP_TOKENS, &request).await?)?;
+    let answer = Target::new(server)?.post(DROP_TOKENS, &request).await?;
+    if let Some(code) = not_recorded(&answer) {
+        return Ok(code);
+    }
+    let dropped: DropResult = result(answer)?;
     if server.json {
         super::print_json(&dropped)?;
         return Ok(ExitCode::SUCCESS);
@@ -125,10 +135,6 @@ async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
         super::tell("the issuer's keys could not be fetched again: the former ones remain in use");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn counted(count: usize, name: &str) -> String {
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Reads the result of an action.
@@ -201,6 +207,5 @@ mod tests {
         let error = result::<EndResult>(answer(StatusCode::NOT_FOUND, "not found")).unwrap_err();
         assert!(error.to_string().contains("status 404"), "{error}");
         assert!(result::<EndResult>(answer(StatusCode::OK, "{}")).unwrap_err().to_string().contains("unexpected"));
-        assert_eq!((counted(1, "session"), counted(0, "session")), ("1 session".into(), "0 sessions".into()));
     }
 }

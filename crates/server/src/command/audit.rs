@@ -60,11 +60,10 @@ fn human(report: &Report) -> anyhow::Result<()> {
         super::print(format_args!("{label} {}", EscapedText(&format!("{place}{message}"))))?;
     }
     if let (Some(first), Some(last)) = (&report.first, &report.last) {
-        let files = report.files.len();
         super::print(format_args!(
-            "{} records verified in {files} {}: {} ({}) to {} ({})",
+            "{} records verified in {}: {} ({}) to {} ({})",
             report.records,
-            if files == 1 { "file" } else { "files" },
+            super::counted(report.files.len(), "file"),
             first.seq,
             EscapedText(&first.timestamp),
             last.seq,
@@ -73,7 +72,7 @@ fn human(report: &Report) -> anyhow::Result<()> {
         super::print(format_args!("head: {}", last.head))?;
     }
     for note in notes(report) {
-        super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
+        super::print_note(&note)?;
     }
     if report.first_break.is_none() {
         super::print("the chain is intact")?;

@@ -7,8 +7,7 @@ pub(super) mod online;
 use std::{io, process::ExitCode};
 
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_doctor::{Report as OnlineReport, Step, Verdict};
-use portcullis_metadata::EscapedText;
+use portcullis_doctor::{Report as OnlineReport, Verdict};
 use serde::Serialize;
 
 use crate::{
@@ -34,7 +33,14 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
         }
         Err(errors) => return Err(errors.into()),
     };
-    let online = arguments.online.then(|| examine(arguments, &plan, &loaded.config.base_url)).transpose()?;
+    let online = match arguments.online {
+        true => {
+            let base_url = &loaded.config.base_url;
+            let examined = online::examine_and_print(&online::Part::ALL, &plan, base_url, !arguments.json);
+            Some(super::control_runtime()?.block_on(examined)?)
+        }
+        false => None,
+    };
     let report = Report {
         values: config::effective(&loaded)?,
         errors: Vec::new(),
@@ -51,26 +57,10 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
     Ok(result.exit_code())
 }
 
-/// Queries the live services. Progress goes to standard error, and the steps to standard output.
-fn examine(arguments: &cli::Check, plan: &Plan, base_url: &str) -> anyhow::Result<OnlineReport> {
-    let mut printed = Ok(());
-    let mut on_start = |name: &str| super::tell(format_args!("checking {name}"));
-    let mut on_step = |step: &Step| {
-        if !arguments.json && printed.is_ok() {
-            printed = super::doctor::print_step(step);
-        }
-    };
-    let examined = online::examine(&online::Part::ALL, plan, base_url, &mut on_start, &mut on_step);
-    let report = super::control_runtime()?.block_on(examined);
-    printed?;
-    Ok(report)
-}
-
 /// The configuration, with everything that can be validated without the network.
 fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = config::load(&arguments.config, Overrides::default()).map_err(plan::all_errors)?;
-    let checked = Plan::new(&loaded.config).and_then(|plan| serve::dry_run(&plan).map(|()| plan));
-    match checked {
+    match serve::runnable_plan(&loaded.config) {
         Ok(plan) => Ok((loaded, plan)),
         Err(errors) => Err(ConfigErrors(loaded.places.locate(errors))),
     }
@@ -130,12 +120,11 @@ impl Report {
             let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
             super::print(format_args!("{:width$} = {}  {origin}", value.key, value.value))?;
         }
-        let warning = "warning:".if_supports_color(Stream::Stdout, |text| text.yellow());
-        for text in &self.warnings {
-            super::print(format_args!("{warning} {}", EscapedText(&text.to_string())))?;
+        for warning in &self.warnings {
+            super::print_warning(&warning.to_string())?;
         }
         for note in &self.notes {
-            super::print(format_args!("{} {note}", "note:".if_supports_color(Stream::Stdout, |text| text.cyan())))?;
+            super::print_note(note)?;
         }
         if let Some(online) = &self.online {
             super::doctor::print_summary(online)?;
@@ -146,8 +135,8 @@ impl Report {
                 super::print("the configuration is valid, and services that it names have problems")
             }
             CheckResult::Denied(count) => {
-                let noun = if *count == 1 { "warning" } else { "warnings" };
-                super::print(format_args!("there are {count} {noun}, which --deny-warnings rejects"))
+                let warnings = super::counted(*count, "warning");
+                super::print(format_args!("there are {warnings}, which --deny-warnings rejects"))
             }
         }
     }

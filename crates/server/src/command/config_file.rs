@@ -1,13 +1,14 @@
 //! Reads a configuration file safely and replaces it atomically.
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    fs::{self, OpenOptions},
+    io::{self, Read as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_files::{PRIVATE, create_new, sync_parent};
 use zeroize::Zeroizing;
 
 /// A configuration as it was read.
@@ -19,8 +20,6 @@ pub(super) struct ConfigFile {
 
 const MAX_SIZE: u64 = 4 * 1024 * 1024;
 const MAX_BACKUPS: usize = 100;
-/// The mode of files that only the owner can read and write.
-const PRIVATE: u32 = 0o600;
 /// The mode of files that everyone can read.
 const PUBLIC: u32 = 0o644;
 
@@ -71,15 +70,9 @@ impl ConfigFile {
         let now = Self::read(&self.path)?.context("it was removed meanwhile")?;
         ensure!(*now.text == *self.text, "it has changed meanwhile; run the command again");
         let backup = self.backup()?;
-        let beside = sibling(&self.path, &format!(".portcullis-{}.tmp", std::process::id()));
-        let replace = || {
-            write_new(&beside, text.as_bytes(), self.mode)?;
-            fs::rename(&beside, &self.path)?;
-            sync_directory(&self.path)
-        };
-        if let Err(error) = replace() {
-            // The files may not exist.
-            let _ = fs::remove_file(&beside);
+        let replaced = portcullis_files::replace(&self.path, &temporary(&self.path), text.as_bytes(), self.mode);
+        if let Err(error) = replaced {
+            // Without a change, no backup is needed.
             let _ = fs::remove_file(&backup);
             return Err(error).context("it cannot be written");
         }
@@ -89,7 +82,7 @@ impl ConfigFile {
     fn backup(&self) -> anyhow::Result<PathBuf> {
         for number in 1..=MAX_BACKUPS {
             let path = sibling(&self.path, &format!(".backup-{number}"));
-            match write_new(&path, self.text.as_bytes(), PRIVATE) {
+            match create_new(&path, self.text.as_bytes(), PRIVATE) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 written => return written.map(|()| path).context("its backup cannot be written"),
             }
@@ -103,44 +96,27 @@ impl ConfigFile {
 /// # Errors
 /// Fails if there is a file or link at the path, or the file cannot be written.
 pub(super) fn create(path: &Path, text: &str) -> io::Result<()> {
-    let beside = sibling(path, &format!(".portcullis-{}.tmp", std::process::id()));
-    write_new(&beside, text.as_bytes(), PUBLIC)?;
+    let temporary = temporary(path);
+    create_new(&temporary, text.as_bytes(), PUBLIC)?;
     // A link does not replace another file, as a rename does. Not every file system has links.
-    let created = match fs::hard_link(&beside, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => write_new(path, text.as_bytes(), PUBLIC),
+    let created = match fs::hard_link(&temporary, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => create_new(path, text.as_bytes(), PUBLIC),
         linked => linked,
     };
     // The file is complete without it.
-    let _ = fs::remove_file(&beside);
-    created.and_then(|()| sync_directory(path))
+    let _ = fs::remove_file(&temporary);
+    created.and_then(|()| sync_parent(path))
 }
 
 /// Creates a file that only its owner can read. A link or file at the path is an error.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_new(path, bytes, PRIVATE)?;
-    sync_directory(path)
+    create_new(path, bytes, PRIVATE)?;
+    sync_parent(path)
 }
 
-fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
-    let written = file.write_all(bytes).and_then(|()| {
-        // The mode of a new file is subject to the umask.
-        file.set_permissions(Permissions::from_mode(mode))?;
-        file.sync_all()
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(path);
-    }
-    written
-}
-
-/// Makes a rename or a new file durable, if the file system supports that.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match File::open(parent).and_then(|directory| directory.sync_all()) {
-        Err(error) if [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported].contains(&error.kind()) => Ok(()),
-        result => result,
-    }
+/// The temporary file for a replacement. No lock excludes other processes, so its name contains the process identifier.
+fn temporary(path: &Path) -> PathBuf {
+    sibling(path, &format!(".portcullis-{}.tmp", std::process::id()))
 }
 
 fn sibling(path: &Path, suffix: &str) -> PathBuf {

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
         "the demo listens on loopback only, and --listen is {}; use 127.0.0.1",
         arguments.listen
     );
-    let listener = serve::bind(arguments.listen)?;
+    let listener = serve::bind(arguments.listen, "--listen")?;
     let address = listener.local_addr()?;
     super::control_runtime()?.block_on(async {
         let shutdown = serve::shutdown_signal()?;

@@ -14,6 +14,7 @@ use portcullis_metadata::{AccessToken, SystemClock};
 use url::Url;
 use zeroize::Zeroizing;
 
+use super::counted;
 use crate::cli;
 
 mod chain;
@@ -153,30 +154,13 @@ pub(super) fn print_summary(report: &Report) -> io::Result<()> {
     let of = |verdict| report.count(verdict);
     let (met, warnings, problems) = (of(Verdict::Met), of(Verdict::Warning), of(Verdict::Problem));
     super::print(format_args!(
-        "\n{}, {}, {}",
-        counted(met, "rule", " met"),
-        counted(warnings, "warning", ""),
-        counted(problems, "problem", "")
+        "\n{} met, {}, {}",
+        counted(met, "rule"),
+        counted(warnings, "warning"),
+        counted(problems, "problem")
     ))?;
     match report.first_problem() {
         Some(first) => super::print(format_args!("fix first: {} ({})", first.text, first.rule.source)),
         None => Ok(()),
-    }
-}
-
-/// A count with its noun: `1 problem`, `2 problems`.
-pub(super) fn counted(count: usize, noun: &str, suffix: &str) -> String {
-    format!("{count} {noun}{}{suffix}", if count == 1 { "" } else { "s" })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nouns_agree_with_their_count() {
-        assert_eq!(counted(0, "problem", ""), "0 problems");
-        assert_eq!(counted(1, "problem", ""), "1 problem");
-        assert_eq!(counted(2, "rule", " met"), "2 rules met");
     }
 }

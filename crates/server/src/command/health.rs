@@ -1,10 +1,10 @@
 //! `portcullis health`: asks the running server whether it is healthy.
 
-mod tls;
+pub(super) mod tls;
 
 use std::{
     io::{self, Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream},
+    net::{SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
 
@@ -23,7 +23,8 @@ const MAX_STATUS_LINE: usize = 256;
 
 pub(crate) fn run(arguments: &cli::Health) -> anyhow::Result<()> {
     let config = config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(all_errors)?.config;
-    let (address, path) = (reachable(config.listen), if arguments.ready { READY } else { HEALTH });
+    let path = if arguments.ready { READY } else { HEALTH };
+    let address = config::reachable_address(config.listen);
     let status = request(address, path, config.tls.is_some());
     let status = status.with_context(|| format!("no response from {address}{path}; is the server running?"))?;
     ensure!(status == 200, "{address}{path} answered {status}{}", hint(arguments.ready));
@@ -33,16 +34,6 @@ pub(crate) fn run(arguments: &cli::Health) -> anyhow::Result<()> {
 /// Where to find the reason.
 const fn hint(is_ready: bool) -> &'static str {
     if is_ready { "; its body and the log of the server have the reason" } else { "" }
-}
-
-/// Returns the address to connect to: loopback for a listener on all addresses.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    let ip = match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, listen.port())
 }
 
 /// Sends a GET request and returns the status.
@@ -85,18 +76,6 @@ fn status(response: &[u8]) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_listener_on_all_addresses_is_reached_on_loopback() {
-        for (listen, expected) in [
-            ("0.0.0.0:3000", "127.0.0.1:3000"),
-            ("[::]:3000", "[::1]:3000"),
-            ("192.0.2.1:80", "192.0.2.1:80"),
-            ("127.0.0.1:3000", "127.0.0.1:3000"),
-        ] {
-            assert_eq!(reachable(listen.parse().unwrap()).to_string(), expected);
-        }
-    }
 
     #[test]
     fn the_status_is_read() {

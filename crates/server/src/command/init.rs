@@ -9,7 +9,6 @@ mod target;
 mod template;
 
 use anyhow::bail;
-use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 
 use self::{questions::Questions, setup::Setup, target::Target};
@@ -27,8 +26,7 @@ pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
     target.write(&template::text(&answers))?;
 
     for warning in &plan.warnings {
-        let label = "warning:".if_supports_color(Stream::Stdout, |text| text.yellow());
-        super::print(format_args!("{label} {}", EscapedText(&warning.text)))?;
+        super::print_warning(&warning.text)?;
     }
     let provider = answers.issuer.as_ref().and_then(provider::of);
     if let Some(provider) = provider {

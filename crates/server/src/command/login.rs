@@ -104,7 +104,7 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
         let Some(token) = token_manager.token_with_scopes(&wanted).await? else {
             bail!("no stored token for {url} can be used without interaction; run `portcullis login {url}`");
         };
-        let missing = missing_scopes(&wanted, &token)?;
+        let missing = token.missing_scopes(&wanted);
         if !missing.is_empty() {
             bail!(
                 "the token for {url} lacks the scopes {missing}, and its refresh token grants no more; run \
@@ -122,12 +122,6 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
 fn wanted_scopes(arguments: &cli::SignIn) -> anyhow::Result<Scopes> {
     let Some(scope) = &arguments.scope else { return Ok(Scopes::empty()) };
     Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))
-}
-
-/// The scopes that the token lacks, or whose grant the server did not confirm.
-fn missing_scopes(wanted: &Scopes, token: &ResourceToken) -> anyhow::Result<Scopes> {
-    let granted = token.scopes().cloned().unwrap_or_default();
-    Ok(Scopes::from_names(wanted.iter().filter(|scope| !granted.contains(scope)))?)
 }
 
 async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write as _},
 };
 
+use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 use serde::Serialize;
 
@@ -17,6 +18,18 @@ pub(super) fn print(line: impl Display) -> io::Result<()> {
 pub(super) fn tell(line: impl Display) {
     // If standard error is closed, the failure cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Writes a warning to standard output. Its text is escaped.
+pub(super) fn print_warning(text: &str) -> io::Result<()> {
+    let label = "warning:".if_supports_color(Stream::Stdout, |text| text.yellow());
+    print(format_args!("{label} {}", EscapedText(text)))
+}
+
+/// Writes a note to standard output. Its text is that of this program, and not escaped.
+pub(super) fn print_note(text: &str) -> io::Result<()> {
+    let label = "note:".if_supports_color(Stream::Stdout, |text| text.cyan());
+    print(format_args!("{label} {text}"))
 }
 
 /// Writes a value to standard output as JSON on several lines.
@@ -42,6 +55,11 @@ pub(super) fn escaped_json(json: &str) -> String {
     escaped
 }
 
+/// A count with its noun: `1 problem`, `2 problems`.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -57,6 +75,13 @@ mod tests {
         let expected = r#"{"a\u202e":"\u001b[2J\u009b\u007f\u2028\udb40\udc41\n","b":"Zoë 🦀"}"#;
         assert_eq!(escaped, expected);
         assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+    }
+
+    #[test]
+    fn nouns_agree_with_their_count() {
+        assert_eq!(counted(0, "problem"), "0 problems");
+        assert_eq!(counted(1, "problem"), "1 problem");
+        assert_eq!(counted(2, "event stream"), "2 event streams");
     }
 
     proptest! {

@@ -85,9 +85,10 @@ pub(crate) struct Config {
     /// The audit trail. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) audit: Option<Audit>,
-    /// Where spans of sampled requests are sent. Default: nowhere.
+    /// The listener for administrators. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) admin: Option<Admin>,
+    /// Where spans of sampled requests are sent. Default: nowhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) traces: Option<Traces>,
 }

@@ -56,6 +56,14 @@ impl KeyPath {
         &self.0
     }
 
+    /// The names in the path, without positions.
+    pub(crate) fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.iter().filter_map(|segment| match segment {
+            Segment::Name(name) => Some(name.as_str()),
+            Segment::Index(_) => None,
+        })
+    }
+
     /// Whether it is this path, or in this table or array.
     pub(crate) fn starts_with(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
@@ -113,6 +121,7 @@ mod tests {
         assert!(!path.starts_with(&KeyPath::parse("issuer[1]")));
         assert_eq!(path.parent(), Some(KeyPath::parse("issuer[0].jwks")));
         assert_eq!(KeyPath::default().parent(), None);
+        assert_eq!(path.names().collect::<Vec<_>>(), ["issuer", "jwks", "cooldown"]);
         assert_eq!(KeyPath::parse("issuer").index(0).name("jwks").join(&KeyPath::parse("cooldown")), path);
     }
 }

@@ -1,6 +1,6 @@
 //! Addresses to listen on: an address and a port, or a name such as `localhost` and a port.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use serde::{Deserialize, Deserializer, de};
 
@@ -38,6 +38,16 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).copied().ok_or_else(unknown)
 }
 
+/// Returns the address to connect to from this machine: loopback for a listener on all addresses.
+pub(crate) fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
 /// Reads the setting.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
@@ -53,6 +63,18 @@ mod tests {
         assert_eq!(parse("localhost:3000"), Ok(SocketAddr::from(([127, 0, 0, 1], 3000))));
         assert_eq!(parse("127.0.0.1:0"), Ok(SocketAddr::from(([127, 0, 0, 1], 0))));
         assert_eq!(parse("[::1]:3000").unwrap().to_string(), "[::1]:3000");
+    }
+
+    #[test]
+    fn a_listener_on_all_addresses_is_reached_on_loopback() {
+        for (listen, expected) in [
+            ("0.0.0.0:3000", "127.0.0.1:3000"),
+            ("[::]:3000", "[::1]:3000"),
+            ("192.0.2.1:80", "192.0.2.1:80"),
+            ("127.0.0.1:3000", "127.0.0.1:3000"),
+        ] {
+            assert_eq!(reachable(listen.parse().unwrap()).to_string(), expected);
+        }
     }
 
     #[test]

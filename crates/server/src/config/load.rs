@@ -141,12 +141,6 @@ pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
     }
 }
 
-/// Suggests the known name that is most similar to the written one.
-pub(crate) fn nearest(written: &str, known: &[&str]) -> String {
-    let likeness = |name: &&&str| (strsim::jaro_winkler(written, name) * 1000.0) as u32;
-    known.iter().max_by_key(likeness).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
-}
-
 #[cfg(test)]
 #[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
 mod tests {

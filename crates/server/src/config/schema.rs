@@ -165,6 +165,10 @@ mod tests {
             }
         }
         walk(schema(), "");
+        for (key, words) in [("admin", "administrators"), ("traces", "spans"), ("audit", "audit trail")] {
+            let description = schema()["properties"][key]["description"].as_str().unwrap_or_default();
+            assert!(description.contains(words), "{key}: {description}");
+        }
         assert_eq!(example(&at("session.idle_timeout")), Some(&"30m".into()));
         assert_eq!(example(&at("base_url")), Some(&"https://mcp.example.com".into()));
         assert_eq!(type_name(&at("limits.max_body")), Some("integer"));

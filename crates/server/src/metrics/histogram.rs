@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use crate::telemetry::microseconds;
+
 /// The upper bounds of the buckets in microseconds, and as they are written.
 pub(super) const BOUNDS: [(u64, &str); 17] = [
     (50, "0.00005"),
@@ -42,7 +44,7 @@ pub(crate) struct Counted {
 
 impl Histogram {
     pub(crate) fn observe(&self, duration: Duration) {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        let micros = microseconds(duration);
         let bucket = BOUNDS.partition_point(|(bound, _)| *bound < micros);
         // The array has a bucket for each bound and one more.
         if let Some(bucket) = self.buckets.get(bucket) {

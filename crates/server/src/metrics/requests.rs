@@ -1,12 +1,11 @@
 //! The metrics of the requests to one resource.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+use portcullis_guard::Decision;
 
 use super::{
     CodeCounts, Exposition,
@@ -17,12 +16,12 @@ use crate::{log_queue::slot_of_thread, telemetry::Effect};
 
 /// The metrics of one resource: a part for each worker, so that workers do not wait for each other's memory.
 #[derive(Debug)]
-pub(crate) struct ResourceMetrics(Box<[Arc<WorkerMetrics>]>);
+pub(crate) struct ResourceMetrics(Box<[WorkerMetrics]>);
 
 /// The metrics of one resource and one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct WorkerMetrics {
+pub(super) struct WorkerMetrics {
     allowed: AtomicU64,
     cache_hits: AtomicU64,
     total: Histogram,
@@ -37,12 +36,7 @@ type PartHistogram = fn(&WorkerMetrics) -> &Histogram;
 
 impl ResourceMetrics {
     pub(super) fn new(parts: usize) -> Self {
-        Self((0..parts.max(1)).map(|_| Arc::default()).collect())
-    }
-
-    /// Returns the part of a worker.
-    pub(crate) fn of_worker(&self, worker: usize) -> Arc<WorkerMetrics> {
-        Arc::clone(&self.0[worker % self.0.len()])
+        Self((0..parts.max(1)).map(|_| WorkerMetrics::default()).collect())
     }
 
     /// Returns the part of the calling thread.
@@ -83,15 +77,18 @@ impl ResourceMetrics {
 }
 
 impl WorkerMetrics {
-    /// Counts a request.
-    pub(super) fn decided(&self, code: Option<&'static str>, latency: Duration) {
-        match code {
+    /// Counts a request, and its upstream's time unless the request ended before the upstream responded.
+    pub(super) fn decided(&self, decision: &Decision<'_>) {
+        match decision.code {
             None => {
                 self.allowed.fetch_add(1, Ordering::Relaxed);
             }
             Some(code) => self.codes.add(code),
         }
-        self.total.observe(latency);
+        self.total.observe(decision.latency);
+        if let Some(upstream) = decision.upstream.filter(|upstream| upstream.has_ended) {
+            self.upstream.observe(upstream.duration);
+        }
     }
 
     /// Counts a token that was found in the cache.
@@ -103,28 +100,37 @@ impl WorkerMetrics {
     pub(super) fn verified(&self, elapsed: Duration) {
         self.verification.observe(elapsed);
     }
-
-    /// Counts a response of the upstream.
-    pub(super) fn answered(&self, elapsed: Duration) {
-        self.upstream.observe(elapsed);
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{Method, StatusCode};
+    use portcullis_guard::{RequestId, Timing};
+    use portcullis_metadata::{ResourceUri, UnixTime};
+
     use super::*;
 
     /// J7: the parts of all workers are added, and a code has its decision.
     #[test]
     fn parts_are_added() {
         let metrics = ResourceMetrics::new(3);
-        for worker in 0..6 {
-            metrics.of_worker(worker).decided(None, Duration::from_millis(1));
-            metrics.of_worker(worker).decided(Some("token.expired"), Duration::from_millis(1));
+        let (id, resource) = (RequestId::generate(), ResourceUri::parse("https://r").unwrap());
+        let decision = |code, upstream| {
+            let request = (&Method::POST, "/");
+            let mut decision = Decision::new(&id, UnixTime::default(), request, StatusCode::OK, &resource);
+            (decision.code, decision.upstream) = (code, upstream);
+            decision
+        };
+        for part in metrics.0.iter().cycle().take(6) {
+            part.decided(&decision(None, None));
+            part.decided(&decision(Some("token.expired"), None));
         }
-        metrics.of_this_thread().decided(Some("upstream.unreachable"), Duration::ZERO);
-        metrics.of_worker(1).answered(Duration::from_secs(1));
-        metrics.of_worker(2).cached();
+        let answered = Timing::new(Duration::ZERO, Duration::from_secs(1));
+        let mut cancelled = answered;
+        cancelled.has_ended = false;
+        metrics.of_this_thread().decided(&decision(Some("upstream.unreachable"), Some(answered)));
+        metrics.0[1].decided(&decision(Some("client.gone"), Some(cancelled)));
+        metrics.0[2].cached();
         let mut out = Exposition::new();
         metrics.write(&mut out, "https://r");
         let text = out.finish();
@@ -132,7 +138,8 @@ mod tests {
             "portcullis_requests_total{resource=\"https://r\",decision=\"allow\",code=\"none\"} 6\n",
             "portcullis_requests_total{resource=\"https://r\",decision=\"deny\",code=\"token.expired\"} 6\n",
             "portcullis_requests_total{resource=\"https://r\",decision=\"fail\",code=\"upstream.unreachable\"} 1\n",
-            "portcullis_request_duration_seconds_count{resource=\"https://r\"} 13\n",
+            "portcullis_request_duration_seconds_count{resource=\"https://r\"} 14\n",
+            "portcullis_upstream_duration_seconds_count{resource=\"https://r\"} 1\n",
             "portcullis_upstream_duration_seconds_sum{resource=\"https://r\"} 1.000000\n",
             "portcullis_token_cache_hits_total{resource=\"https://r\"} 1\n",
         ] {

@@ -1,11 +1,9 @@
 //! The audit trail: validation of `[audit]`.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, ensure};
 
 use crate::{
-    audit::{self, ChainKeys, Rotation},
+    audit::{self, AuditSettings, ChainKeys, Rotation},
     config::{Audit, AuditTarget, SecretSource, Span},
 };
 
@@ -18,24 +16,11 @@ const LONGEST_AGE: Span = Span::secs(30 * 24 * 60 * 60);
 /// The maximum number of rotated files that can be kept.
 const MOST_FILES: usize = 100_000;
 
-/// A validated audit trail.
-#[derive(Clone, Debug)]
-pub(crate) struct AuditPlan {
-    pub(crate) target: AuditTarget,
-    /// The maximum size of queued records in bytes.
-    pub(crate) queue: usize,
-    /// The interval of usage records. With zero, usage is recorded at the end only.
-    pub(crate) usage_interval: Duration,
-    /// The number of rows of principal, resource and tool that are counted separately.
-    pub(crate) usage_rows: usize,
-    pub(crate) rotation: Rotation,
-    /// The configured keys of the chain.
-    pub(crate) keys: Option<ChainKeys>,
-}
-
+/// Validates `[audit]`.
+///
 /// # Errors
 /// Fails when a value is out of range, or the file cannot be written.
-pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditPlan> {
+pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditSettings> {
     let within = |name: &str, value: usize, low: usize, high: usize| {
         ensure!((low..=high).contains(&value), "audit.{name} = {value} is outside {low} to {high}");
         Ok(())
@@ -56,7 +41,7 @@ pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditPlan> {
         );
         audit::dry_run(file, rotation.is_on()).context("audit.target")?;
     }
-    Ok(AuditPlan {
+    Ok(AuditSettings {
         target: configured.target.clone(),
         queue: configured.queue,
         usage_interval: configured.usage_interval.0,
@@ -105,10 +90,12 @@ fn rotation(configured: &Audit) -> anyhow::Result<Rotation> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::config::from_text;
 
-    fn planned(audit: &str) -> Result<AuditPlan, String> {
+    fn planned(audit: &str) -> Result<AuditSettings, String> {
         let text = format!(
             "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[audit]\n{audit}"
         );

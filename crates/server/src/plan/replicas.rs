@@ -48,12 +48,22 @@ pub(super) fn plan(
 
 /// Checks the URL. The messages do not repeat it: it may contain a password.
 fn check(text: &str) -> anyhow::Result<Url> {
+    let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+    ensure!(
+        !scheme.contains("sentinel"),
+        "shared.redis is an address of Sentinel, which is not supported; name the primary, or a load balancer that leads to it \
+         and closes the connections to the former one: rediss://host:port"
+    );
+    ensure!(
+        !scheme.contains("cluster") && !text.contains(','),
+        "shared.redis names a cluster or several servers, which is not supported; name one server: rediss://host:port"
+    );
     let Ok(url) = Url::parse(text) else {
         bail!("shared.redis is not a URL; expected rediss://host:port");
     };
     ensure!(
         matches!(url.scheme(), "redis" | "rediss"),
-        "shared.redis has the scheme {:?}; expected rediss, or redis without TLS",
+        "shared.redis has the scheme {:?}; write it as \"rediss://host:6379\", or \"redis://\" without TLS",
         url.scheme()
     );
     ensure!(
@@ -111,11 +121,14 @@ mod tests {
     #[test]
     fn unusable_values_are_rejected() {
         for (url, named) in [
-            ("redis.example.com:6379", "expected rediss"),
+            ("redis.example.com:6379", "write it as \"rediss://host:6379\""),
             ("", "is not a URL"),
             ("http://redis.example.com", "has the scheme \"http\""),
             ("rediss://:hunter2@redis.example.com", "shared.password = { env"),
             ("rediss:///0", "shared.redis"),
+            ("redis+sentinel://a:26379,b:26379/primary", "address of Sentinel"),
+            ("redis+cluster://a:6379", "names a cluster"),
+            ("rediss://a:6379,b:6379", "several servers"),
             ("rediss://redis.example.com/zero", "has more than user"),
             ("rediss://redis.example.com/0?protocol=resp2", "has more than user"),
         ] {

@@ -25,9 +25,7 @@ upstream = { http = "http://127.0.0.1:8000/mcp" }
 
 /// Validates a configuration as the command `check` does.
 fn check(text: &str) -> anyhow::Result<Plan> {
-    let plan = Plan::new(&config::from_text(text)?);
-    let checked = plan.and_then(|plan| serve::dry_run(&plan).map(|()| plan));
-    checked.map_err(|errors| {
+    serve::runnable_plan(&config::from_text(text)?).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         anyhow::anyhow!(lines.join("\n"))
     })

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -13,6 +13,8 @@ use http_body_util::{Either, combinators::BoxBody};
 use pin_project_lite::pin_project;
 use portcullis_endpoint::{Admitted, Plain};
 use portcullis_gateway::HttpUpstream;
+use portcullis_guard::Caller;
+use portcullis_metadata::Clock;
 use portcullis_session::CapacityPermit;
 use tower_service::Service;
 
@@ -20,10 +22,7 @@ use super::{
     legacy_calls::{LegacyBody, LegacyCalls, LegacyFuture},
     sessions::initialize::{InitializeCalls, InitializeFuture},
 };
-use crate::{
-    demo::DemoService,
-    metrics::{Measured, WorkerMetrics},
-};
+use crate::demo::DemoService;
 
 /// An upstream of one worker.
 #[derive(Clone)]
@@ -31,14 +30,20 @@ pub(super) struct Backend {
     service: BackendService,
     initialize_calls: Arc<InitializeCalls>,
     legacy_calls: Arc<LegacyCalls>,
-    metrics: Option<Arc<WorkerMetrics>>,
 }
 
 #[derive(Clone)]
 pub(super) enum BackendService {
     /// Boxed, so that the clone for each request stays small.
-    Demo(Box<Plain<DemoService>>),
+    Demo(Box<DemoUpstream>),
     Http(HttpUpstream),
+}
+
+/// The demo server, and the clock that measures its time.
+#[derive(Clone)]
+pub(super) struct DemoUpstream {
+    pub(super) service: Plain<DemoService>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 /// The body of an upstream's response.
@@ -49,35 +54,31 @@ impl Backend {
         service: BackendService,
         initialize_calls: Arc<InitializeCalls>,
         legacy_calls: Arc<LegacyCalls>,
-        metrics: Option<Arc<WorkerMetrics>>,
     ) -> Self {
-        Self { service, initialize_calls, legacy_calls, metrics }
+        Self { service, initialize_calls, legacy_calls }
     }
 }
 
 impl Service<Admitted> for Backend {
     type Response = Response<BackendBody>;
     type Error = Infallible;
-    type Future = Measured<BackendFuture>;
+    type Future = BackendFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         match &mut self.service {
-            BackendService::Demo(demo) => demo.poll_ready(cx),
+            BackendService::Demo(demo) => demo.service.poll_ready(cx),
             BackendService::Http(upstream) => upstream.poll_ready(cx),
         }
     }
 
-    fn call(&mut self, admitted: Admitted) -> Measured<BackendFuture> {
-        let call = self.start(admitted);
-        Measured::new(call, self.metrics.as_ref())
-    }
-}
-
-impl Backend {
-    fn start(&mut self, admitted: Admitted) -> BackendFuture {
-        let room = admitted.extensions().get::<CapacityPermit>().cloned();
+    fn call(&mut self, admitted: Admitted) -> BackendFuture {
+        let permit = admitted.extensions().get::<CapacityPermit>().cloned();
         let call = match &mut self.service {
-            BackendService::Demo(demo) => BackendFuture::Demo { future: demo.call(admitted) },
+            BackendService::Demo(demo) => {
+                let (caller, clock) = (admitted.caller().clone(), Arc::clone(&demo.clock));
+                caller.record_upstream_start(clock.monotonic());
+                BackendFuture::Demo { future: demo.service.call(admitted), caller, clock }
+            }
             BackendService::Http(upstream) => match self.legacy_calls.superseded_by(&admitted) {
                 None => {
                     let forward = |admitted| upstream.call(admitted);
@@ -94,8 +95,8 @@ impl Backend {
                 }
             },
         };
-        match room {
-            Some(room) => BackendFuture::InitializeFuture { future: self.initialize_calls.start(call, room) },
+        match permit {
+            Some(permit) => BackendFuture::InitializeFuture { future: self.initialize_calls.start(call, permit) },
             None => call,
         }
     }
@@ -105,7 +106,12 @@ pin_project! {
     /// The future of the upstream's response.
     #[project = Projected]
     pub(super) enum BackendFuture {
-        Demo { #[pin] future: <Plain<DemoService> as Service<Admitted>>::Future },
+        Demo {
+            #[pin]
+            future: <Plain<DemoService> as Service<Admitted>>::Future,
+            caller: Caller,
+            clock: Arc<dyn Clock>,
+        },
         Http { #[pin] future: LegacyFuture },
         Superseding { future: Pin<Box<dyn Future<Output = Result<Response<LegacyBody>, Infallible>> + Send>> },
         InitializeFuture { #[pin] future: InitializeFuture },
@@ -117,7 +123,11 @@ impl Future for BackendFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            Projected::Demo { future } => future.poll(cx).map_ok(|response| response.map(Either::Left)),
+            Projected::Demo { future, caller, clock } => {
+                let response = ready!(future.poll(cx));
+                caller.record_upstream_end(clock.monotonic());
+                Poll::Ready(response.map(|response| response.map(Either::Left)))
+            }
             Projected::InitializeFuture { future } => future.poll(cx).map(Ok),
             Projected::Superseding { future } => {
                 future.as_mut().poll(cx).map_ok(|response| response.map(Either::Right))

@@ -1,6 +1,8 @@
 //! Serving one connection, from its first byte to its close.
 
 pub(super) mod activity;
+mod bounded_frames;
+mod counted_response;
 mod lingering_close;
 pub(super) mod request_body;
 pub(super) mod table;
@@ -21,7 +23,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use activity::{Activity, CountedResponse, Rest, RestLimits};
+use activity::{Activity, Inactivity, InactivityLimits};
+use counted_response::CountedResponse;
 use lingering_close::{LingeringClose, UnreadBytes};
 use request_body::{BodyTimeouts, RequestBody};
 
@@ -126,8 +129,8 @@ pub(super) async fn serve<S, H>(
     });
 
     let mut connection = pin!(protocol.serve_connection(io, service));
-    let rest = RestLimits { idle: limits.idle, blocked: limits.body.pause };
-    let mut timer = pin!(sleep_until(Instant::now() + rest.idle.min(rest.blocked)));
+    let inactivity_limits = InactivityLimits { idle: limits.idle, blocked: limits.body.pause };
+    let mut timer = pin!(sleep_until(Instant::now() + limits.idle.min(limits.body.pause)));
     let (mut is_draining, mut is_closing) = (false, false);
     loop {
         tokio::select! {
@@ -140,7 +143,7 @@ pub(super) async fn serve<S, H>(
             }
             _ = draining.wait_for(|draining| *draining), if !is_draining => {
                 is_draining = true;
-                if matches!(activity.rest(), Some(Rest::Idle(_))) && !protocol_flags.is_multiplexed() {
+                if matches!(activity.inactivity(), Some(Inactivity::Idle(_))) && !protocol_flags.is_multiplexed() {
                     timer.as_mut().reset(Instant::now() + LAST_REQUEST_TIMEOUT);
                 } else {
                     is_closing = true;
@@ -152,8 +155,8 @@ pub(super) async fn serve<S, H>(
                     is_closing = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                let deadline = match activity.deadline(rest) {
-                    Some(deadline) => deadline,
+                let next_check = match activity.next_check(inactivity_limits) {
+                    Some(next_check) => next_check,
                     None if is_closing => return,
                     // Requests that the client has already started are still served.
                     None => {
@@ -162,7 +165,7 @@ pub(super) async fn serve<S, H>(
                         Instant::now() + CLOSE_TIMEOUT
                     }
                 };
-                timer.as_mut().reset(deadline);
+                timer.as_mut().reset(next_check);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The exchange of counted requests with other replicas, so that rate limits apply to all replicas together.
+//! The exchange of counted requests and of opened sessions with other replicas, so that limits apply to all of them together.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -58,13 +58,16 @@ impl LimitCounts for NumberedLimits {
     }
 }
 
-/// Sends the requests that were counted here to the other replicas, until the task is aborted.
+/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas, until the task is
+/// aborted.
 pub(super) async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let uses = state.load().numbered_limits().take_uses();
+        let state = state.load();
+        state.process().sessions.announce_opened();
+        let uses = state.numbered_limits().take_uses();
         if !uses.is_empty() {
             replicas.share_limit_uses(&uses);
         }

@@ -6,13 +6,13 @@ use anyhow::{Context as _, ensure};
 use listenfd::ListenFd;
 use rustix::net::sockopt::socket_acceptconn;
 
-/// Opens the port.
+/// Opens the port. `setting` is the option or the key that names it.
 ///
 /// # Errors
 /// When the address cannot be listened on. The message contains the fix.
-pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+pub(crate) fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).with_context(|| {
-        format!("cannot listen on {address}; stop the program that uses the port, or choose another with --listen")
+        format!("cannot listen on {address}; stop the program that uses the port, or choose another with {setting}")
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
@@ -90,7 +90,7 @@ mod tests {
     /// The configured address must be that of the passed socket.
     #[test]
     fn the_configured_address_must_match() {
-        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "--listen").unwrap();
         let address = listener.local_addr().unwrap();
         let passed = PassedListener { listener, address };
         for matching in [address, SocketAddr::from(([127, 0, 0, 1], 0))] {

@@ -105,12 +105,16 @@ impl Reloader {
                 }
                 result
             }
-            Err(_) => return tracing::error!(config.reload = self.number, "reading the configuration was interrupted"),
+            Err(_) => {
+                self.count(false);
+                return tracing::error!(config.reload = self.number, "reading the configuration was interrupted");
+            }
         };
         let result = match result {
             Ok(candidate) => self.apply(candidate).await.map_err(|error| vec![format!("{error:#}")]),
             Err(ConfigErrors(errors)) => Err(errors.iter().map(ToString::to_string).collect()),
         };
+        self.count(result.is_ok());
         if let Err(reasons) = result {
             self.log_rejected(&reasons);
         }
@@ -126,12 +130,12 @@ impl Reloader {
             return Ok(());
         }
         let shortage = file_limit::fit(&mut plan);
-        let former = self.state.load_full();
-        let current = Arc::new(ServerState::new(&plan, former.process(), Some(&former))?);
-        current.fetch_new_keys(&former).await;
+        let previous = self.state.load_full();
+        let current = Arc::new(ServerState::new(&plan, previous.process(), Some(&previous))?);
+        current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
         current.process().upstream_ends.set_upstreams(current.upstreams());
-        let ended = current.end_sessions_of(&former);
+        let ended = current.end_sessions_of(&previous);
         let (sessions_ended, streams_ended) = (ended.sessions.len(), current.end_streams());
         current.finish_ends(ended);
         if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
@@ -156,6 +160,14 @@ impl Reloader {
             "the configuration was replaced"
         );
         Ok(())
+    }
+
+    fn count(&self, is_accepted: bool) {
+        let state = self.state.load();
+        let process = state.process();
+        if let Some(metrics) = &process.observers.metrics {
+            metrics.reloaded(is_accepted, process.clock.now());
+        }
     }
 
     fn log_rejected(&self, reasons: &[String]) {

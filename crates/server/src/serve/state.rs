@@ -1,19 +1,17 @@
 //! The state of the server: issuers, sessions and the service stack of each resource, built from a plan.
 
 mod builder;
-mod former;
+mod ending;
 mod limits;
 mod metrics;
 mod process;
+mod replaced;
 #[cfg(test)]
 mod tests;
 mod upstream;
 
 use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -28,6 +26,7 @@ use tokio::{task::JoinSet, time::timeout};
 use self::{
     builder::{RuleLimits, StateBuilder},
     limits::SharedLimits,
+    replaced::ReplacedResources,
     upstream::ResourceUpstream,
 };
 use super::{
@@ -67,10 +66,7 @@ pub(super) struct ServerState {
     shutdown_timeout: Duration,
     shutdown_delay: Duration,
     cached_tokens: usize,
-    /// Resources of former configurations that requests in progress still use.
-    former: Vec<Weak<ProtectedResource>>,
-    /// None of them is in use, and what their requests had opened has ended.
-    is_former_unused: AtomicBool,
+    replaced: ReplacedResources,
 }
 
 /// An error about a key of the configuration.
@@ -90,7 +86,7 @@ struct Resource {
     endpoint: String,
     metadata_path: String,
     root_metadata: bool,
-    resource: Arc<ProtectedResource>,
+    protected: Arc<ProtectedResource>,
     /// `None` without authorization.
     verifier: Option<Arc<Verifier>>,
     /// One stack per worker, so that upstream connections stay on one thread.
@@ -106,38 +102,27 @@ struct Resource {
 
 impl ServerState {
     /// Builds the state for the current runtime, without network access before
-    /// [`spawn_key_refresh`](Self::spawn_key_refresh). Parts that have not changed since `former` are used again, with
-    /// their keys, cached tokens, counts and connections.
+    /// [`spawn_key_refresh`](Self::spawn_key_refresh). Parts that have not changed since the `previous` state are used
+    /// again, with their keys, cached tokens, counts and connections.
     ///
     /// # Errors
     /// Fails when the plan cannot run. Nothing has changed then.
-    pub(super) fn new(plan: &Plan, process: &Process, former: Option<&Self>) -> anyhow::Result<Self> {
-        let limits = SharedLimits::new(plan, &process.clock, former.map(|former| &former.limits));
-        let builder = StateBuilder { plan, process, former, limits: &limits };
+    pub(super) fn new(plan: &Plan, process: &Process, previous: Option<&Self>) -> anyhow::Result<Self> {
+        let limits = SharedLimits::new(plan, &process.clock, previous.map(|previous| &previous.limits));
+        let builder = StateBuilder { plan, process, previous, limits: &limits };
         let issuers = builder.issuers()?;
         let mut resources = Vec::new();
         for (position, resource) in plan.resources.iter().enumerate() {
             let built = builder.resource(resource, &issuers);
             resources.push(built.map_err(|error| diagnostic(&format!("resource[{position}]"), &error))?);
         }
-        let is_first = former.is_none();
-        let replaced = former.into_iter().flat_map(|former| {
-            let own = former.resources.iter().map(|resource| Arc::downgrade(&resource.resource));
-            former.former.iter().filter(|former| former.strong_count() > 0).cloned().chain(own)
-        });
-        let is_current = |former: &Weak<ProtectedResource>| {
-            resources.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.resource), former.as_ptr()))
-        };
         let of_rules = resources.iter().flat_map(|resource| {
             let limits = resource.rule_limits.iter().enumerate();
             limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
         });
-        let numbered_limits = NumberedLimits::new(limits.named().chain(of_rules));
-        let former: Vec<_> = replaced.filter(|former| !is_current(former)).collect();
         Ok(Self {
-            numbered_limits,
-            is_former_unused: AtomicBool::new(is_first),
-            former,
+            numbered_limits: NumberedLimits::new(limits.named().chain(of_rules)),
+            replaced: ReplacedResources::new(previous, &resources),
             process: process.clone(),
             resources,
             issuers,
@@ -156,11 +141,12 @@ impl ServerState {
         }
     }
 
-    /// Starts fetching the issuers' keys, and waits for those of issuers that `former` does not have, at most 5 s.
-    /// Requests then find them.
-    pub(super) async fn fetch_new_keys(&self, former: &Self) {
+    /// Starts fetching the issuers' keys, and waits for those of issuers that the `previous` state does not have, at most
+    /// 5 s. Requests then find them.
+    pub(super) async fn fetch_new_keys(&self, previous: &Self) {
         self.spawn_key_refresh();
-        let is_new = |new: &&ConfiguredIssuer| former.issuers.iter().all(|old| !Arc::ptr_eq(&old.issuer, &new.issuer));
+        let is_new =
+            |new: &&ConfiguredIssuer| previous.issuers.iter().all(|old| !Arc::ptr_eq(&old.issuer, &new.issuer));
         let mut fetches = JoinSet::new();
         for issuer in self.issuers.iter().filter(is_new).map(|new| Arc::clone(&new.issuer)) {
             fetches.spawn(async move { issuer.refresh_now().await });
@@ -172,14 +158,14 @@ impl ServerState {
 
     /// Returns the stack of the endpoint whose path or metadata path this is.
     pub(super) fn stack(&self, path: &str, worker: usize) -> Option<Stack> {
-        let mount = self.resources.iter().find(|mount| mount.answers(path))?;
-        mount.stacks.get(worker).cloned()
+        let resource = self.resources.iter().find(|resource| resource.answers(path))?;
+        resource.stacks.get(worker).cloned()
     }
 
     fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
-        self.resources.iter().map(|mount| Readiness {
-            endpoint: &mount.endpoint,
-            issuers: mount.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
+        self.resources.iter().map(|resource| Readiness {
+            endpoint: &resource.endpoint,
+            issuers: resource.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
         })
     }
 
@@ -236,7 +222,7 @@ impl ServerState {
     }
 
     fn resource(&self, uri: &ResourceUri) -> Option<&Arc<Resource>> {
-        self.resources.iter().find(|resource| resource.resource.resource() == uri)
+        self.resources.iter().find(|resource| resource.protected.resource() == uri)
     }
 
     /// Ends expired sessions and removes expired tokens.
@@ -256,8 +242,8 @@ impl ServerState {
 
     /// Marks the requests in progress as cancelled by the shutdown.
     pub(super) fn cut_off(&self) {
-        self.resources.iter().for_each(|mount| mount.resource.mark_shutting_down());
-        self.former.iter().filter_map(Weak::upgrade).for_each(|former| former.mark_shutting_down());
+        self.resources.iter().for_each(|resource| resource.protected.mark_shutting_down());
+        self.replaced.in_use().for_each(|replaced| replaced.mark_shutting_down());
     }
 
     /// Returns the policy for paths that belong to no endpoint.

@@ -10,12 +10,16 @@ use std::{
     thread,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, mpsc, watch},
+};
 
 use super::{
     connection::{self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable},
     tls::Tls,
 };
+use crate::log_queue::use_slot_of_worker;
 
 /// The maximum number of accepted connections that wait for a worker.
 const INBOX_CAPACITY: usize = 1024;
@@ -43,6 +47,7 @@ pub(super) struct StopSignals {
 pub(super) struct Worker {
     inbox: mpsc::Sender<Accepted>,
     load: Arc<AtomicUsize>,
+    runtime: Handle,
 }
 
 impl Worker {
@@ -51,7 +56,7 @@ impl Worker {
     /// # Errors
     /// Fails when the runtime or the thread cannot be created.
     pub(super) fn start<H: Handler>(
-        name: String,
+        number: usize,
         handler: H,
         tls: Option<Tls>,
         limits: ConnectionLimits,
@@ -61,13 +66,19 @@ impl Worker {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (inbox, accepted) = mpsc::channel(INBOX_CAPACITY);
         let load = Arc::new(AtomicUsize::new(0));
-        let worker = Self { inbox, load: Arc::clone(&load) };
-        thread::Builder::new().name(name).spawn(move || {
+        let worker = Self { inbox, load: Arc::clone(&load), runtime: runtime.handle().clone() };
+        thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+            use_slot_of_worker(number);
             runtime.block_on(run(accepted, handler, tls, limits, ending, load));
             // Cancelled requests end and are logged with the runtime, before the worker counts as done.
             drop((runtime, done));
         })?;
         Ok(worker)
+    }
+
+    /// Returns its runtime.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// Returns the number of its connections.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use portcullis_discovery::{Fetch, FetchRequest, HttpFetch, UrlPolicy};
 use portcullis_metadata::EscapedText;
@@ -75,7 +76,7 @@ impl Exporter {
 
     /// Sends a batch, again if the receiver is not available. After the stop, it is sent once.
     async fn export(&mut self, batch: &[RequestSpan], stop: &mut oneshot::Receiver<()>, is_stopped: &mut bool) {
-        let body = otlp::request(&self.service_name, batch);
+        let body = Bytes::from(otlp::request(&self.service_name, batch));
         for attempt in 0..=RETRIES {
             let failure = match self.send(body.clone()).await {
                 Ok(()) => return self.succeeded(),
@@ -98,7 +99,7 @@ impl Exporter {
         self.traces.lose(batch.len() as u64);
     }
 
-    async fn send(&self, body: Vec<u8>) -> Result<(), SendFailure> {
+    async fn send(&self, body: Bytes) -> Result<(), SendFailure> {
         let mut request = FetchRequest::post_json(self.endpoint.clone(), body, UrlPolicy::Operator);
         request.headers.extend(self.headers.clone());
         request.timeout = SEND_TIMEOUT;

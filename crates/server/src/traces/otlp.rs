@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use portcullis_guard::Timing;
+use portcullis_metadata::hexadecimal;
 use serde_json::{Value, json};
 
 use super::span::RequestSpan;
-use crate::telemetry::Hex;
 
 /// The values of `SpanKind`.
 const INTERNAL: u8 = 1;
@@ -61,7 +61,7 @@ fn spans_of(span: &RequestSpan) -> Vec<Value> {
     let mut request = json_span(span, &format!("{} {}", span.method, span.path), SERVER, context.span_id(), whole);
     request["attributes"] = all.into();
     if let Some(parent) = context.parent_id() {
-        request["parentSpanId"] = Hex(parent).to_string().into();
+        request["parentSpanId"] = hexadecimal(&parent).into();
     }
     if is_failure {
         request["status"] = json!({ "code": ERROR });
@@ -70,7 +70,7 @@ fn spans_of(span: &RequestSpan) -> Vec<Value> {
     let mut add_child = |name, kind, id, timing: Option<Timing>, failure: Option<&str>| {
         let Some(timing) = timing else { return };
         let mut child = json_span(span, name, kind, id, timing);
-        child["parentSpanId"] = Hex(context.span_id()).to_string().into();
+        child["parentSpanId"] = hexadecimal(&context.span_id()).into();
         if let Some(code) = failure {
             child["attributes"] = attributes(&[("error.type", Some(code))]).into();
             child["status"] = json!({ "code": ERROR });
@@ -87,8 +87,8 @@ fn json_span(span: &RequestSpan, name: &str, kind: u8, id: [u8; 8], timing: Timi
     let arrival = Duration::from_millis(span.time.as_millis());
     let nanoseconds = |time: Duration| time.as_nanos().to_string();
     json!({
-        "traceId": Hex(span.context.trace_id()).to_string(),
-        "spanId": Hex(id).to_string(),
+        "traceId": hexadecimal(&span.context.trace_id()),
+        "spanId": hexadecimal(&id),
         "name": name,
         "kind": kind,
         "startTimeUnixNano": nanoseconds(arrival + timing.start),

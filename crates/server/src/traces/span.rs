@@ -6,7 +6,7 @@ use http::StatusCode;
 use portcullis_guard::{Decision, Operation, RequestId, Timing, TraceContext};
 use portcullis_metadata::{ResourceUri, UnixTime};
 
-use crate::telemetry::{Effect, MAX_TEXT, cut};
+use crate::telemetry::{Effect, MAX_TEXT, truncated};
 
 /// What the spans of one request consist of. It contains neither the query nor headers, nor the token and its principal.
 pub(super) struct RequestSpan {
@@ -29,8 +29,7 @@ pub(super) struct RequestSpan {
 
 impl RequestSpan {
     pub(super) fn new(context: TraceContext, decision: &Decision<'_>) -> Self {
-        let bounded = |text: &str| cut(text, MAX_TEXT).into_owned();
-        let call = decision.operation.filter(|operation| operation.name() == "tools/call");
+        let bounded = |text: &str| truncated(text, MAX_TEXT).into_owned();
         Self {
             context,
             request_id: decision.request_id.clone(),
@@ -45,7 +44,7 @@ impl RequestSpan {
             effect: Effect::of(decision.code),
             code: decision.code,
             operation: decision.operation.map(|operation| bounded(operation.name())),
-            tool: call.and_then(Operation::target).map(bounded),
+            tool: decision.operation.and_then(Operation::tool).map(bounded),
         }
     }
 }

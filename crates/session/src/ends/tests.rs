@@ -1,4 +1,4 @@
-//! Tombstones and floors, their bounds, and whom they concern.
+//! Tests of tombstones and floors: which sessions they end, and their bounds.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ fn ends() -> Ends {
 }
 
 impl Ends {
-    fn end(&self, subject: &str, session: u8, created: u64, now: u64) -> Risen {
+    fn end(&self, subject: &str, session: u8, created: u64, now: u64) -> RaisedFloors {
         self.add(ScopeId::of_owner(owner(subject)), [session; 16], at(created), ALL_GENERATIONS, at(now))
     }
 
@@ -37,12 +37,12 @@ impl Ends {
     }
 }
 
-/// E12: a tombstone concerns one session of one owner, until the lifetime is over.
+/// E12: a tombstone ends one session of one owner, until the lifetime is over.
 #[test]
 fn a_tombstone_names_one_session() {
     const CREATED: u64 = PRUNE_INTERVAL;
     let ends = ends();
-    assert_eq!(ends.end("alice", 1, CREATED, CREATED), Risen::default());
+    assert_eq!(ends.end("alice", 1, CREATED, CREATED), RaisedFloors::default());
     assert!(ends.has_ended("alice", 1, CREATED));
     assert!(!ends.has_ended("alice", 2, CREATED) && !ends.has_ended("bob", 1, CREATED));
     assert!(!ends.has_ended("alice", 1, CREATED + 1));
@@ -52,8 +52,19 @@ fn a_tombstone_names_one_session() {
     assert_eq!(ends.all().len(), 1, "at most once a minute");
     ends.prune(at(2 * CREATED + LIFETIME));
     assert_eq!((ends.all().len(), ends.scopes.len(), ends.tombstones.load(Ordering::SeqCst)), (0, 0, 0));
-    assert_eq!(ends.end("alice", 1, 10, 10 + LIFETIME), Risen::default());
+    assert_eq!(ends.end("alice", 1, 10, 10 + LIFETIME), RaisedFloors::default());
     assert!(ends.all().is_empty(), "expired already");
+}
+
+/// E12: a floor is known, and so are lower ones.
+#[test]
+fn a_known_floor_is_recognized() {
+    let ends = ends();
+    for scope in [Some(ScopeId::of_owner(owner("alice"))), None] {
+        assert!(!ends.has_floor(scope, at(0)));
+        ends.raise(scope, at(10), at(10));
+        assert!(ends.has_floor(scope, at(10)) && ends.has_floor(scope, at(9)) && !ends.has_floor(scope, at(11)));
+    }
 }
 
 /// E8, E12: a tombstone of generations ends the older identifiers alone, and never becomes weaker.
@@ -72,15 +83,15 @@ fn generations_end_one_by_one() {
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 1);
 }
 
-/// E12: an owner with too many tombstones gets a floor, which concerns no other owner; new sessions are above it.
+/// E12: an owner with too many tombstones gets a floor, which ends no other owner's sessions. New sessions are above it.
 #[test]
-fn an_owner_that_ends_much_gets_a_floor() {
+fn an_owner_with_too_many_tombstones_gets_a_floor() {
     let ends = ends();
     for number in 0..4 {
-        assert_eq!(ends.end("alice", number, 10 * u64::from(number), 40), Risen::default());
+        assert_eq!(ends.end("alice", number, 10 * u64::from(number), 40), RaisedFloors::default());
     }
     assert!(!ends.has_ended("alice", 9, 0));
-    assert_eq!(ends.end("alice", 4, 40, 40), Risen { owner: Some(at(0)), global: None });
+    assert_eq!(ends.end("alice", 4, 40, 40), RaisedFloors { owner: Some(at(0)), global: None });
     assert!(ends.has_ended("alice", 9, 0) && !ends.has_ended("alice", 9, 1) && !ends.has_ended("bob", 9, 0));
     assert_eq!(ends.end("alice", 5, 5, 40).owner, Some(at(5)), "the one that was created first goes first");
     assert!((0..6).all(|number| ends.has_ended("alice", number, [0, 10, 20, 30, 40, 5][usize::from(number)])));
@@ -89,38 +100,38 @@ fn an_owner_that_ends_much_gets_a_floor() {
     assert_eq!(ends.next_creation(owner("bob"), &target(), at(3)), at(3));
 }
 
-/// E12: at the limit of all tombstones, it is the owner that ends another session whose floor rises.
+/// E12: at the limit of all tombstones, the owner that ends another session gets a floor.
 #[test]
-fn the_total_is_bounded_at_the_cost_of_the_one_that_ends() {
+fn the_total_is_bounded_at_the_cost_of_the_owner_that_ends_sessions() {
     let ends = Ends::new(EndsLimits { tombstones: 5, ..LIMITS }, LIFETIME);
     for number in 0..4 {
         ends.end("alice", number, 10, 40);
     }
-    assert_eq!(ends.end("bob", 1, 10, 40), Risen::default());
-    assert_eq!(ends.end("carol", 1, 20, 40), Risen { owner: Some(at(20)), global: None });
+    assert_eq!(ends.end("bob", 1, 10, 40), RaisedFloors::default());
+    assert_eq!(ends.end("carol", 1, 20, 40), RaisedFloors { owner: Some(at(20)), global: None });
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 5);
     assert!(ends.has_ended("carol", 1, 20) && !ends.has_ended("carol", 2, 21));
     assert!(ends.has_ended("bob", 1, 10) && !ends.has_ended("bob", 2, 10));
 }
 
-/// E12: callers without authentication are many: they have a limit of their own.
+/// E12: callers without authentication are one owner, with a higher limit.
 #[test]
-fn anonymous_callers_have_more() {
+fn anonymous_callers_have_a_higher_limit() {
     let (ends, anonymous) = (ends(), ScopeId::of_owner(Owner::Anonymous));
     for number in 0..8 {
-        assert_eq!(ends.add(anonymous, [number; 16], at(10), ALL_GENERATIONS, at(20)), Risen::default());
+        assert_eq!(ends.add(anonymous, [number; 16], at(10), ALL_GENERATIONS, at(20)), RaisedFloors::default());
     }
     assert_eq!(ends.add(anonymous, [8; 16], at(11), ALL_GENERATIONS, at(20)).owner, Some(at(10)));
 }
 
-/// E12: a floor for all sessions exists only when there are too many owners, and covers what it replaces.
+/// E12: only too many owners cause a floor for all sessions. It includes the ends that it replaces.
 #[test]
 fn too_many_owners_raise_the_global_floor() {
     let ends = ends();
     let owners = ["a", "b", "c", "d", "e", "f", "g"];
     for (number, subject) in (0..).zip(owners) {
-        let risen = ends.end(subject, 1, 100 + number, 200);
-        assert_eq!(risen.global.is_some(), number == 6, "{risen:?}");
+        let raised = ends.end(subject, 1, 100 + number, 200);
+        assert_eq!(raised.global.is_some(), number == 6, "{raised:?}");
     }
     assert!(ends.scopes.len() <= 6);
     for (number, subject) in (0..).zip(owners) {
@@ -132,11 +143,11 @@ fn too_many_owners_raise_the_global_floor() {
     for subject in &owners[..6] {
         ends.end(subject, 1, 100, 200);
     }
-    assert_eq!(ends.end("g", 1, 2_000, 2_000), Risen::default());
+    assert_eq!(ends.end("g", 1, 2_000, 2_000), RaisedFloors::default());
     assert_eq!(ends.scopes.len(), 1);
 }
 
-/// E12: the floor of an issuer, a subject, a client, a resource or an upstream concerns its sessions alone.
+/// E12: the floor of an issuer, a subject, a client, a resource or an upstream ends only its sessions.
 #[test]
 fn wide_scopes_have_floors() {
     let here = SessionTarget::new(ResourceUri::parse("https://r.example/mcp").unwrap(), "http://127.0.0.1:1");
@@ -168,7 +179,7 @@ fn wide_scopes_have_floors() {
 }
 
 proptest! {
-    /// E12: ended sessions stay ended however many there are, and what one table lists makes another one equal.
+    /// E12: all ended sessions stay ended, within the bounds, and also in a table that imports the ends of another one.
     #[test]
     fn ended_sessions_stay_ended(steps in proptest::collection::vec((0..9_u8, 0..12_u8, 0..30_u64), 0..150)) {
         let (ends, other) = (ends(), ends());
@@ -181,7 +192,7 @@ proptest! {
             }
             prop_assert!(ends.scopes.len() <= LIMITS.scopes);
             prop_assert!(ends.tombstones.load(Ordering::SeqCst) <= LIMITS.tombstones);
-            let counted: usize = ends.scopes.iter().map(|ends| ends.tombstones.len()).sum();
+            let counted: usize = ends.scopes.iter().map(|ends| ends.tombstones().len()).sum();
             prop_assert_eq!(counted, ends.tombstones.load(Ordering::SeqCst));
         }
         for end in ends.all() {

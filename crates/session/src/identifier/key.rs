@@ -1,4 +1,4 @@
-//! The key that seals identifiers.
+//! The key that seals identifiers, and its subkeys.
 
 use std::{fmt, hash::Hasher, sync::Arc};
 
@@ -18,12 +18,12 @@ const MIN_SECRET: usize = 32;
 /// The salt of all derivations.
 const SALT: &[u8; 32] = b"portcullis session keys, form 1.";
 
-/// A secret key that seals identifiers. Every process with this key can continue the sessions of the others. Clones share
-/// the secret. `Debug` does not print it. It is wiped from memory when the last clone is dropped.
+/// A secret key that seals identifiers. Processes with the same key can continue each other's sessions. Clones share the
+/// secret. `Debug` does not print it. It is wiped from memory when the last clone is dropped.
 ///
-/// Five subkeys are derived from the secret with HKDF-SHA256 (RFC 5869): one seals identifiers, one derives the identifiers
-/// that follow them, one distinguishes sets of scopes, one makes the hashes in logs, and one those by which replicas count
-/// requests.
+/// Five subkeys are derived from the secret with HKDF-SHA256 (RFC 5869), for five purposes: to seal identifiers, to derive
+/// later identifiers, to compare sets of scopes, to hash session ids for logs, and to hash the names under which replicas
+/// count requests.
 #[derive(Clone)]
 pub struct SessionKey(Arc<Subkeys>);
 
@@ -76,7 +76,7 @@ impl SessionKey {
         self.0.epoch
     }
 
-    /// Returns the key with this pseudorandom key of HKDF. The default epoch is derived.
+    /// Returns the key with this pseudorandom key of HKDF. Without `epoch`, the epoch is derived, too.
     fn with_extracted(epoch: Option<u8>, extracted: &Subkey) -> Self {
         let expand = |purpose: &[u8]| hmac(extracted, [purpose, &[1]]);
         Self(Arc::new(Subkeys {
@@ -94,17 +94,17 @@ impl SessionKey {
         &self.0.sealing
     }
 
-    /// Computes the PRF that derives the random part of the next identifier, over the concatenated parts.
+    /// Derives the random part of a later identifier: a PRF of the concatenated parts.
     pub(super) fn derive_bytes<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Subkey {
         hmac(&self.0.derivation, parts)
     }
 
-    /// Returns the PRF for comparisons that grant nothing: sets of scopes, and upstreams.
+    /// Returns the PRF for sets of scopes and upstreams. Their comparison grants nothing.
     pub(super) fn fingerprint_hasher(&self) -> SipHasher24 {
         hasher(&self.0.fingerprint)
     }
 
-    /// Returns the faster PRF for comparisons of identifiers that were opened before.
+    /// Returns the PRF for identifiers that were opened before, which is faster.
     pub(super) fn text_hasher(&self) -> SipHasher13 {
         SipHasher13::new_with_key(&half(&self.0.fingerprint))
     }
@@ -114,7 +114,7 @@ impl SessionKey {
         *half(&self.0.limits)
     }
 
-    /// Returns the PRF for the names of sessions in logs.
+    /// Returns the PRF for the hashes of sessions in logs.
     pub(super) fn log_hasher(&self) -> SipHasher24 {
         hasher(&self.0.log)
     }
@@ -131,8 +131,10 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// Computes HMAC-SHA256 over the concatenated parts. It is HKDF-Extract with the salt as key, and HKDF-Expand of up to 32
-/// bytes with the pseudorandom key as key and the last part `[1]` (RFC 5869 section 2).
+/// Computes HMAC-SHA256 over the concatenated parts.
+///
+/// With the salt as the key, this is HKDF-Extract. With the pseudorandom key as the key, and `[1]` as the last part, it is
+/// HKDF-Expand for up to 32 bytes (RFC 5869 section 2).
 fn hmac<'a>(key: &[u8; 32], parts: impl IntoIterator<Item = &'a [u8]>) -> Subkey {
     let mut block = Zeroizing::new(Key::<Hmac<Sha256>>::default().0);
     block[..32].copy_from_slice(key);
@@ -148,7 +150,7 @@ fn hasher(subkey: &Subkey) -> SipHasher24 {
     SipHasher24::new_with_key(&half(subkey))
 }
 
-/// SipHash takes 16 bytes of the subkey: its hashes are short, and guessing one grants nothing.
+/// Returns the first 16 bytes of a subkey, which is the length of a SipHash key.
 fn half(subkey: &Subkey) -> Zeroizing<[u8; 16]> {
     let mut half = Zeroizing::new([0; 16]);
     half.copy_from_slice(&subkey[..16]);

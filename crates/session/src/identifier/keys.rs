@@ -1,4 +1,4 @@
-//! The list of keys of a deployment.
+//! The list of the keys of a deployment.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::error::KeyError;
 /// The maximum number of keys.
 const MAX_KEYS: usize = 16;
 
-/// The keys of a deployment. The first key seals new identifiers; every key opens. Clones share the list.
+/// The keys of a deployment. The first key seals new identifiers, and all keys open identifiers. Clones share the list.
 ///
-/// To rotate keys without losing sessions, add the new key after the current one in all replicas, then put it first, and
-/// remove the old key when its sessions have ended. Identifiers of other keys are unknown.
+/// To rotate keys without losing sessions, add the new key after the current one in all replicas. Then move it to the front.
+/// Remove the old key when its sessions have ended: identifiers of keys that are not listed are unknown.
 #[derive(Clone, Debug)]
 pub struct SessionKeys {
     current: SessionKey,
-    former: Arc<[SessionKey]>,
+    others: Arc<[SessionKey]>,
 }
 
 impl SessionKeys {
@@ -26,20 +26,20 @@ impl SessionKeys {
     pub fn new(keys: impl IntoIterator<Item = SessionKey>) -> Result<Self, KeyError> {
         let mut keys = keys.into_iter();
         let current = keys.next().ok_or(KeyError::None)?;
-        let former: Vec<SessionKey> = keys.take(MAX_KEYS).collect();
-        if former.len() == MAX_KEYS {
+        let others: Vec<SessionKey> = keys.take(MAX_KEYS).collect();
+        if others.len() == MAX_KEYS {
             return Err(KeyError::TooMany);
         }
-        for (position, key) in former.iter().enumerate() {
-            // A key with two epochs would give each identifier two forms.
-            if key.same_secret(&current) || former[..position].iter().any(|earlier| key.same_secret(earlier)) {
+        for (position, key) in others.iter().enumerate() {
+            // With two epochs for one key, one record could have two identifiers.
+            if key.same_secret(&current) || others[..position].iter().any(|earlier| key.same_secret(earlier)) {
                 return Err(KeyError::Repeated);
             }
         }
-        Ok(Self { current, former: former.into() })
+        Ok(Self { current, others: others.into() })
     }
 
-    /// Returns a key for the hashes by which replicas count requests, derived from the first key.
+    /// Returns the key for the hashes under which replicas count requests. It is derived from the first key.
     pub fn limit_key(&self) -> [u8; 16] {
         self.current.limits()
     }
@@ -56,13 +56,13 @@ impl SessionKeys {
 
     /// Returns the keys with this epoch.
     pub(crate) fn of_epoch(&self, epoch: u8) -> impl Iterator<Item = &SessionKey> {
-        [&self.current].into_iter().chain(&*self.former).filter(move |key| key.epoch() == epoch)
+        [&self.current].into_iter().chain(&*self.others).filter(move |key| key.epoch() == epoch)
     }
 }
 
 impl From<SessionKey> for SessionKeys {
     fn from(key: SessionKey) -> Self {
-        Self { current: key, former: Arc::default() }
+        Self { current: key, others: Arc::default() }
     }
 }
 

@@ -1,15 +1,15 @@
-//! The sealed content of an identifier.
+//! The sealed content of an identifier, and its encoding.
 
 use portcullis_metadata::UnixTime;
 
 use super::RandomPart;
 
-/// What every process knows of a session from its identifier alone.
+/// The content of an identifier, from which each process with the key can continue the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Names the session in all its identifiers.
+    /// The stable id of the session, equal in all its identifiers.
     pub(crate) session: SessionId,
-    /// The number of this identifier among those of the session. The first has 0.
+    /// The number of the generation. The first identifier of a session has 0.
     pub(crate) generation: u32,
     /// When the session was created.
     pub(crate) created: UnixTime,
@@ -23,7 +23,7 @@ pub(crate) struct Record {
     pub(crate) backend_id: Option<Box<[u8]>>,
 }
 
-/// Names a session in all its identifiers. It is the random part of the first one.
+/// The stable id of a session: the random part of its first identifier.
 pub(crate) type SessionId = RandomPart;
 
 /// A protocol version of at most 15 bytes; empty if it is not known.
@@ -34,14 +34,14 @@ pub(crate) struct Version {
 }
 
 const FIXED: usize = size_of::<SessionId>() + 4 + 3 * 8 + 1;
-/// In the byte with the version's length: the record has no backend identifier, because it did not fit.
+/// A bit in the byte with the version's length: the record has no backend identifier, because it did not fit.
 const WITHOUT_BACKEND_ID: u8 = 1 << 7;
 
 impl Record {
-    /// The longest encoding of a record without its backend identifier.
+    /// The maximum length of the encoding, without the backend identifier.
     pub(super) const MAX_LENGTH_BEFORE_BACKEND_ID: usize = FIXED + Version::MAX_LENGTH;
 
-    /// Appends the encoding. Integers are big-endian.
+    /// Appends the encoding of the record. Integers are big-endian.
     pub(super) fn encode(&self, bytes: &mut Vec<u8>) {
         let marker = if self.backend_id.is_none() { WITHOUT_BACKEND_ID } else { 0 };
         bytes.extend_from_slice(&self.session);
@@ -54,6 +54,7 @@ impl Record {
         bytes.extend_from_slice(self.backend_id.as_deref().unwrap_or_default());
     }
 
+    /// Returns the record with this encoding; `None` if the encoding is not valid.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let (session, bytes) = bytes.split_first_chunk()?;
         let (generation, bytes) = bytes.split_first_chunk()?;
@@ -77,7 +78,7 @@ impl Record {
 impl Version {
     pub(crate) const MAX_LENGTH: usize = 15;
 
-    /// Returns this version, or none if the text is longer than 15 bytes.
+    /// Returns this version, or an empty one if the text is longer than 15 bytes.
     pub(crate) fn new(version: &str) -> Self {
         let mut text = [0; Self::MAX_LENGTH];
         match (text.get_mut(..version.len()), u8::try_from(version.len())) {
@@ -117,7 +118,7 @@ mod tests {
         )
     }
 
-    /// A version that is too long is not kept, and never cut.
+    /// A version that is too long is dropped, not truncated.
     #[test]
     fn versions_are_whole() {
         for (version, kept) in [("", ""), ("2025-11-25", "2025-11-25"), ("123456789012345", "123456789012345")] {
@@ -128,9 +129,9 @@ mod tests {
     }
 
     proptest! {
-        /// E12: a record returns from its encoding, and a missing backend identifier is not an empty one.
+        /// E12: a record is decoded from its encoding, and a missing backend identifier is not an empty one.
         #[test]
-        fn records_return(record in any_record()) {
+        fn records_are_decoded(record in any_record()) {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             let backend_length = record.backend_id.as_ref().map_or(0, |id| id.len());

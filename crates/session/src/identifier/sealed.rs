@@ -1,9 +1,11 @@
-//! The sealing of identifiers: XChaCha20-Poly1305 over the record, bound to resource and owner.
+//! The sealing of identifiers with XChaCha20-Poly1305. The associated data are the resource and the owner.
 //!
-//! An identifier is the base64url encoding of the key's epoch, 16 bytes, and the sealed record. The nonce is the 16 bytes
-//! and eight zero bytes. The 16 bytes of a session's first identifier are random; those of each later one are a PRF of its
-//! associated data, its predecessor's 16 bytes and its whole record. So all processes make the same successor, and different
-//! records never have the same nonce.
+//! An identifier is the base64url encoding of the key's epoch (one byte), the random part (16 bytes) and the sealed record. The
+//! nonce consists of the random part and eight zero bytes.
+//!
+//! The random part of a session's first identifier is random. That of each later one is a PRF of the associated data, the
+//! random part of its predecessor, and its whole record. Therefore all processes make the same successor, and different
+//! records have different nonces.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::ResourceUri;
@@ -19,19 +21,19 @@ use crate::{
 };
 
 const RANDOM: usize = size_of::<RandomPart>();
-/// Epoch and random part.
+/// The length of the epoch and the random part.
 const HEAD: usize = 1 + RANDOM;
-/// The longest identifier.
+/// The maximum length of an identifier, in characters.
 pub(super) const MAX_CHARACTERS: usize = 512;
-/// The bytes of the longest identifier.
+/// The maximum length of an identifier, in decoded bytes.
 const MAX_BYTES: usize = MAX_CHARACTERS / 4 * 3;
-/// The longest backend identifier that fits in every identifier of a session.
+/// The maximum length of a backend identifier, in bytes: it must fit in each identifier of its session.
 pub(crate) const MAX_BACKEND_ID: usize = MAX_BYTES - HEAD - TAG - Record::MAX_LENGTH_BEFORE_BACKEND_ID;
-/// The characters that contain epoch and random part, and the bytes that they encode.
+/// The number of characters that contain the epoch and the random part, and the number of bytes that they encode.
 const HEAD_CHARACTERS: usize = 24;
 const HEAD_BYTES: usize = HEAD_CHARACTERS / 4 * 3;
 
-/// The data that an identifier is bound to: a resource and an owner, encoded unambiguously.
+/// The associated data of an identifier: a resource and an owner. Different pairs have different encodings.
 pub(crate) struct AssociatedData(Vec<u8>);
 
 impl AssociatedData {
@@ -44,7 +46,7 @@ impl AssociatedData {
     }
 }
 
-/// Seals a record with this random part. `None` if the record is too long.
+/// Seals a record with this random part. Returns `None` if the record is too long.
 pub(crate) fn seal(
     key: &SessionKey,
     bound_to: &AssociatedData,
@@ -64,7 +66,7 @@ pub(crate) fn seal(
     Some(Identifier(URL_SAFE_NO_PAD.encode(&bytes).into()))
 }
 
-/// Returns the random part of an identifier that follows another one.
+/// Returns the random part of the identifier with this record that follows `predecessor`.
 pub(crate) fn successor_random(
     key: &SessionKey,
     bound_to: &AssociatedData,
@@ -73,15 +75,15 @@ pub(crate) fn successor_random(
 ) -> RandomPart {
     let mut plaintext = Vec::with_capacity(MAX_BYTES);
     record.encode(&mut plaintext);
-    // The associated data is prefix-free, and the predecessor's bytes have a fixed length.
+    // The concatenation is unambiguous: no associated data is a prefix of another, and the predecessor has a fixed length.
     let derived = key.derive_bytes([bound_to.0.as_slice(), predecessor, &plaintext]);
     let mut random = RandomPart::default();
     random.copy_from_slice(&derived[..RANDOM]);
     random
 }
 
-/// Returns the epoch and the random part of an identifier, without opening it. Allocates nothing. `None` if no identifier
-/// begins like that.
+/// Returns the epoch and the random part of an identifier, without opening it; `None` if the text is not an identifier. Allocates
+/// nothing.
 pub(crate) fn head(identifier: &[u8]) -> Option<(u8, RandomPart)> {
     if identifier.len() > MAX_CHARACTERS {
         return None;
@@ -92,7 +94,7 @@ pub(crate) fn head(identifier: &[u8]) -> Option<(u8, RandomPart)> {
     Some((epoch, *random.first_chunk()?))
 }
 
-/// Opens an identifier. `None` if it was not sealed with this key for this resource and owner.
+/// Opens an identifier. Returns `None` if it was not sealed with this key for this resource and owner.
 pub(crate) fn open(key: &SessionKey, bound_to: &AssociatedData, identifier: &[u8]) -> Option<Record> {
     if identifier.len() > MAX_CHARACTERS {
         return None;

@@ -1,4 +1,4 @@
-//! What an identifier contains, and which changes of it are noticed.
+//! Tests of identifiers: their content, and the detection of changes.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::{ResourceUri, UnixTime};
@@ -41,7 +41,7 @@ fn opened(owner: Owner<'_>, identifier: &str) -> Option<Record> {
     open(&key(), &data(owner), identifier.as_bytes())
 }
 
-/// E1: identifiers are short and visible ASCII.
+/// E1: identifiers are short, and only visible ASCII.
 #[test]
 fn form_is_base64url() {
     let identifier = sealed();
@@ -50,7 +50,7 @@ fn form_is_base64url() {
     assert_eq!(head(identifier.as_bytes()), Some((3, [7; 16])));
 }
 
-/// E12: the seal binds resource, owner, key and epoch.
+/// E12: an identifier opens only with its resource, owner, key and epoch.
 #[test]
 fn the_seal_binds_everything() {
     let identifier = sealed();
@@ -65,7 +65,7 @@ fn the_seal_binds_everything() {
     }
 }
 
-/// E12: the longest backend identifier fits in 512 characters, with the longest version; a longer one does not.
+/// E12: the longest backend identifier fits in 512 characters together with the longest version. A longer one does not.
 #[test]
 fn identifiers_are_bounded() {
     let with = |length| Record {
@@ -81,7 +81,7 @@ fn identifiers_are_bounded() {
     assert_eq!(head(format!("{}A", &*longest).as_bytes()), None);
 }
 
-/// E8, E12: all processes make the same successor, and each part of it makes another one.
+/// E8, E12: all processes make the same successor. With a difference in any part, the successor is another one.
 #[test]
 fn successors_are_deterministic_and_distinct() {
     let next = Record { generation: 1, fingerprint: 3, ..record() };
@@ -102,7 +102,7 @@ fn successors_are_deterministic_and_distinct() {
     }
 }
 
-/// E12: parts of two identifiers never make a third one.
+/// E12: parts of two identifiers never form a third one.
 #[test]
 fn spliced_identifiers_do_not_open() {
     let bytes = |identifier: &Identifier| URL_SAFE_NO_PAD.decode(&**identifier).unwrap();
@@ -146,7 +146,7 @@ proptest! {
         prop_assert_eq!(open(&key(), &data(ALICE), &bytes), None);
     }
 
-    /// E3, E12: an identifier does not open if one character is changed, it is cut, or it is extended.
+    /// E3, E12: an identifier does not open if a character is changed, or if it is truncated or extended.
     #[test]
     fn changed_identifiers_do_not_open(at in 0_usize..166, with in "[A-Za-z0-9_-]", more in "[A-Za-z0-9_=-]{1,8}") {
         let identifier = sealed();

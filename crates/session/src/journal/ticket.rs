@@ -6,8 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Completes when an end is recorded durably, or known to the other processes. It can be dropped: the end is recorded all
-/// the same.
+/// Completes when an end is durable, or known to the other processes. The end is recorded even if the ticket is dropped.
 #[derive(Debug)]
 pub struct EndTicket(State);
 
@@ -30,7 +29,7 @@ struct Progress {
     waker: Option<Waker>,
 }
 
-/// The end could not be recorded. It holds in this process.
+/// An end could not be recorded. In this process, the session has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the end of a session could not be recorded")]
 pub struct NotRecorded;
@@ -59,7 +58,7 @@ impl EndTicket {
         (EndConfirmation(Arc::clone(&pending)), Self(State::Pending(pending)))
     }
 
-    /// Returns whether the ticket is complete and has not failed.
+    /// Returns whether the ticket has completed without a failure.
     pub fn is_done(&self) -> bool {
         match &self.0 {
             State::Known(result) => result.is_ok(),
@@ -119,7 +118,7 @@ impl Pending {
 mod tests {
     use super::*;
 
-    /// E12: a ticket completes when its end is confirmed, and fails when it never is.
+    /// E12: a ticket completes when its end is confirmed, and fails when the confirmation is dropped.
     #[tokio::test]
     async fn tickets_follow_their_confirmation() {
         assert_eq!((EndTicket::done().await, EndTicket::failed().await), (Ok(()), Err(NotRecorded)));

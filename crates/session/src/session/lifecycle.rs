@@ -1,10 +1,10 @@
-//! The uses and the end of a session.
+//! The life of a session: its uses, its expiry and its end.
 
 use std::time::Duration;
 
 use super::{
     Session,
-    use_state::{State, Usage},
+    use_state::{Change, Status, Usage},
 };
 use crate::observer::EndReason;
 
@@ -21,20 +21,11 @@ impl Timeouts {
     }
 }
 
-/// The status of a session after an attempt to use or expire it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Active,
-    /// The attempt has ended the session. The caller must remove it from the store.
-    JustEnded(EndReason),
-    Ended,
-}
-
 /// The result of an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
     InUse,
-    /// The session was used at this time, which is later than expected.
+    /// The session was last used at this time, which is later than expected.
     UsedSince(u64),
     /// The eviction has ended the session. The caller must remove it from the store.
     JustEnded,
@@ -45,83 +36,70 @@ pub(crate) enum Eviction {
 impl Session {
     /// Returns whether the session has ended in this process.
     pub fn has_ended(&self) -> bool {
-        self.use_state.load() == State::Ended
+        self.use_state.usage().is_none()
     }
 
     pub(crate) fn is_in_use(&self) -> bool {
-        matches!(self.use_state.load(), State::Active(usage) if usage.uses > 0)
+        self.use_state.usage().is_some_and(|usage| usage.uses > 0)
     }
 
     /// Returns the time of the last use, in milliseconds of the store's monotonic clock; `None` if the session has ended.
     pub(crate) fn last_used(&self) -> Option<u64> {
-        match self.use_state.load() {
-            State::Active(usage) => Some(self.opened.saturating_add(usage.last_used)),
-            State::Ended => None,
-        }
+        self.use_state.usage().map(|usage| self.opened.saturating_add(usage.last_used))
     }
 
     /// Begins a use, or ends the session if it has expired. [`end_use`](Self::end_use) ends the use.
     pub(crate) fn begin_use(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        let begun = self.use_state.change(|usage| match (self.expiry_reason(usage, age, timeouts), usage.begun(age)) {
-            (Some(reason), _) => (State::Ended, Status::JustEnded(reason)),
-            (None, Some(begun)) => (State::Active(begun), Status::Active),
-            (None, None) => (State::Active(usage), Status::Ended),
-        });
-        begun.unwrap_or(Status::Ended)
+        self.use_state.change(|usage| match self.expiry_reason(usage, age, timeouts) {
+            Some(reason) => Change::End(reason),
+            None => usage.begun(age).map_or(Change::Refuse, Change::Continue),
+        })
     }
 
     /// Ends a use, and the session if it has reached its lifetime.
     pub(crate) fn end_use(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        let ended = self.use_state.change(|usage| {
-            if self.is_over(age, timeouts) {
-                (State::Ended, Status::JustEnded(EndReason::Lifetime))
-            } else {
-                (State::Active(usage.finished(age)), Status::Active)
-            }
-        });
-        ended.unwrap_or(Status::Ended)
+        self.use_state.change(|usage| match self.is_over(age, timeouts) {
+            true => Change::End(EndReason::Lifetime),
+            false => Change::Continue(usage.finished(age)),
+        })
     }
 
     /// Ends the session if it has expired.
     pub(crate) fn expire(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        let expired = self.use_state.change(|usage| match self.expiry_reason(usage, age, timeouts) {
-            Some(reason) => (State::Ended, Status::JustEnded(reason)),
-            None => (State::Active(usage), Status::Active),
-        });
-        expired.unwrap_or(Status::Ended)
+        self.use_state.change(|usage| match self.expiry_reason(usage, age, timeouts) {
+            Some(reason) => Change::End(reason),
+            None => Change::Continue(usage),
+        })
     }
 
-    /// Returns why the session has expired, if it has not ended yet.
+    /// Returns why the session has expired; `None` if it has not, or has already ended.
     pub(crate) fn expired(&self, now: Duration, timeouts: Timeouts) -> Option<EndReason> {
-        match self.use_state.load() {
-            State::Active(usage) => self.expiry_reason(usage, self.age(now), timeouts),
-            State::Ended => None,
-        }
+        self.expiry_reason(self.use_state.usage()?, self.age(now), timeouts)
     }
 
     /// Ends the session, even if it is in use. Returns whether this call ended it. If so, the caller must remove it from the
     /// store.
     pub(crate) fn end(&self) -> bool {
-        self.use_state.change(|_| (State::Ended, ())).is_some()
+        self.use_state.end()
     }
 
-    /// Ends the session if it is not in use and was not used after `last_used`.
+    /// Ends the session if it is not in use and was not used after `last_used`, in milliseconds of the store's monotonic clock.
     pub(crate) fn evict(&self, last_used: u64) -> Eviction {
-        let State::Active(usage) = self.use_state.load() else { return Eviction::Ended };
+        let Some(usage) = self.use_state.usage() else { return Eviction::Ended };
         let used = self.opened.saturating_add(usage.last_used);
         if usage.uses > 0 {
             Eviction::InUse
-        } else if used > last_used || !self.use_state.end_unchanged(usage) {
+        } else if used > last_used || !self.use_state.end_if(usage) {
             Eviction::UsedSince(used)
         } else {
             Eviction::JustEnded
         }
     }
 
-    /// Returns why the session has expired, if it is not in use and was last used at this time.
+    /// Returns why a session that is not in use and was last used at this time has expired; `None` if it has not.
     pub(crate) fn expiry_reason_if_unused(
         &self,
         last_used: u64,
@@ -132,7 +110,7 @@ impl Session {
         self.expiry_reason(usage, self.age(now), timeouts)
     }
 
-    /// Returns why a session has expired that was opened `age` milliseconds ago in this process.
+    /// Returns why the session with this usage has expired; `None` if it has not. `age` is that of [`age`](Self::age).
     fn expiry_reason(&self, usage: Usage, age: u64, timeouts: Timeouts) -> Option<EndReason> {
         if self.is_over(age, timeouts) {
             Some(EndReason::Lifetime)
@@ -143,11 +121,12 @@ impl Session {
         }
     }
 
+    /// Returns whether the session has reached its lifetime.
     fn is_over(&self, age: u64, timeouts: Timeouts) -> bool {
         self.age_when_opened.saturating_add(age) >= timeouts.lifetime
     }
 
-    /// Returns the milliseconds since the session was opened in this process.
+    /// Returns the milliseconds since this process opened the session or first saw it.
     fn age(&self, now: Duration) -> u64 {
         millis(now).saturating_sub(self.opened)
     }
@@ -174,7 +153,7 @@ mod tests {
         created_before(monotonic, Duration::ZERO)
     }
 
-    /// A session that this process first sees at this age.
+    /// Returns a session that this process adopts at this age.
     fn created_before(monotonic: Duration, age: Duration) -> Session {
         let resource = ResourceUri::parse("https://r.example/mcp").unwrap();
         let key = SessionKey::new(1, &[5; 32]);

@@ -1,29 +1,46 @@
-//! The uses in progress, the last use and the end of a session, in one atomic word.
+//! The state of a session in one atomic word: the uses in progress and the last use, or the end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The state of one session. Each change is a compare-and-swap of the whole word, so that uses and ends exclude each other:
-/// an end that requires an unused session fails if a use is in progress or has happened meanwhile, and no use begins after
-/// an end.
+use crate::observer::EndReason;
+
+/// The usage of an active session, or its end.
 ///
-/// The upper 40 bits contain the last use in milliseconds since the session was opened, up to 34 years. The lower 24 bits
-/// count the uses in progress.
+/// The usage and the end share one word, which changes only as a whole. A use and an end therefore exclude each other: no
+/// use begins after the end, and an end that requires an unused session fails if a use has begun in the meantime.
+///
+/// The upper 40 bits contain [`Usage::last_used`], up to 34 years. The lower 24 bits contain [`Usage::uses`]. The word with
+/// all bits set is the end.
 pub(crate) struct UseState(AtomicU64);
 
-/// The decoded state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Active(Usage),
-    Ended,
-}
-
-/// The use of a session that has not ended.
+/// The usage of an active session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Milliseconds from the opening of the session to its last use.
+    /// The time from the opening of the session to its last use, in milliseconds.
     pub(crate) last_used: u64,
-    /// Uses in progress.
+    /// The number of uses in progress.
     pub(crate) uses: u64,
+}
+
+/// A change of an active session.
+pub(crate) enum Change {
+    /// The session continues with this usage.
+    Continue(Usage),
+    /// The session ends.
+    End(EndReason),
+    /// The session continues without a change, because no other use can begin.
+    Refuse,
+}
+
+/// The status of a session after a [`Change`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// The session continues, and the change was made.
+    Active,
+    /// The change has ended the session. The caller must remove it from the store.
+    JustEnded(EndReason),
+    /// The session had already ended, or the change was refused.
+    Ended,
 }
 
 const USES_BITS: u32 = 24;
@@ -35,34 +52,43 @@ const ENDED: u64 = u64::MAX;
 impl UseState {
     /// Returns the state of a session that has just been opened, with one use in progress.
     pub(crate) fn opened() -> Self {
-        Self(AtomicU64::new(pack(State::Active(Usage { last_used: 0, uses: 1 }))))
+        Self(AtomicU64::new(pack(Usage { last_used: 0, uses: 1 })))
     }
 
-    pub(crate) fn load(&self) -> State {
+    /// Returns the usage; `None` if the session has ended.
+    pub(crate) fn usage(&self) -> Option<Usage> {
         unpack(self.0.load(Ordering::Acquire))
     }
 
-    /// Replaces the state of an active session by that of `decide`, and returns the result of `decide`. `decide` may be
-    /// called several times; the last call counts. Returns `None` if the session has ended.
-    pub(crate) fn change<T>(&self, decide: impl Fn(Usage) -> (State, T)) -> Option<T> {
+    /// Makes the change that `decide` returns for the current usage. `decide` is called again if the usage has changed in
+    /// the meantime.
+    pub(crate) fn change(&self, decide: impl Fn(Usage) -> Change) -> Status {
         let mut word = self.0.load(Ordering::Acquire);
         loop {
-            let State::Active(usage) = unpack(word) else { return None };
-            let (next, result) = decide(usage);
-            let next = pack(next);
+            let Some(usage) = unpack(word) else { return Status::Ended };
+            let (next, status) = match decide(usage) {
+                Change::Continue(usage) => (pack(usage), Status::Active),
+                Change::End(reason) => (ENDED, Status::JustEnded(reason)),
+                Change::Refuse => return Status::Ended,
+            };
             if next == word {
-                return Some(result);
+                return status;
             }
             match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Some(result),
+                Ok(_) => return status,
                 Err(newer) => word = newer,
             }
         }
     }
 
-    /// Ends the session if its state is still `usage`. Returns whether it did.
-    pub(crate) fn end_unchanged(&self, usage: Usage) -> bool {
-        self.0.compare_exchange(pack(State::Active(usage)), ENDED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    /// Ends the session. Returns whether it was active.
+    pub(crate) fn end(&self) -> bool {
+        self.0.swap(ENDED, Ordering::AcqRel) != ENDED
+    }
+
+    /// Ends the session if its usage is still `expected`. Returns whether this call has ended it.
+    pub(crate) fn end_if(&self, expected: Usage) -> bool {
+        self.0.compare_exchange(pack(expected), ENDED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
@@ -72,24 +98,18 @@ impl Usage {
         (self.uses < MAX_USES).then(|| Self { last_used: self.last_used.max(now), uses: self.uses + 1 })
     }
 
-    /// Returns the usage without a use that ends now.
+    /// Returns the usage after one of the uses has ended now.
     pub(crate) fn finished(self, now: u64) -> Self {
         Self { last_used: self.last_used.max(now), uses: self.uses.saturating_sub(1) }
     }
 }
 
-fn pack(state: State) -> u64 {
-    match state {
-        State::Active(Usage { last_used, uses }) => last_used.min(MAX_TIME) << USES_BITS | uses.min(MAX_USES),
-        State::Ended => ENDED,
-    }
+fn pack(usage: Usage) -> u64 {
+    usage.last_used.min(MAX_TIME) << USES_BITS | usage.uses.min(MAX_USES)
 }
 
-fn unpack(word: u64) -> State {
-    if word == ENDED {
-        return State::Ended;
-    }
-    State::Active(Usage { last_used: word >> USES_BITS, uses: word & MAX_USES })
+fn unpack(word: u64) -> Option<Usage> {
+    (word != ENDED).then_some(Usage { last_used: word >> USES_BITS, uses: word & MAX_USES })
 }
 
 #[cfg(test)]
@@ -98,40 +118,49 @@ mod tests {
 
     use super::*;
 
-    fn active(last_used: u64, uses: u64) -> State {
-        State::Active(Usage { last_used, uses })
+    fn usage(last_used: u64, uses: u64) -> Usage {
+        Usage { last_used, uses }
     }
 
     /// E9: no active session has the word of an ended session.
     #[test]
     fn words_are_unambiguous() {
-        for state in [active(0, 0), active(0, MAX_USES), active(MAX_TIME, 0), active(MAX_TIME, MAX_USES), State::Ended]
-        {
-            assert_eq!(unpack(pack(state)), state);
+        for usage in [usage(0, 0), usage(0, MAX_USES), usage(MAX_TIME, 0), usage(MAX_TIME, MAX_USES)] {
+            assert_eq!(unpack(pack(usage)), Some(usage));
         }
-        assert_eq!(unpack(pack(active(u64::MAX, u64::MAX))), active(MAX_TIME, MAX_USES));
+        assert_eq!(unpack(ENDED), None);
+        assert_eq!(unpack(pack(usage(u64::MAX, u64::MAX))), Some(usage(MAX_TIME, MAX_USES)));
     }
 
     #[test]
     fn uses_are_bounded() {
-        let usage = Usage { last_used: 5, uses: MAX_USES - 1 };
-        let full = usage.begun(4).unwrap();
-        assert_eq!(full, Usage { last_used: 5, uses: MAX_USES });
+        let full = usage(5, MAX_USES - 1).begun(4).unwrap();
+        assert_eq!(full, usage(5, MAX_USES));
         assert_eq!(full.begun(6), None);
-        assert_eq!(full.finished(6), Usage { last_used: 6, uses: MAX_USES - 1 });
-        assert_eq!(Usage { last_used: 0, uses: 0 }.finished(0).uses, 0);
+        assert_eq!(full.finished(6), usage(6, MAX_USES - 1));
+        assert_eq!(usage(0, 0).finished(0).uses, 0);
     }
 
-    /// E9: a session ends once, and only in the state that was seen.
+    /// E9: a session ends once, and only with the usage that was expected.
     #[test]
-    fn an_end_requires_the_state_that_was_seen() {
+    fn an_end_requires_the_expected_usage() {
         let state = UseState::opened();
-        let State::Active(opened) = state.load() else { panic!("the session has ended") };
-        let used = state.change(|usage| (State::Active(usage.finished(7)), usage.finished(7))).unwrap();
-        assert!(!state.end_unchanged(opened));
-        assert!(state.end_unchanged(used));
-        assert!(!state.end_unchanged(used));
-        assert_eq!((state.load(), state.change(|usage| (State::Active(usage), ()))), (State::Ended, None));
+        let opened = state.usage().unwrap();
+        assert_eq!(state.change(|usage| Change::Continue(usage.finished(7))), Status::Active);
+        let used = state.usage().unwrap();
+        assert_eq!(used, usage(7, 0));
+        assert!(!state.end_if(opened));
+        assert!(state.end_if(used));
+        assert!(!state.end_if(used) && !state.end());
+        assert_eq!((state.usage(), state.change(Change::Continue)), (None, Status::Ended));
+    }
+
+    #[test]
+    fn a_refused_change_changes_nothing() {
+        let state = UseState::opened();
+        assert_eq!((state.change(|_| Change::Refuse), state.usage()), (Status::Ended, Some(usage(0, 1))));
+        let idle = Status::JustEnded(EndReason::Idle);
+        assert_eq!((state.change(|_| Change::End(EndReason::Idle)), state.usage()), (idle, None));
     }
 
     /// E9: a session does not end while another thread uses it.
@@ -139,27 +168,27 @@ mod tests {
     fn uses_and_ends_exclude_each_other() {
         for _ in 0..2_000 {
             let (state, barrier) = (UseState::opened(), Barrier::new(3));
-            state.change(|usage| (State::Active(usage.finished(0)), ()));
+            state.change(|usage| Change::Continue(usage.finished(0)));
             thread::scope(|scope| {
                 for now in [1, 2] {
                     let (state, barrier) = (&state, &barrier);
                     scope.spawn(move || {
                         barrier.wait();
-                        let begun = state.change(|usage| (usage.begun(now).map_or(State::Ended, State::Active), ()));
-                        if begun.is_some() {
-                            assert_ne!(state.load(), State::Ended);
+                        let begun = state.change(|usage| usage.begun(now).map_or(Change::Refuse, Change::Continue));
+                        if begun == Status::Active {
+                            assert_ne!(state.usage(), None);
                             thread::yield_now();
-                            assert_ne!(state.load(), State::Ended);
-                            assert!(state.change(|usage| (State::Active(usage.finished(now)), ())).is_some());
+                            assert_ne!(state.usage(), None);
+                            assert_eq!(state.change(|usage| Change::Continue(usage.finished(now))), Status::Active);
                         }
                     });
                 }
                 barrier.wait();
-                while !matches!(state.load(), State::Active(usage) if usage.uses == 0 && state.end_unchanged(usage)) {
+                while !state.usage().is_some_and(|usage| usage.uses == 0 && state.end_if(usage)) {
                     thread::yield_now();
                 }
             });
-            assert_eq!(state.load(), State::Ended);
+            assert_eq!(state.usage(), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions that are not in the table: they are opened from their sealed identifiers.
+//! Adoption: sessions that are not in the table continue from their sealed identifiers.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     session::{NewSession, Now, Session, millis},
 };
 
-/// An identifier that was opened.
+/// An opened identifier.
 struct Opened<'a> {
     key: &'a SessionKey,
     random: RandomPart,
@@ -24,16 +24,16 @@ struct Opened<'a> {
     record: Record,
 }
 
-/// The way in which an opened identifier leads to a session of the table.
+/// The session of an opened identifier, which is in the table.
 enum Entered {
     /// This call has added the session, with a use in progress.
     Adopted(Arc<Session>),
-    /// The session was there.
+    /// The session was in the table before.
     Known(Arc<Session>),
 }
 
 impl SessionStore {
-    /// Takes a session into use whose identifier is not in the table.
+    /// Takes a session into use by an identifier that is not in the table.
     pub(super) fn open_sealed(
         &self,
         (epoch, random): (u8, RandomPart),
@@ -75,7 +75,7 @@ impl SessionStore {
 }
 
 impl Inner {
-    /// Returns whether the session of an opened identifier has ended, as far as this process knows.
+    /// Returns whether this process knows that the session of an opened identifier has ended.
     fn has_ended(&self, target: &SessionTarget, owner: Owner<'_>, opened: &Opened<'_>, now: Now) -> bool {
         let Opened { key, record, .. } = opened;
         self.is_recorded_as_ended(target, owner, record)
@@ -88,7 +88,7 @@ impl Inner {
         self.ends.contains(owner, target, &record.session, record.created, record.generation)
     }
 
-    /// Adds the session of an opened identifier to the table, unless it is there.
+    /// Adds the session of an opened identifier to the table, unless the table has it.
     fn adopt(
         self: &Arc<Self>,
         target: &SessionTarget,
@@ -100,9 +100,9 @@ impl Inner {
         if self.is_idle(record, now) {
             return Err(ResolveError::Ended);
         }
-        // A session whose backend identifier did not fit has ended with its process.
+        // Without the backend's identifier, the session has ended with the process that opened it.
         let backend_id = record.backend_id.clone().ok_or(ResolveError::Ended)?;
-        let permit = CapacityPermit::reserve(self, owner)?;
+        let permit = CapacityPermit::reserve(self, owner, Some(&record.session))?;
         let new = NewSession {
             first: opened.generation(now),
             record: record.clone(),
@@ -115,11 +115,11 @@ impl Inner {
         let session = Arc::new(Session::new(new, now));
         session.first().mark_used(millis(now.monotonic));
         let evicted = match self.table.entry(record.session) {
-            // Of several first uses at once, one adopts the session.
+            // A concurrent first use has adopted the session.
             Entry::Occupied(known) => return Ok(Entered::Known(Arc::clone(known.get()))),
             Entry::Vacant(entry) => {
-                // This takes the lock of the owner under that of the table. No other code takes both.
-                let evicted = self.capacity.record(&session)?;
+                // This takes the owner's lock while it holds that of the table. No other code holds both.
+                let evicted = self.capacity.record(&session, permit.0.elsewhere)?;
                 entry.insert(Arc::clone(&session));
                 evicted
             }
@@ -129,8 +129,8 @@ impl Inner {
             let found = Found { session: Arc::clone(&session), generation: None };
             self.rotated.insert(session.first().random, found);
         }
-        self.finish_eviction(evicted);
-        // An end that was recorded meanwhile did not find the session in the table.
+        self.finish_evictions(evicted);
+        // An end that was recorded in the meantime did not find the session in the table.
         if self.is_recorded_as_ended(target, owner, record) {
             self.end_here(&session, EndReason::EndedElsewhere);
             return Err(ResolveError::Ended);
@@ -139,7 +139,8 @@ impl Inner {
         Ok(Entered::Adopted(session))
     }
 
-    /// Returns whether a session that is not in the table is idle. Without a known use, its creation counts.
+    /// Returns whether a session that is not in the table has reached the idle timeout since its last known use, or since its
+    /// creation.
     fn is_idle(&self, record: &Record, now: Now) -> bool {
         let age = |since| millis(now.unix.saturating_duration_since(since));
         let is_recently_used =
@@ -147,7 +148,7 @@ impl Inner {
         !is_recently_used && age(record.created) >= self.unused_timeout
     }
 
-    /// Returns the session with the identifier that was opened.
+    /// Adds an opened identifier to its session, unless the session has it.
     fn with_generation(&self, session: Arc<Session>, opened: &Opened<'_>, now: Now) -> Result<Found, ResolveError> {
         if session.first().random == opened.random {
             return Ok(Found { session, generation: None });

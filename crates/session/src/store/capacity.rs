@@ -1,4 +1,4 @@
-//! The limits of sessions, in total and per owner, and the index of sessions by owner.
+//! [`Capacity`]: the limits on sessions, in total and per owner, and the sessions of each owner.
 
 use std::{
     mem,
@@ -15,11 +15,11 @@ use crate::{error::ReservationError, owner::Owner, scope::ScopeId, session::Sess
 
 /// Counts sessions and reservations, in total and per owner, and selects the session that a new one evicts.
 ///
-/// A session is reserved before it is recorded. An owner never has more than `max_per_owner` sessions, nor more than
-/// `max_per_owner` reservations. At the limit, the owner must have a session that is not in use for each reservation that
-/// could exceed it. The evicted session is selected when the new one is recorded.
+/// A session is first reserved and then recorded. An owner never has more than `max_per_owner` sessions, nor more than
+/// `max_per_owner` reservations. A reservation that would exceed the limit requires a session of the owner that is not in
+/// use, and each such reservation requires another one. The session to evict is selected when the new one is recorded.
 ///
-/// An owner without sessions and reservations has no entry. [`Owner::Anonymous`] has no entry and no limit of its own.
+/// An owner without sessions and reservations has no entry. [`Owner::Anonymous`] never has an entry, and no limit per owner.
 pub(super) struct Capacity {
     max_total: usize,
     max_per_owner: usize,
@@ -27,7 +27,7 @@ pub(super) struct Capacity {
     owners: DashMap<ScopeId, OwnerEntry>,
 }
 
-/// The sessions and reservations of one owner. Most owners have one session, which needs no memory here.
+/// The sessions and reservations of one owner. Most owners have a single session, which needs no allocation.
 enum OwnerEntry {
     Single(Arc<Session>),
     Many(Box<OwnerSessions>),
@@ -35,7 +35,7 @@ enum OwnerEntry {
 
 #[derive(Default)]
 struct OwnerSessions {
-    /// The owner's encoding, which all its sessions share.
+    /// The encoding of the owner, which all of its sessions share.
     encoded: Option<Arc<[u8]>>,
     reserved: usize,
     sessions: LastUseHeap,
@@ -46,11 +46,11 @@ impl Capacity {
         Self { max_total, max_per_owner, total: AtomicUsize::new(0), owners: DashMap::new() }
     }
 
-    /// Reserves a session for `owner`. No session ends. Returns the owner's encoding, which all its sessions share; `None`
-    /// for [`Owner::Anonymous`].
-    pub(super) fn reserve(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, ReservationError> {
-        // First the owner's limit, so that an owner at its limit never reduces the capacity of others.
-        let owner = self.reserve_of_owner(owner)?;
+    /// Reserves a session for `owner`, who has `elsewhere` sessions that only other processes have. Returns the encoding of the
+    /// owner, which all of its sessions share; `None` for [`Owner::Anonymous`].
+    pub(super) fn reserve(&self, owner: Owner<'_>, elsewhere: usize) -> Result<Option<Arc<[u8]>>, ReservationError> {
+        // The owner's limit comes first, so that an owner at its limit does not take capacity from others.
+        let owner = self.reserve_of_owner(owner, self.limit_here(elsewhere))?;
         let reserved = self
             .total
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < self.max_total).then_some(taken + 1));
@@ -61,29 +61,34 @@ impl Capacity {
         Ok(owner)
     }
 
-    /// Releases a reservation without a recorded session.
+    /// Releases a reservation whose session was not recorded.
     pub(super) fn cancel(&self, encoded_owner: Option<&[u8]>) {
         self.total.fetch_sub(1, Ordering::AcqRel);
         self.cancel_of_owner(encoded_owner);
     }
 
-    /// Turns a reservation into a session, which must be in use. At the owner's limit, the owner's least recently used
-    /// session that is not in use ends. It is returned and counts in the total until [`remove`](Self::remove).
+    /// Replaces a reservation by its session, which must be in use. At the owner's limit, ends the owner's least recently used
+    /// session that is not in use, and above the limit one more, and returns them. They count in the total until
+    /// [`remove`](Self::remove).
     ///
     /// # Errors
     /// Returns [`ReservationError::OwnerLimit`] if all sessions of the owner have been taken into use since the reservation.
-    /// The reservation remains.
-    pub(super) fn record(&self, session: &Arc<Session>) -> Result<Option<Evicted>, ReservationError> {
+    /// The reservation continues.
+    pub(super) fn record(&self, session: &Arc<Session>, elsewhere: usize) -> Result<Vec<Evicted>, ReservationError> {
+        let mut evicted = Vec::new();
         if session.encoded_owner().is_none() {
-            return Ok(None);
+            return Ok(evicted);
         }
+        let limit = self.limit_here(elsewhere);
         let mut entry = self.owners.entry(session.owner_id()).or_default();
         entry.change(|owned| {
-            let evicted = if owned.sessions.len() >= self.max_per_owner {
-                Some(owned.sessions.evict().ok_or(ReservationError::OwnerLimit)?)
-            } else {
-                None
-            };
+            if owned.sessions.len() >= limit {
+                evicted.push(owned.sessions.evict().ok_or(ReservationError::OwnerLimit)?);
+                // Processes that do not know of each other's latest sessions exceed the limit. One more ends for each new one.
+                if owned.sessions.len() >= limit {
+                    evicted.extend(owned.sessions.evict());
+                }
+            }
             owned.reserved = owned.reserved.saturating_sub(1);
             owned.sessions.insert(Arc::clone(session));
             Ok(evicted)
@@ -98,24 +103,29 @@ impl Capacity {
         }
     }
 
-    fn reserve_of_owner(&self, owner: Owner<'_>) -> Result<Option<Arc<[u8]>>, ReservationError> {
+    /// Returns the owner's limit in this process: what other processes leave of it, but at least one.
+    fn limit_here(&self, elsewhere: usize) -> usize {
+        self.max_per_owner.saturating_sub(elsewhere).max(1).min(self.max_per_owner)
+    }
+
+    fn reserve_of_owner(&self, owner: Owner<'_>, limit: usize) -> Result<Option<Arc<[u8]>>, ReservationError> {
         if owner == Owner::Anonymous {
             return Ok(None);
         }
         let mut entry = self.owners.entry(ScopeId::of_owner(owner)).or_default();
         let reserved = entry.change(|owned| {
-            owned.reserve(self.max_per_owner)?;
+            owned.reserve(limit)?;
             Ok(Arc::clone(owned.encoded.get_or_insert_with(|| owner.encode().parts().concat().into())))
         });
         drop(entry);
         if reserved.is_err() {
-            // The entry may be new.
+            // The entry may be new and empty.
             self.change_or_remove(ScopeId::of_owner(owner), |_| {});
         }
         reserved.map(Some)
     }
 
-    /// Returns the sessions of an owner. [`Owner::Anonymous`] has none here.
+    /// Returns the sessions of an owner; none for [`Owner::Anonymous`].
     pub(super) fn sessions_of(&self, owner: ScopeId) -> Vec<Arc<Session>> {
         self.owners.get(&owner).map(|entry| entry.sessions()).unwrap_or_default()
     }
@@ -141,9 +151,10 @@ impl Capacity {
 }
 
 impl OwnerSessions {
-    /// Adds a reservation, if enough sessions can be evicted for the reservations that could exceed the limit.
+    /// Adds a reservation, if a session can be evicted for each reservation that would exceed the limit.
+    /// There can be more sessions than `max` if other processes have some: each reservation then requires one.
     fn reserve(&mut self, max: usize) -> Result<(), ReservationError> {
-        let exceeding = (self.reserved + self.sessions.len() + 1).saturating_sub(max);
+        let exceeding = (self.reserved + self.sessions.len() + 1).saturating_sub(max).min(self.reserved + 1);
         if !self.sessions.has_unused(exceeding) {
             return Err(ReservationError::OwnerLimit);
         }

@@ -1,4 +1,4 @@
-//! Ends of sessions, here and in other processes.
+//! The ends of sessions, in this process and in others.
 
 use std::{
     ptr,
@@ -10,7 +10,7 @@ use portcullis_metadata::UnixTime;
 
 use super::{Inner, SessionStore, last_use_heap::Evicted};
 use crate::{
-    ends::{ALL_GENERATIONS, Risen},
+    ends::{ALL_GENERATIONS, RaisedFloors},
     error::ReservationError,
     journal::{EndTicket, SessionEnd},
     observer::EndReason,
@@ -19,28 +19,28 @@ use crate::{
     session::{Session, Status},
 };
 
-/// The most by which the clocks of two processes are assumed to differ.
+/// The maximum difference between the clocks of two processes that is tolerated.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
 impl SessionStore {
-    /// Ends a session, even if it is in use. Returns a ticket that completes when the end is recorded, if this call ended the
-    /// session. Nothing happens if the session has already ended or belongs to another store.
+    /// Ends a session, even if it is in use. Returns a ticket that completes when the end is recorded. Returns `None`, and does
+    /// nothing, if the session has already ended or belongs to another store.
     pub fn end(&self, session: &Session, reason: EndReason) -> Option<EndTicket> {
         let is_stored = self.0.table.get(session.id()).is_some_and(|stored| ptr::eq(&**stored, session));
         (is_stored && session.end()).then(|| self.0.remove(session, reason))
     }
 
-    /// Ends all sessions of a scope, including those that are in no table. Sessions that are opened later do not end. Returns
-    /// a ticket that completes when the end is recorded.
+    /// Ends all sessions of a scope, including those of other processes, but not those that are opened later. Returns a ticket
+    /// that completes when the end is recorded.
     pub fn end_scope(&self, scope: EndScope<'_>, reason: EndReason) -> EndTicket {
         let now = self.0.clock.now();
-        // Another process can have opened a session by a clock that is ahead.
+        // The clock of a process that has opened a session can be ahead.
         let created = self.0.ends.floor_above_all(now.saturating_add(MAX_CLOCK_DIFFERENCE));
         let id = scope.id();
-        let risen = self.0.ends.raise(Some(id), created, now);
+        let raised = self.0.ends.raise(Some(id), created, now);
         let ticket = self.0.journal.record(&SessionEnd::Floor { scope: Some(id), created });
         self.0.end_created_until(Some(id), created, reason);
-        self.0.overflow(id, risen);
+        self.0.record_overflow(id, raised);
         ticket
     }
 
@@ -50,7 +50,10 @@ impl SessionStore {
         match *end {
             SessionEnd::Session { owner, session, created, lowest_generation } => {
                 let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
-                let risen = self.0.ends.add(owner, session, created, lowest, now);
+                let raised = self.0.ends.add(owner, session, created, lowest, now);
+                if lowest == ALL_GENERATIONS {
+                    self.0.peer_sessions.remove(owner, &session);
+                }
                 let known = self.0.table.get(&session).map(|known| Arc::clone(&known));
                 if let Some(known) = known.filter(|known| known.owner_id() == owner) {
                     match lowest_generation {
@@ -58,19 +61,21 @@ impl SessionStore {
                         None => self.0.end_here(&known, EndReason::EndedElsewhere),
                     }
                 }
-                self.0.overflow_here(owner, risen);
+                self.0.end_overflow(owner, raised);
             }
+            // Whoever raised the floor has searched the table, or is doing so. A session that is recorded meanwhile finds the floor.
+            SessionEnd::Floor { scope, created } if self.0.ends.has_floor(scope, created) => {}
             SessionEnd::Floor { scope, created } => {
-                let risen = self.0.ends.raise(scope, created, now);
-                self.0.end_created_until(scope, created, EndReason::EndedElsewhere);
+                let raised = self.0.ends.raise(scope, created, now);
+                self.0.end_created_until(scope, created, EndReason::ScopeEndedElsewhere);
                 if let Some(scope) = scope {
-                    self.0.overflow_here(scope, risen);
+                    self.0.end_overflow(scope, raised);
                 }
             }
         }
     }
 
-    /// Returns all ends that still matter, for a journal that removes the others.
+    /// Returns all ends that have not expired. A journal can delete all others.
     pub fn ends(&self) -> Vec<SessionEnd> {
         self.0.ends.all()
     }
@@ -85,8 +90,8 @@ impl SessionStore {
 }
 
 impl Inner {
-    /// Ends a session that has expired, or removes it from the table if only this process has not used it. Returns whether
-    /// it has left the table.
+    /// Ends a session that has expired. If the session is idle only in this process, and another one has used it, releases it
+    /// instead. Returns whether the session has left the table.
     pub(super) fn expire(&self, session: &Arc<Session>, now: Duration) -> bool {
         if self.has_peers
             && session.expired(now, self.timeouts) == Some(EndReason::Idle)
@@ -109,9 +114,9 @@ impl Inner {
         self.last_uses.get(session.id()).is_some_and(|last_use| last_use > oldest)
     }
 
-    /// Removes a session that is idle here and continues elsewhere.
+    /// Removes a session from the table that is idle in this process and continues in another one. Returns whether it was removed.
     fn release(&self, session: &Arc<Session>, now: Duration) -> bool {
-        // Under the lock of the table, so that a new use finds the session active or not at all.
+        // The lock of the table is held, so that a new use finds the session either active or not at all.
         let is_released = |_: &_, stored: &Arc<Session>| {
             Arc::ptr_eq(stored, session) && matches!(session.expire(now, self.timeouts), Status::JustEnded(_))
         };
@@ -124,29 +129,39 @@ impl Inner {
         true
     }
 
-    /// Records a new session that is in use. At the owner's limit another session ends.
-    pub(super) fn record(&self, session: &Arc<Session>) -> Result<(), ReservationError> {
-        // The new session is in use, so no eviction can select it before it is in the table.
-        let evicted = self.capacity.record(session)?;
+    /// Adds a new session that is in use to the table. At the owner's limit, with `elsewhere` sessions in other processes,
+    /// another session ends.
+    pub(super) fn record(&self, session: &Arc<Session>, elsewhere: usize) -> Result<(), ReservationError> {
+        // No eviction can select the session before it is in the table, because it is in use.
+        let evicted = self.capacity.record(session, elsewhere)?;
         self.table.insert(*session.id(), Arc::clone(session));
+        self.note_opened(session);
         self.observer.opened(session);
         if !session.is_sealed() && !self.has_unsealed.swap(true, Ordering::AcqRel) {
             self.observer.not_sealed(session);
         }
-        self.finish_eviction(evicted);
-        // An end of all the owner's sessions that was recorded meanwhile did not find this one in the table.
+        self.finish_evictions(evicted);
+        // A floor that was recorded in the meantime did not find the session in the table.
         if self.ends.contains(session.owner(), session.target(), session.id(), session.created(), 0) {
-            self.end_here(session, EndReason::EndedElsewhere);
+            self.end_here(session, EndReason::ScopeEndedElsewhere);
         }
         Ok(())
     }
 
-    /// Removes the session that a new one has evicted.
-    pub(super) fn finish_eviction(&self, evicted: Option<Evicted>) {
-        let Some(Evicted::JustEnded { session, last_used }) = evicted else { return };
+    /// Removes the sessions that a new one has evicted from the store.
+    pub(super) fn finish_evictions(&self, evicted: Vec<Evicted>) {
+        for evicted in evicted {
+            if let Evicted::JustEnded { session, last_used } = evicted {
+                self.finish_eviction(session, last_used);
+            }
+        }
+    }
+
+    /// Removes an evicted session from the store. If it had expired, its end has that reason.
+    fn finish_eviction(&self, session: Arc<Session>, last_used: u64) {
         let reason = session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
         if self.has_peers && reason == Some(EndReason::Idle) && self.is_used_elsewhere(&session) {
-            // It continues elsewhere.
+            // The session continues in another process.
             self.leave_table(&session);
             self.observer.released(&session);
             return;
@@ -154,37 +169,40 @@ impl Inner {
         self.remove(&session, reason.unwrap_or(EndReason::Evicted));
     }
 
-    /// Removes a session that has just ended. Only the caller that ended it calls this, so it happens once. The observer is
-    /// called last, without a lock. Returns a ticket that completes when the end is recorded.
+    /// Removes a session that has just ended, and records the end. Only the caller that ended the session calls this, so it
+    /// happens once. The observer is called last, without a lock. Returns a ticket that completes when the end is recorded.
     pub(super) fn remove(&self, session: &Session, reason: EndReason) -> EndTicket {
-        // Before the session leaves the table, so that it is not adopted again. Without a sealed backend identifier, or after
-        // its lifetime, it cannot be.
+        // The end is recorded before the session leaves the table, so that it is not adopted again. A session that is not sealed,
+        // or has reached its lifetime, cannot be adopted.
         let needs_record = session.is_sealed() && reason != EndReason::Lifetime;
         let ticket = if needs_record { self.record_end(session, None) } else { EndTicket::done() };
         self.remove_from_table(session, reason);
         ticket
     }
 
-    /// Ends a session whose end is recorded already.
+    /// Ends a session in this process. Its end is recorded already.
     pub(super) fn end_here(&self, session: &Session, reason: EndReason) {
         if session.end() {
             self.remove_from_table(session, reason);
         }
     }
 
+    /// Removes an ended session from the table, and calls the observer.
     fn remove_from_table(&self, session: &Session, reason: EndReason) {
         self.last_uses.remove(session.id());
+        self.peer_sessions.remove(session.owner_id(), session.id());
         self.leave_table(session);
         self.observer.ended(session, reason);
     }
 
+    /// Removes a session from the table and releases its capacity.
     fn leave_table(&self, session: &Session) {
         self.table.remove_if(session.id(), |_, stored| ptr::eq(&**stored, session));
         self.remove_identifiers(session);
         self.capacity.remove(session);
     }
 
-    /// Removes the later identifiers. None is added to an ended session.
+    /// Removes the later identifiers of an ended session, which gets no new ones.
     fn remove_identifiers(&self, session: &Session) {
         let first = (session.first().number > 0).then_some(session.first().random);
         for random in session.take_others().into_iter().chain(first) {
@@ -196,28 +214,28 @@ impl Inner {
     pub(super) fn record_end(&self, session: &Session, lowest: Option<u32>) -> EndTicket {
         let (owner, created, now) = (session.owner_id(), session.created(), self.clock.now());
         let lowest = if is_planted(Fault::EndOfOneGeneration) { lowest.or(Some(1)) } else { lowest };
-        let risen = self.ends.add(owner, *session.id(), created, lowest.unwrap_or(ALL_GENERATIONS), now);
+        let raised = self.ends.add(owner, *session.id(), created, lowest.unwrap_or(ALL_GENERATIONS), now);
         let ticket = self.journal.record(&SessionEnd::Session {
             owner,
             session: *session.id(),
             created,
             lowest_generation: lowest,
         });
-        self.overflow(owner, risen);
+        self.record_overflow(owner, raised);
         ticket
     }
 
-    /// Ends the sessions below the floors that rose, here and elsewhere.
-    fn overflow(&self, owner: ScopeId, risen: Risen) {
-        for (scope, created) in risen.floors(owner) {
+    /// Records the floors that a full table has raised, and ends their sessions.
+    fn record_overflow(&self, owner: ScopeId, raised: RaisedFloors) {
+        for (scope, created) in raised.floors(owner) {
             drop(self.journal.record(&SessionEnd::Floor { scope, created }));
         }
-        self.overflow_here(owner, risen);
+        self.end_overflow(owner, raised);
     }
 
-    /// Ends the sessions below the floors that rose in this process.
-    fn overflow_here(&self, owner: ScopeId, risen: Risen) {
-        for (scope, created) in risen.floors(owner) {
+    /// Ends the sessions in this process that the floors of a full table include.
+    fn end_overflow(&self, owner: ScopeId, raised: RaisedFloors) {
+        for (scope, created) in raised.floors(owner) {
             self.end_created_until(scope, created, EndReason::Overflow);
         }
     }
@@ -229,7 +247,7 @@ impl Inner {
                 && match scope {
                     None => true,
                     Some(scope) if scope.is_wide() => {
-                        EndScope::wider(session.owner(), session.target()).any(|wider| wider.id() == scope)
+                        EndScope::wide(session.owner(), session.target()).any(|wide| wide.id() == scope)
                     }
                     Some(owner) => session.owner_id() == owner,
                 }
@@ -237,7 +255,7 @@ impl Inner {
         let of_owner = scope.filter(|scope| !scope.is_wide()).map(|owner| self.capacity.sessions_of(owner));
         let sessions = match of_owner {
             Some(sessions) if !sessions.is_empty() => sessions,
-            // An owner without entries may be anonymous.
+            // The index by owner does not contain anonymous sessions.
             Some(_) if scope != Some(ScopeId::of_encoded_owner(None)) => return,
             _ => self.table.iter().map(|stored| Arc::clone(&stored)).collect(),
         };
@@ -247,7 +265,7 @@ impl Inner {
     }
 }
 
-impl Risen {
+impl RaisedFloors {
     /// Returns the floors with their scopes.
     fn floors(&self, owner: ScopeId) -> impl Iterator<Item = (Option<ScopeId>, UnixTime)> + use<> {
         let of_owner = self.owner.map(|created| (Some(owner), created));

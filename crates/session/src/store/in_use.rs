@@ -1,4 +1,4 @@
-//! A session in use.
+//! [`InUse`]: a session in use by a request or a stream.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -11,8 +11,8 @@ use crate::{
 /// A session in use by a request or a stream. Created by [`SessionStore::resolve`] and
 /// [`Reservation::open`](crate::Reservation::open).
 ///
-/// A session in use is neither idle nor evicted. The idle time starts when the last use is dropped. Other reasons end the
-/// session even while it is in use.
+/// A session in use does not end by idle time or eviction, but can end for any other reason. Its idle time starts when the last
+/// `InUse` is dropped.
 #[must_use = "dropping it ends the use"]
 pub struct InUse {
     store: SessionStore,
@@ -24,7 +24,7 @@ pub struct InUse {
 }
 
 impl InUse {
-    /// `session` must have a use in progress for this value.
+    /// The caller must have begun the use, which ends when the value is dropped.
     pub(super) fn new(
         store: SessionStore,
         session: Arc<Session>,
@@ -34,16 +34,16 @@ impl InUse {
         Self { store, session, generation, fingerprint }
     }
 
-    /// Returns the session. It may end as soon as the use is dropped.
+    /// Returns the session, which can end as soon as the use is dropped.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
     /// Returns the identifier that the response must give to the client; `None` if the client has the newest one.
     ///
-    /// The session gets a new identifier if the scopes of this use differ from those of the newest identifier, at most once
-    /// a minute, and only after the newest identifier has been used. The previous identifier resolves until 5 min after
-    /// the first use of the new one, so that a client that misses the response does not lose its session.
+    /// The session gets a new identifier if the scopes of this use differ from those of the newest identifier: at most once a
+    /// minute, and only after the newest identifier has been used. The previous identifier resolves until 5 min after the first
+    /// use of the new one, so a client that misses the response keeps its session.
     pub fn rotated_identifier(&self) -> Option<Identifier> {
         let generation = self.generation.as_deref().unwrap_or_else(|| self.session.first());
         self.store.rotated_identifier(&self.session, generation, self.fingerprint)

@@ -1,15 +1,14 @@
-//! The sessions of one owner in a heap by last use.
+//! [`LastUseHeap`]: the sessions of one owner, ordered by last use, to evict the least recently used one.
 
 use std::{ptr, sync::Arc};
 
 use crate::session::{Eviction, Session};
 
-/// A binary heap with the least recently used session first. Each session stores its position, so that it can be removed
-/// without a search.
+/// A binary heap with the least recently used session first. Each session stores its position, so it is removed without a search.
 ///
-/// A use does not update the heap. The last use in the heap is never later than the actual one. A search for the least
-/// recently used session corrects the entries that it meets. Each operation takes logarithmic time, except that a search
-/// also passes sessions in use.
+/// A use does not update the heap, so the last use in an entry can be earlier than the actual one. A search for the least
+/// recently used session corrects the entries that it finds at the top. Operations take logarithmic time; a search takes that
+/// time for each corrected entry and each session in use.
 #[derive(Default)]
 pub(super) struct LastUseHeap(Vec<HeapEntry>);
 
@@ -34,7 +33,7 @@ impl LastUseHeap {
     }
 
     pub(super) fn insert(&mut self, session: Arc<Session>) {
-        // An ended session comes first, and the next search removes it.
+        // A session that has ended comes first, so the next search removes it.
         self.push(HeapEntry { last_used: session.last_used().unwrap_or(0), session });
     }
 
@@ -46,8 +45,8 @@ impl LastUseHeap {
         }
     }
 
-    /// Ends and removes the least recently used session that is not in use. Sessions that have already ended and are about to
-    /// be removed are taken first. Returns `None` if all sessions are in use.
+    /// Ends and removes the least recently used session that is not in use. If the search finds a session that has already ended,
+    /// removes that one instead. Returns `None` if all sessions are in use.
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let mut in_use = Vec::new();
         let evicted = loop {
@@ -124,7 +123,7 @@ impl LastUseHeap {
     }
 }
 
-/// The session that an eviction removed from the heap.
+/// The session that an eviction has removed from the heap.
 pub(super) enum Evicted {
     /// The eviction has ended this session. The caller must remove it from the store.
     JustEnded {

@@ -1,11 +1,11 @@
-//! Pages of the sessions in the table, for administrators.
+//! Lists of the sessions in the table, page by page.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::SessionStore;
 use crate::session::{LogHash, Session, millis};
 
-/// A session of the table at one time.
+/// A session in the table, at the time of the listing.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListedSession {
@@ -15,7 +15,7 @@ pub struct ListedSession {
     pub age: Duration,
     /// The time since this process last used the session; zero while it is in use.
     pub unused_for: Duration,
-    /// Whether a request or an event stream uses the session.
+    /// Whether the session is in use.
     pub is_in_use: bool,
 }
 
@@ -30,11 +30,11 @@ pub struct SessionPage {
 }
 
 impl SessionStore {
-    /// Returns up to `limit` sessions of the table that satisfy `is_listed`, in the order of their log hashes, beginning after
+    /// Returns up to `limit` sessions in the table that satisfy `is_listed`, in the order of their log hashes, beginning after
     /// the hash `after`.
     ///
-    /// Each page examines the whole table, and keeps no more than `limit` sessions in memory. A session that exists while all
-    /// pages are read is on exactly one of them.
+    /// Each call examines the whole table, and keeps at most `limit` sessions in memory. A session that exists while all pages are
+    /// read is on exactly one of them.
     pub fn page(&self, is_listed: impl Fn(&Session) -> bool, after: Option<LogHash>, limit: usize) -> SessionPage {
         let (mut found, mut has_more) = (BTreeMap::new(), false);
         for stored in &self.0.table {
@@ -52,7 +52,7 @@ impl SessionStore {
         SessionPage { sessions, has_more }
     }
 
-    /// Returns the session of the table with this log hash.
+    /// Returns the session in the table with this log hash.
     pub fn find(&self, hash: LogHash) -> Option<Arc<Session>> {
         self.0.table.iter().find(|stored| stored.log_hash() == hash).map(|stored| Arc::clone(&stored))
     }

@@ -1,4 +1,4 @@
-//! A reservation of capacity for a session.
+//! [`Reservation`]: capacity for a session that is not open yet.
 
 use std::{
     fmt,
@@ -36,10 +36,10 @@ impl Reservation {
         self.permit.clone()
     }
 
-    /// Records the session and takes it into use. `backend_id` is the backend's opaque identifier for the session.
-    /// `protocol_version` is the negotiated version, if it is known. A version of more than 15 bytes is not kept.
+    /// Opens the session and takes it into use. `backend_id` is the backend's opaque identifier for the session.
+    /// `protocol_version` is the negotiated version, if it is known. A version of more than 15 bytes is ignored.
     ///
-    /// A `backend_id` of more than [`Session::MAX_BACKEND_ID`] bytes does not fit in an identifier. Its session ends with this
+    /// A `backend_id` of more than [`Session::MAX_BACKEND_ID`] bytes does not fit in an identifier, and the session ends with this
     /// process.
     ///
     /// At the owner's limit, the owner's least recently used session that is not in use ends with
@@ -62,13 +62,13 @@ impl Reservation {
             version: protocol_version.map(Version::new).unwrap_or_default(),
             backend_id: (backend_id.len() <= MAX_BACKEND_ID).then(|| backend_id.clone()),
         };
-        // A record of this length fits.
+        // The record fits: its variable parts are bounded.
         let identifier = seal(&key, &AssociatedData::new(target.resource(), owner), &id, &record);
         let text_hash = key.text_hash(identifier.unwrap_or_else(Identifier::empty).as_bytes());
         let first = Generation::new(id, text_hash, 0, fingerprint, millis(now.monotonic));
         let new = NewSession { first, record, key, target, encoded_owner, backend_id, is_adopted: false };
         let session = Arc::new(Session::new(new, now));
-        store.record(&session)?;
+        store.record(&session, permit.elsewhere)?;
         permit.set_recorded();
         Ok(InUse::new(SessionStore(Arc::clone(store)), session, None, fingerprint))
     }
@@ -88,20 +88,28 @@ pub struct CapacityPermit(pub(super) Arc<PermitInner>);
 pub(super) struct PermitInner {
     store: Arc<Inner>,
     pub(super) encoded_owner: Option<Arc<[u8]>>,
-    /// The capacity belongs to a session.
+    /// The number of the owner's sessions that only other processes had at the reservation.
+    pub(super) elsewhere: usize,
+    /// Whether the capacity belongs to a session now.
     is_recorded: AtomicBool,
 }
 
 impl CapacityPermit {
-    pub(super) fn reserve(store: &Arc<Inner>, owner: Owner<'_>) -> Result<Self, ReservationError> {
-        let encoded_owner = store.capacity.reserve(owner)?;
+    /// Reserves capacity for a new session, or for one that another process has.
+    pub(super) fn reserve(
+        store: &Arc<Inner>,
+        owner: Owner<'_>,
+        adopted: Option<&SessionId>,
+    ) -> Result<Self, ReservationError> {
+        let elsewhere = store.sessions_elsewhere(owner, adopted);
+        let encoded_owner = store.capacity.reserve(owner, elsewhere)?;
         let store = Arc::clone(store);
-        Ok(Self(Arc::new(PermitInner { store, encoded_owner, is_recorded: AtomicBool::new(false) })))
+        Ok(Self(Arc::new(PermitInner { store, encoded_owner, elsewhere, is_recorded: AtomicBool::new(false) })))
     }
 }
 
 impl PermitInner {
-    /// Passes the capacity to a session, which has been recorded.
+    /// Passes the capacity to the session, which has been recorded.
     pub(super) fn set_recorded(&self) {
         self.is_recorded.store(true, Ordering::Release);
     }

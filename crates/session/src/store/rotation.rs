@@ -1,4 +1,4 @@
-//! Later identifiers of a session, and the end of earlier ones.
+//! Rotation: new identifiers of a session, and the end of earlier ones.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,15 +42,15 @@ impl Inner {
         Some(())
     }
 
-    /// Adds an identifier to a session if `may_be_added` returns true for the highest number of the later identifiers.
-    /// Returns the identifier that the session has.
+    /// Adds an identifier to a session if `may_be_added` returns true for the highest generation of the later identifiers.
+    /// Returns the added identifier, or the equal one that the session had.
     pub(super) fn add_generation(
         &self,
         session: &Arc<Session>,
         generation: Generation,
         may_be_added: impl FnOnce(Option<u32>) -> bool,
     ) -> Option<Arc<Generation>> {
-        // No lock of the table is taken under that of the session.
+        // The session's lock is released before the table's is taken.
         let added = session.others().add(generation, may_be_added)?;
         if let Some(removed) = added.removed {
             self.rotated.remove(&removed);
@@ -80,7 +80,7 @@ impl Inner {
         has_ended_some
     }
 
-    /// Ends the generations whose grace period is over, those of a bounded number of sessions per call.
+    /// Ends the generations whose grace period is over, for a bounded number of sessions per call.
     pub(super) fn end_retired_generations(&self, now: Duration) {
         let retired: Vec<_> = self
             .rotated

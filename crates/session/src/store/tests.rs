@@ -1,4 +1,4 @@
-//! The store as a whole, under a clock that is set by hand.
+//! Tests of the store with a manual clock.
 
 use std::{
     sync::{
@@ -20,6 +20,7 @@ mod listing;
 mod memory;
 mod model;
 mod observing;
+mod peers;
 mod replicas;
 mod resolving;
 mod rotation;

@@ -1,4 +1,4 @@
-//! The ends that wait until every live replica has them.
+//! The records that wait until every live replica has them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,16 +7,17 @@ use std::{
     time::Duration,
 };
 
-use portcullis_session::SessionEnd;
-
-use super::queue::{MAX_ENDS, WaitingEnd};
+use super::{
+    queue::{MAX_RECORDS, WaitingRecord},
+    record::Record,
+};
 
 /// The maximum number of acknowledgements that wait to be sent.
 const MAX_OWED: usize = 16_384;
 /// The maximum number of acknowledgements of a batch.
 const MAX_REPLICAS: usize = 4096;
 
-/// Names a set of ends that was published, for the connection that has published it. Never 0.
+/// Names a set of records that was published, for the connection that has published it. Never 0.
 pub(crate) type Batch = u64;
 
 /// Acknowledgements that are expected from other replicas, and those that they expect.
@@ -31,9 +32,9 @@ struct State {
     owed: Vec<(String, Batch)>,
 }
 
-/// Ends that were published.
+/// Records that were published.
 struct Published {
-    ends: Vec<WaitingEnd>,
+    records: Vec<WaitingRecord>,
     /// The connections of the live replicas; `None` until Redis has answered.
     expected: Option<HashSet<String>>,
     acknowledged: HashSet<String>,
@@ -46,21 +47,21 @@ impl Published {
 }
 
 impl Acknowledgements {
-    /// Adds ends that are about to be published.
-    pub(crate) fn publish(&self, ends: Vec<WaitingEnd>) -> Batch {
+    /// Adds records that are about to be published.
+    pub(crate) fn publish(&self, records: Vec<WaitingRecord>) -> Batch {
         let mut state = self.lock();
         state.last += 1;
         let batch = state.last;
-        state.published.insert(batch, Published { ends, expected: None, acknowledged: HashSet::new() });
+        state.published.insert(batch, Published { records, expected: None, acknowledged: HashSet::new() });
         batch
     }
 
-    /// The ends were sent to these connections. They are confirmed when each has acknowledged them.
+    /// The records were sent to these connections. They are confirmed when each has acknowledged them.
     pub(crate) fn expect(&self, batch: Batch, connections: HashSet<String>) {
         self.change(batch, |published| published.expected = Some(connections));
     }
 
-    /// A connection has received the ends of a batch.
+    /// A connection has received the records of a batch.
     pub(crate) fn acknowledge(&self, batch: Batch, connection: String) {
         self.change(batch, |published| {
             if published.acknowledged.len() < MAX_REPLICAS {
@@ -69,15 +70,15 @@ impl Acknowledgements {
         });
     }
 
-    /// Returns the batches that are not confirmed, to publish them again. Ends that have waited for too long fail.
-    pub(crate) fn unconfirmed(&self, now: Duration) -> Vec<(Batch, Vec<SessionEnd>)> {
+    /// Returns the batches that are not confirmed, to publish them again. Records that have waited for too long fail.
+    pub(crate) fn unconfirmed(&self, now: Duration) -> Vec<(Batch, Vec<Record>)> {
         let mut state = self.lock();
         let mut late = Vec::new();
         for published in state.published.values_mut() {
-            late.extend(published.ends.extract_if(.., |waiting| waiting.is_late(now)));
+            late.extend(published.records.extract_if(.., |waiting| waiting.is_late(now)));
         }
-        state.published.retain(|_, published| !published.ends.is_empty());
-        let records = |published: &Published| published.ends.iter().map(|waiting| waiting.end).collect();
+        state.published.retain(|_, published| !published.records.is_empty());
+        let records = |published: &Published| published.records.iter().map(|waiting| waiting.record).collect();
         let unconfirmed = state.published.iter().map(|(batch, published)| (*batch, records(published))).collect();
         drop(state);
         // Their tasks wake up without the lock.
@@ -85,9 +86,9 @@ impl Acknowledgements {
         unconfirmed
     }
 
-    /// Returns how many more ends can be published.
+    /// Returns how many more records can be published.
     pub(crate) fn free(&self) -> usize {
-        MAX_ENDS.saturating_sub(self.lock().published.values().map(|published| published.ends.len()).sum())
+        MAX_RECORDS.saturating_sub(self.lock().published.values().map(|published| published.records.len()).sum())
     }
 
     /// Adds an acknowledgement for another replica, as far as there is space.
@@ -103,7 +104,7 @@ impl Acknowledgements {
         take(&mut self.lock().owed)
     }
 
-    /// The connection is lost: the tickets of all ends fail.
+    /// The connection is lost: the tickets of all records fail.
     pub(crate) fn disconnect(&self) {
         let mut state = self.lock();
         state.owed.clear();
@@ -120,7 +121,7 @@ impl Acknowledgements {
         if published.is_complete() {
             let confirmed = state.published.remove(&batch);
             drop(state);
-            confirmed.into_iter().flat_map(|published| published.ends).for_each(WaitingEnd::confirm);
+            confirmed.into_iter().flat_map(|published| published.records).for_each(WaitingRecord::confirm);
         }
     }
 
@@ -132,18 +133,18 @@ impl Acknowledgements {
 #[cfg(test)]
 mod tests {
     use portcullis_metadata::UnixTime;
-    use portcullis_session::EndTicket;
+    use portcullis_session::{EndTicket, SessionEnd};
 
     use super::{super::queue::Queue, *};
 
-    const END: SessionEnd = SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) };
+    const END: Record = Record::End(SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) });
 
     /// Ends of which one waits for the returned ticket.
-    fn waiting() -> (EndTicket, Vec<WaitingEnd>) {
+    fn waiting() -> (EndTicket, Vec<WaitingRecord>) {
         let queue = Queue::default();
         queue.connect();
-        let ticket = queue.add_end(END, Duration::ZERO);
-        (ticket, queue.take_ends(1))
+        let ticket = queue.add_record(END, Duration::ZERO);
+        (ticket, queue.take_records(1))
     }
 
     fn names(names: &[&str]) -> HashSet<String> {
@@ -182,9 +183,9 @@ mod tests {
         acknowledgements.expect(batch, names(&["a"]));
         assert!(confirmed.is_done() && acknowledgements.unconfirmed(Duration::ZERO).is_empty());
         acknowledgements.publish(more);
-        assert_eq!(acknowledgements.free(), MAX_ENDS - 1);
+        assert_eq!(acknowledgements.free(), MAX_RECORDS - 1);
         assert!(acknowledgements.unconfirmed(Duration::MAX).is_empty());
-        assert!(late.await.is_err() && acknowledgements.free() == MAX_ENDS);
+        assert!(late.await.is_err() && acknowledgements.free() == MAX_RECORDS);
     }
 
     /// E13: without a connection, nothing is confirmed, and nothing is kept for another one.

@@ -31,8 +31,7 @@ pub(crate) fn describe(error: &RedisError) -> String {
 }
 
 fn text(text: &str) -> String {
-    let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
-    EscapedText(&text[..end]).to_string()
+    EscapedText::first(text, MAX_TEXT).to_string()
 }
 
 #[cfg(test)]

@@ -6,15 +6,20 @@ use std::{
     time::Duration,
 };
 
-use portcullis_session::{EndConfirmation, EndTicket, LastUse, SessionEnd};
+use portcullis_session::{AnnouncedSession, EndConfirmation, EndTicket, LastUse};
 
-use super::membership::{BEAT_INTERVAL, RETURN_TIME};
+use super::{
+    membership::{BEAT_INTERVAL, RETURN_TIME},
+    record::Record,
+};
 use crate::LimitUse;
 
-/// The maximum number of ends that wait for their confirmation.
-pub(crate) const MAX_ENDS: usize = 16_384;
-/// The maximum number of last uses, and of uses of limits, that wait to be written.
+/// The maximum number of records that wait for their confirmation.
+pub(crate) const MAX_RECORDS: usize = 16_384;
+/// The maximum number of last uses, of uses of limits, and of announced sessions that wait to be written.
 const MAX_USES: usize = 262_144;
+/// The maximum number of inactive tokens that wait to be published.
+const MAX_INACTIVE: usize = 16_384;
 /// The maximum time for a confirmation: data that is new must have reached its age.
 const MAX_WAIT: Duration = RETURN_TIME.saturating_add(BEAT_INTERVAL).saturating_add(BEAT_INTERVAL);
 
@@ -23,23 +28,25 @@ pub(crate) struct Queue(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    ends: Vec<WaitingEnd>,
+    records: Vec<WaitingRecord>,
     uses: Vec<LastUse>,
     limit_uses: Vec<LimitUse>,
+    announced: Vec<AnnouncedSession>,
+    inactive_tokens: Vec<[u8; 16]>,
     is_connected: bool,
     is_closed: bool,
-    /// An end was not added although there is a connection.
+    /// A record was not added although there is a connection.
     has_skipped: bool,
 }
 
-/// An end that is not confirmed.
-pub(crate) struct WaitingEnd {
-    pub(crate) end: SessionEnd,
+/// A record that is not confirmed.
+pub(crate) struct WaitingRecord {
+    pub(crate) record: Record,
     confirmation: EndConfirmation,
     deadline: Duration,
 }
 
-impl WaitingEnd {
+impl WaitingRecord {
     pub(crate) fn confirm(self) {
         self.confirmation.confirm();
     }
@@ -50,18 +57,18 @@ impl WaitingEnd {
 }
 
 impl Queue {
-    /// Adds an end. Without a connection, its ticket fails.
-    pub(crate) fn add_end(&self, end: SessionEnd, now: Duration) -> EndTicket {
+    /// Adds a record. Without a connection, its ticket fails.
+    pub(crate) fn add_record(&self, record: Record, now: Duration) -> EndTicket {
         let mut waiting = self.lock();
         if !waiting.is_connected || waiting.is_closed {
             return EndTicket::failed();
         }
-        if waiting.ends.len() >= MAX_ENDS {
+        if waiting.records.len() >= MAX_RECORDS {
             waiting.has_skipped = true;
             return EndTicket::failed();
         }
         let (confirmation, ticket) = EndTicket::pending();
-        waiting.ends.push(WaitingEnd { end, confirmation, deadline: now.saturating_add(MAX_WAIT) });
+        waiting.records.push(WaitingRecord { record, confirmation, deadline: now.saturating_add(MAX_WAIT) });
         ticket
     }
 
@@ -79,19 +86,44 @@ impl Queue {
         waiting.limit_uses.extend(uses.iter().take(free));
     }
 
+    /// Adds announced sessions, as far as there is space. Without a connection, they are dropped.
+    pub(crate) fn add_announced(&self, sessions: &[AnnouncedSession]) {
+        let mut waiting = self.lock();
+        let free = if waiting.is_connected { MAX_USES.saturating_sub(waiting.announced.len()) } else { 0 };
+        waiting.announced.extend(sessions.iter().take(free));
+    }
+
+    /// Takes the announced sessions.
+    pub(crate) fn take_announced(&self) -> Vec<AnnouncedSession> {
+        take(&mut self.lock().announced)
+    }
+
     /// Takes the uses of limits.
     pub(crate) fn take_limit_uses(&self) -> Vec<LimitUse> {
         take(&mut self.lock().limit_uses)
     }
 
-    /// Takes up to `max` ends.
-    pub(crate) fn take_ends(&self, max: usize) -> Vec<WaitingEnd> {
+    /// Adds a token that was found inactive, if there is space. It waits for a connection.
+    pub(crate) fn add_inactive(&self, token: [u8; 16]) {
         let mut waiting = self.lock();
-        let rest = waiting.ends.len().saturating_sub(max);
-        waiting.ends.split_off(rest)
+        if waiting.inactive_tokens.len() < MAX_INACTIVE {
+            waiting.inactive_tokens.push(token);
+        }
     }
 
-    /// Returns whether an end has failed because there was no space, and forgets this. All ends must then be written.
+    /// Takes the tokens that were found inactive.
+    pub(crate) fn take_inactive(&self) -> Vec<[u8; 16]> {
+        take(&mut self.lock().inactive_tokens)
+    }
+
+    /// Takes up to `max` records.
+    pub(crate) fn take_records(&self, max: usize) -> Vec<WaitingRecord> {
+        let mut waiting = self.lock();
+        let rest = waiting.records.len().saturating_sub(max);
+        waiting.records.split_off(rest)
+    }
+
+    /// Returns whether a record has failed because there was no space, and forgets this. All records must then be written.
     pub(crate) fn take_skipped(&self) -> bool {
         take(&mut self.lock().has_skipped)
     }
@@ -108,12 +140,13 @@ impl Queue {
         self.lock().is_connected = true;
     }
 
-    /// The connection is lost: the tickets of all ends fail.
+    /// The connection is lost: the tickets of all records fail.
     pub(crate) fn disconnect(&self) {
         let mut waiting = self.lock();
         waiting.is_connected = false;
         waiting.limit_uses.clear();
-        let failed = take(&mut waiting.ends);
+        waiting.announced.clear();
+        let failed = take(&mut waiting.records);
         drop(waiting);
         // Their tasks wake up without the lock.
         drop(failed);
@@ -135,36 +168,37 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use portcullis_metadata::UnixTime;
+    use portcullis_session::{ScopeId, SessionEnd};
 
     use super::*;
 
-    const END: SessionEnd = SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) };
+    const END: Record = Record::End(SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) });
 
     /// E13: ends that cannot be shared fail: before the connection, after it, when too many wait, and after the end.
     #[tokio::test]
     async fn ends_fail_without_a_connection() {
         let queue = Queue::default();
-        assert!(queue.add_end(END, Duration::ZERO).await.is_err());
+        assert!(queue.add_record(END, Duration::ZERO).await.is_err());
         queue.connect();
-        let waiting = queue.add_end(END, Duration::ZERO);
-        let confirmed = queue.add_end(END, Duration::ZERO);
-        queue.take_ends(1).pop().unwrap().confirm();
+        let waiting = queue.add_record(END, Duration::ZERO);
+        let confirmed = queue.add_record(END, Duration::ZERO);
+        queue.take_records(1).pop().unwrap().confirm();
         assert!(confirmed.await.is_ok());
         queue.disconnect();
         assert!(waiting.await.is_err());
         queue.connect();
-        let tickets: Vec<_> = (0..MAX_ENDS).map(|_| queue.add_end(END, Duration::ZERO)).collect();
+        let tickets: Vec<_> = (0..MAX_RECORDS).map(|_| queue.add_record(END, Duration::ZERO)).collect();
         assert!(!queue.take_skipped());
-        assert!(queue.add_end(END, Duration::ZERO).await.is_err());
+        assert!(queue.add_record(END, Duration::ZERO).await.is_err());
         assert!(queue.take_skipped() && !queue.take_skipped());
-        let taken = queue.take_ends(MAX_ENDS);
+        let taken = queue.take_records(MAX_RECORDS);
         queue.close();
-        assert!(queue.add_end(END, Duration::ZERO).await.is_err());
-        assert!(taken.iter().all(|end| !end.is_late(Duration::ZERO) && end.is_late(MAX_WAIT)));
+        assert!(queue.add_record(END, Duration::ZERO).await.is_err());
+        assert!(taken.iter().all(|waiting| !waiting.is_late(Duration::ZERO) && waiting.is_late(MAX_WAIT)));
         drop((taken, tickets));
     }
 
-    /// E13: uses of limits wait only while there is a connection, up to a limit.
+    /// E13: uses of limits and announced sessions wait only while there is a connection, up to a limit.
     #[test]
     fn uses_of_limits_are_dropped_without_a_connection() {
         let queue = Queue::default();
@@ -176,8 +210,23 @@ mod tests {
         queue.add_limit_uses(&uses);
         assert_eq!(queue.take_limit_uses().len(), MAX_USES);
         queue.add_limit_uses(&uses[..9]);
+        let session = AnnouncedSession { owner: ScopeId([1; 16]), session: 2 };
+        queue.add_announced(&[session]);
+        assert_eq!(queue.take_announced(), [session]);
+        queue.add_announced(&vec![session; MAX_USES + 1]);
         queue.disconnect();
-        assert!(queue.take_limit_uses().is_empty());
+        queue.add_announced(&[session]);
+        assert!(queue.take_limit_uses().is_empty() && queue.take_announced().is_empty());
+    }
+
+    /// E13: inactive tokens wait for the connection, up to a limit.
+    #[test]
+    fn inactive_tokens_wait() {
+        let queue = Queue::default();
+        (0..=MAX_INACTIVE).for_each(|_| queue.add_inactive([1; 16]));
+        queue.disconnect();
+        assert_eq!(queue.take_inactive().len(), MAX_INACTIVE);
+        assert!(queue.take_inactive().is_empty());
     }
 
     /// E13: last uses wait for the connection, up to a limit.

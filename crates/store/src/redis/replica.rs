@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use portcullis_session::{SessionEnd, SessionStore};
 use redis::{RedisError, RedisResult, cmd};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -19,6 +18,7 @@ use super::{
     acknowledgements::Batch,
     failure,
     membership::{BEAT_INTERVAL, Generation, MAX_BACKOFF, Membership, Task},
+    record::Record,
     script::{Added, BATCH},
 };
 
@@ -38,8 +38,8 @@ pub(super) async fn run(inner: Arc<Inner>, receiver: Receiver) {
             Ok(connection) => {
                 backoff = MIN_BACKOFF;
                 let (beat_at, removal) = (Instant::now(), removal::Removal::default());
-                let (inner, sessions, membership) = (&*inner, &receiver.sessions, &mut membership);
-                let connected = Connected { inner, sessions, connection, membership, beat_at, removal };
+                let (inner, receiver, membership) = (&*inner, &receiver, &mut membership);
+                let connected = Connected { inner, receiver, connection, membership, beat_at, removal };
                 match connected.serve().await {
                     Ok(()) => return,
                     Err(error) => error,
@@ -67,7 +67,7 @@ pub(super) async fn run(inner: Arc<Inner>, receiver: Receiver) {
 /// A replica with a connection.
 struct Connected<'a> {
     inner: &'a Inner,
-    sessions: &'a SessionStore,
+    receiver: &'a Receiver,
     connection: Connection,
     membership: &'a mut Membership,
     /// When the next beat is due.
@@ -106,8 +106,9 @@ impl Connected<'_> {
                             }
                             self.acknowledge().await?;
                             self.flush().await?;
+                            self.flush_inactive().await?;
                             self.flush_uses().await?;
-                            self.flush_limit_uses().await?;
+                            self.flush_counts().await?;
                             if self.inner.queue.is_closed() {
                                 return self.inner.names.leave(&mut self.connection.redis, &self.connection.identity).await;
                             }
@@ -158,7 +159,7 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Reads all ends and last uses.
+    /// Reads all records and last uses.
     async fn read(&mut self) -> RedisResult<()> {
         let generation = self.generation()?;
         let was_settled = self.membership.is_settled();
@@ -167,8 +168,8 @@ impl Connected<'_> {
         loop {
             let (next, members) = self.scan(inner.names.ends(), cursor).await?;
             for (member, _) in members {
-                if let Some(end) = SessionEnd::decode(&member) {
-                    self.sessions.import(&end);
+                if let Some(record) = Record::decode(&member) {
+                    inner.import(self.receiver, &record);
                 }
             }
             if next == 0 {
@@ -181,7 +182,7 @@ impl Connected<'_> {
         loop {
             let (next, members) = self.scan(inner.names.uses(), cursor).await?;
             let uses: Vec<_> = members.into_iter().filter_map(removal::last_use).collect();
-            self.sessions.import_last_uses(&uses);
+            self.receiver.sessions.import_last_uses(&uses);
             if next == 0 {
                 break;
             }
@@ -193,14 +194,15 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Writes all ends that this replica knows.
+    /// Writes all records that this replica knows.
     async fn write(&mut self) -> RedisResult<()> {
         let generation = self.generation()?;
         let inner = self.inner;
-        let ends = self.sessions.ends();
-        for batch in ends.chunks(BATCH) {
+        let ends = self.receiver.sessions.ends().into_iter().map(Record::End);
+        let records: Vec<_> = ends.chain(inner.drops.since(self.oldest_end())).collect();
+        for batch in records.chunks(BATCH) {
             let Connection { redis, identity, .. } = &mut self.connection;
-            let added = inner.names.add_ends(redis, generation, identity, batch.iter(), None).await?;
+            let added = inner.names.add_records(redis, generation, identity, batch.iter(), None).await?;
             if let Added::OtherGeneration = added {
                 return Err(failed(io::ErrorKind::ConnectionReset));
             }
@@ -210,30 +212,30 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Publishes the ends that wait. They are confirmed when all live replicas have acknowledged them.
+    /// Publishes the records that wait. They are confirmed when all live replicas have acknowledged them.
     async fn flush(&mut self) -> RedisResult<()> {
-        let mut left = self.inner.queue.take_ends(self.inner.acknowledgements.free());
+        let mut left = self.inner.queue.take_records(self.inner.acknowledgements.free());
         while !left.is_empty() {
-            let ends = left.split_off(left.len().saturating_sub(BATCH));
-            let records: Vec<_> = ends.iter().map(|waiting| waiting.end).collect();
-            let batch = self.inner.acknowledgements.publish(ends);
+            let waiting = left.split_off(left.len().saturating_sub(BATCH));
+            let records: Vec<_> = waiting.iter().map(|waiting| waiting.record).collect();
+            let batch = self.inner.acknowledgements.publish(waiting);
             self.publish(batch, &records).await?;
         }
         Ok(())
     }
 
-    /// Publishes the ends again that are not confirmed: a replica has not received them, or is gone.
+    /// Publishes the records again that are not confirmed: a replica has not received them, or is gone.
     async fn retry(&mut self) -> RedisResult<()> {
-        for (batch, ends) in self.inner.acknowledgements.unconfirmed(self.inner.clock.monotonic()) {
-            self.publish(batch, &ends).await?;
+        for (batch, records) in self.inner.acknowledgements.unconfirmed(self.inner.clock.monotonic()) {
+            self.publish(batch, &records).await?;
         }
         Ok(())
     }
 
-    async fn publish(&mut self, batch: Batch, ends: &[SessionEnd]) -> RedisResult<()> {
+    async fn publish(&mut self, batch: Batch, records: &[Record]) -> RedisResult<()> {
         let generation = self.generation()?;
         let Connection { redis, identity, .. } = &mut self.connection;
-        match self.inner.names.add_ends(redis, generation, identity, ends.iter(), Some(batch)).await? {
+        match self.inner.names.add_records(redis, generation, identity, records.iter(), Some(batch)).await? {
             Added::Sent(connections) => self.inner.acknowledgements.expect(batch, connections),
             // Published again at the next beat, which finds another generation.
             Added::Unsettled | Added::OtherGeneration => {}
@@ -241,7 +243,7 @@ impl Connected<'_> {
         Ok(())
     }
 
-    /// Tells other replicas that their ends were received.
+    /// Tells other replicas that their records were received.
     async fn acknowledge(&mut self) -> RedisResult<()> {
         let Connection { redis, identity, .. } = &mut self.connection;
         let owed = self.inner.acknowledgements.take_owed();
@@ -251,7 +253,23 @@ impl Connected<'_> {
         self.inner.names.acknowledge(redis, identity, &owed).await
     }
 
+    /// Publishes the tokens that were found inactive here.
+    async fn flush_inactive(&mut self) -> RedisResult<()> {
+        let tokens = self.inner.queue.take_inactive();
+        for (position, batch) in tokens.chunks(BATCH).enumerate() {
+            let published = self.inner.names.publish_inactive(&mut self.connection.redis, batch).await;
+            if published.is_err() {
+                tokens[position * BATCH..].iter().for_each(|token| self.inner.queue.add_inactive(*token));
+                // The next connection publishes them.
+                self.inner.wake.notify_one();
+            }
+            published?;
+        }
+        Ok(())
+    }
+
     async fn flush_uses(&mut self) -> RedisResult<()> {
+        let generation = self.generation()?;
         loop {
             let uses = self.inner.queue.take_uses(BATCH);
             if uses.is_empty() {
@@ -262,13 +280,22 @@ impl Connected<'_> {
                 self.inner.queue.add_uses(&uses);
             }
             written?;
+            self.keep_alive(generation).await?;
         }
     }
 
-    async fn flush_limit_uses(&mut self) -> RedisResult<()> {
-        let Connection { redis, identity, .. } = &mut self.connection;
+    /// Publishes what this replica has counted for limits.
+    async fn flush_counts(&mut self) -> RedisResult<()> {
+        let generation = self.generation()?;
         for uses in self.inner.queue.take_limit_uses().chunks(BATCH) {
+            let Connection { redis, identity, .. } = &mut self.connection;
             self.inner.names.publish_limit_uses(redis, identity, uses).await?;
+            self.keep_alive(generation).await?;
+        }
+        for sessions in self.inner.queue.take_announced().chunks(BATCH) {
+            let Connection { redis, identity, .. } = &mut self.connection;
+            self.inner.names.publish_announced(redis, identity, sessions).await?;
+            self.keep_alive(generation).await?;
         }
         Ok(())
     }

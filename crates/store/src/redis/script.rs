@@ -2,12 +2,15 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use portcullis_session::{LastUse, SessionEnd};
+use portcullis_metadata::hexadecimal;
+use portcullis_session::{AnnouncedSession, LastUse};
 use redis::{RedisResult, Value, aio::MultiplexedConnection, cmd};
 
 use super::{
     acknowledgements::Batch,
     membership::{Beat, Generation, LEASE, RETURN_TIME},
+    message::Message,
+    record::Record,
 };
 use crate::LimitUse;
 
@@ -55,11 +58,11 @@ end
 return {generation, now - born, all, redis.call('ZCARD', KEYS[3]), lowest, alive}
 ";
 
-/// Adds ends and publishes them: all of them, or without an acknowledgement those that are new. Returns 1 if the generation is
+/// Adds records and publishes them: all of them, or without an acknowledgement those that are new. Returns 1 if the generation is
 /// the one that is expected, 1 if the data is so old that no other replica can return, and the connections of the live replicas.
 ///
 /// A message begins with the connection and the batch to acknowledge, and batch 0 if no acknowledgement is expected.
-const ADD_ENDS: &str = r"
+const ADD_RECORDS: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local generation, head, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -95,8 +98,6 @@ return 0
 
 /// The maximum number of last uses that Redis keeps.
 const MAX_USES: u32 = 2_000_000;
-/// The length of the names of replicas and connections, in characters.
-const NAME_LENGTH: usize = 32;
 /// The number of records in one command.
 pub(crate) const BATCH: usize = 1000;
 
@@ -124,7 +125,7 @@ pub(crate) struct BeatAnswer {
     pub(crate) alive: usize,
 }
 
-/// The answer to ends that were added.
+/// The answer to records that were added.
 pub(crate) enum Added {
     /// They were sent to these connections of live replicas, and no other replica can return without them.
     Sent(HashSet<String>),
@@ -132,18 +133,6 @@ pub(crate) enum Added {
     Unsettled,
     /// The data is of another generation. Nothing was added.
     OtherGeneration,
-}
-
-/// What a message contains.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Message {
-    /// Ends, with the connection and the batch to acknowledge.
-    Ends(Option<(String, Batch)>, Vec<SessionEnd>),
-    /// The connection has received the batch.
-    Acknowledgement(String, Batch),
-    Uses(Vec<LastUse>),
-    /// Requests that the replica with this id has counted.
-    Limits(String, Vec<LimitUse>),
 }
 
 impl Names {
@@ -188,8 +177,8 @@ impl Names {
         let mut fresh = Generation::default();
         getrandom::fill(&mut fresh).map_err(|_| redis::RedisError::from(std::io::Error::other("no random bytes")))?;
         let mut command = self.script(BEAT);
-        command.arg(&identity.run).arg(hex(&fresh)).arg(&identity.replica).arg(&identity.connection);
-        command.arg(written.map(|written| hex(&written)).unwrap_or_default()).arg(millis(LEASE));
+        command.arg(&identity.run).arg(hexadecimal(&fresh)).arg(&identity.replica).arg(&identity.connection);
+        command.arg(written.map(|written| hexadecimal(&written)).unwrap_or_default()).arg(millis(LEASE));
         command.arg(millis(RETURN_TIME));
         let (generation, age, all, ends, lowest, alive): (String, u64, u8, u64, u8, usize) =
             command.query_async(redis).await?;
@@ -199,21 +188,21 @@ impl Names {
         Ok(BeatAnswer { beat, ends, is_lowest: lowest == 1, alive })
     }
 
-    /// Adds ends, and publishes those that are new. With a batch, publishes all and asks for acknowledgements.
-    pub(crate) async fn add_ends(
+    /// Adds records, and publishes those that are new. With a batch, publishes all and asks for acknowledgements.
+    pub(crate) async fn add_records(
         &self,
         redis: &mut MultiplexedConnection,
         generation: Generation,
         identity: &Identity,
-        ends: impl Iterator<Item = &SessionEnd>,
+        records: impl Iterator<Item = &Record>,
         batch: Option<Batch>,
     ) -> RedisResult<Added> {
-        let mut command = self.script(ADD_ENDS);
+        let mut command = self.script(ADD_RECORDS);
         let head = Message::encode_head(b'E', &identity.connection, batch.unwrap_or(0));
-        command.arg(hex(&generation)).arg(head).arg(&self.channel);
+        command.arg(hexadecimal(&generation)).arg(head).arg(&self.channel);
         command.arg(millis(LEASE)).arg(millis(RETURN_TIME)).arg(u8::from(batch.is_some()));
-        for end in ends {
-            command.arg(end.created().as_millis()).arg(end.encode().as_slice());
+        for record in records {
+            command.arg(record.matters_since().as_millis()).arg(record.encode().as_slice());
         }
         let (is_current, is_settled, mut alive): (u8, u8, HashSet<String>) = command.query_async(redis).await?;
         alive.remove(&identity.connection);
@@ -233,7 +222,7 @@ impl Names {
         command.query_async(redis).await
     }
 
-    /// Tells other replicas that their ends were received.
+    /// Tells other replicas that their records were received.
     pub(crate) async fn acknowledge(
         &self,
         redis: &mut MultiplexedConnection,
@@ -255,56 +244,34 @@ impl Names {
         identity: &Identity,
         uses: &[LimitUse],
     ) -> RedisResult<()> {
-        cmd("PUBLISH").arg(&self.channel).arg(Message::encode_limits(&identity.replica, uses)).query_async(redis).await
+        let message = Message::encode_of(b'L', &identity.replica, uses.iter().map(LimitUse::encode));
+        cmd("PUBLISH").arg(&self.channel).arg(message).query_async(redis).await
+    }
+
+    /// Publishes sessions in the table of this replica. They are not stored.
+    pub(crate) async fn publish_announced(
+        &self,
+        redis: &mut MultiplexedConnection,
+        identity: &Identity,
+        sessions: &[AnnouncedSession],
+    ) -> RedisResult<()> {
+        let message = Message::encode_of(b'O', &identity.replica, sessions.iter().map(AnnouncedSession::encode));
+        cmd("PUBLISH").arg(&self.channel).arg(message).query_async(redis).await
+    }
+
+    /// Publishes tokens that were found inactive. They are not stored.
+    pub(crate) async fn publish_inactive(
+        &self,
+        redis: &mut MultiplexedConnection,
+        tokens: &[[u8; 16]],
+    ) -> RedisResult<()> {
+        let message = [b"T", tokens.as_flattened()].concat();
+        cmd("PUBLISH").arg(&self.channel).arg(message).query_async(redis).await
     }
 
     /// Removes the beat of a replica.
     pub(crate) async fn leave(&self, redis: &mut MultiplexedConnection, identity: &Identity) -> RedisResult<()> {
         cmd("HDEL").arg(&self.keys[1]).arg(&identity.replica).query_async(redis).await
-    }
-}
-
-impl Message {
-    /// Returns the encoding of an acknowledgement, or the beginning of that of ends.
-    fn encode_head(variant: u8, connection: &str, batch: Batch) -> Vec<u8> {
-        [&[variant], connection.as_bytes(), &batch.to_be_bytes()].concat()
-    }
-
-    /// Returns the connection, the batch, and what follows.
-    fn decode_head(bytes: &[u8]) -> Option<(String, Batch, &[u8])> {
-        let (connection, bytes) = bytes.split_at_checked(NAME_LENGTH)?;
-        let (batch, rest) = bytes.split_first_chunk()?;
-        Some((String::from_utf8(connection.to_vec()).ok()?, u64::from_be_bytes(*batch), rest))
-    }
-
-    /// Returns the encoding of uses of limits.
-    fn encode_limits(replica: &str, uses: &[LimitUse]) -> Vec<u8> {
-        let mut bytes = format!("L{replica}").into_bytes();
-        uses.iter().for_each(|used| bytes.extend(used.encode()));
-        bytes
-    }
-
-    /// Returns the message with this encoding. Records that cannot be decoded are left out.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (variant, records) = bytes.split_first()?;
-        match variant {
-            b'E' => {
-                let (connection, batch, records) = Self::decode_head(records)?;
-                let ends = records.chunks(SessionEnd::ENCODED_LENGTH).filter_map(SessionEnd::decode).collect();
-                Some(Self::Ends((batch != 0).then_some((connection, batch)), ends))
-            }
-            b'A' => Self::decode_head(records).map(|(connection, batch, _)| Self::Acknowledgement(connection, batch)),
-            b'U' => Some(Self::Uses(records.chunks(LastUse::ENCODED_LENGTH).filter_map(LastUse::decode).collect())),
-            b'L' => {
-                let (replica, uses) = records.split_at_checked(NAME_LENGTH)?;
-                let replica = String::from_utf8(replica.to_vec()).ok()?;
-                Some(Self::Limits(
-                    replica,
-                    uses.chunks(LimitUse::ENCODED_LENGTH).filter_map(LimitUse::decode).collect(),
-                ))
-            }
-            _ => None,
-        }
     }
 }
 
@@ -324,10 +291,6 @@ fn millis(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn from_hex(text: &str) -> Option<Generation> {
     let value = (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok())??;
     Some(value.to_be_bytes())
@@ -335,49 +298,12 @@ fn from_hex(text: &str) -> Option<Generation> {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_metadata::UnixTime;
-    use portcullis_session::ScopeId;
-
     use super::*;
-
-    /// E13: a message has the records that were published. Others are ignored.
-    #[test]
-    fn messages_have_their_records() {
-        let ends: Vec<_> = (1..4_u8)
-            .map(|owner| SessionEnd::Floor {
-                scope: Some(ScopeId([owner; 16])),
-                created: UnixTime::from_secs(owner.into()),
-            })
-            .collect();
-        let connection = "1e".repeat(16);
-        let mut bytes = Message::encode_head(b'E', &connection, 7);
-        ends.iter().for_each(|end| bytes.extend(end.encode()));
-        let to_acknowledge = Some((connection.clone(), 7));
-        assert_eq!(Message::decode(&bytes), Some(Message::Ends(to_acknowledge.clone(), ends.clone())));
-        bytes.extend([9; 50]);
-        assert_eq!(Message::decode(&bytes), Some(Message::Ends(to_acknowledge, ends)));
-        let bytes = Message::encode_head(b'E', &connection, 0);
-        assert_eq!(Message::decode(&bytes), Some(Message::Ends(None, Vec::new())));
-        let bytes = Message::encode_head(b'A', &connection, 7);
-        assert_eq!(Message::decode(&bytes), Some(Message::Acknowledgement(connection, 7)));
-        assert_eq!(Message::decode(&bytes[..40]), None);
-        let used = LastUse { session: [1; 16], time: UnixTime::from_secs(7) };
-        let bytes = [b"U".as_slice(), &used.encode()].concat();
-        assert_eq!(Message::decode(&bytes), Some(Message::Uses(vec![used])));
-        let replica = "0f".repeat(16);
-        let uses = vec![LimitUse { limit: 1, key: u64::MAX, count: 3 }, LimitUse { limit: 2, key: 5, count: 6 }];
-        let mut bytes = Message::encode_limits(&replica, &uses);
-        bytes.push(b'x');
-        assert_eq!(Message::decode(&bytes), Some(Message::Limits(replica, uses)));
-        for message in [b"".as_slice(), b"x", b"L", &[b'L'; 32], &[0xff; 64]] {
-            assert_eq!(Message::decode(message), None);
-        }
-    }
 
     #[test]
     fn generations_return_from_their_text() {
         let generation = [0x0f; 16];
-        assert_eq!(from_hex(&hex(&generation)), Some(generation));
+        assert_eq!(from_hex(&hexadecimal(&generation)), Some(generation));
         assert_eq!((from_hex("0f"), from_hex(&"g".repeat(32))), (None, None));
     }
 }

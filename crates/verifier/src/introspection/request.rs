@@ -1,35 +1,38 @@
 //! Introspection requests and the parsing of their responses.
 
-use std::time::Duration;
-
 use http::{StatusCode, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{AccessToken, IntrospectionResponse, OAuthError, client_secret_basic};
 
-use super::{Endpoint, IntrospectionAuthentication, IntrospectionSettings, error::CallError};
+use url::Url;
 
+use super::{IntrospectionAuthentication, IntrospectionSettings, error::CallError};
+
+/// The maximum length of a response in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
-/// Builds the introspection request for a token (RFC 7662 section 2.1).
-pub(crate) fn build(
-    endpoint: &Endpoint,
+/// Returns the introspection request for a token, with the client's identifier and secret (RFC 7662 section 2.1).
+///
+/// The response body is limited to 64 KiB; the timeout is the default of [`FetchRequest`]. The endpoint of `settings` is
+/// not used, and `endpoint` is not checked: the policy applies when the request is sent.
+pub fn introspection_request(
+    endpoint: Url,
+    authentication: IntrospectionAuthentication,
     settings: &IntrospectionSettings,
     token: &AccessToken,
     policy: UrlPolicy,
-    timeout: Duration,
 ) -> FetchRequest {
     let mut fields = vec![("token", token.secret()), ("client_id", settings.client_id.as_str())];
     let mut authorization = None;
-    match (&settings.client_secret, endpoint.authentication) {
+    match (&settings.client_secret, authentication) {
         (Some(secret), IntrospectionAuthentication::Post) => fields.push(("client_secret", secret.secret())),
         (Some(secret), IntrospectionAuthentication::Basic) => {
             authorization = client_secret_basic(&settings.client_id, secret)
         }
         (None, _) => {}
     }
-    let mut request = FetchRequest::post_form(endpoint.url.clone(), fields, policy);
+    let mut request = FetchRequest::post_form(endpoint, fields, policy);
     request.max_body = MAX_BODY;
-    request.timeout = timeout;
     match authorization {
         Some(value) => request.header(header::AUTHORIZATION, value),
         None => request,
@@ -45,9 +48,9 @@ pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionRe
     Err(if rejects_client(response) { CallError::Rejected { status } } else { CallError::Status { status } })
 }
 
-/// Returns whether a response rejects this client (RFC 7662 section 2.3, RFC 6749 section 5.2). Some servers send 403
-/// to a client that may not introspect tokens.
-fn rejects_client(response: &FetchResponse) -> bool {
+/// Returns whether a response of an introspection endpoint rejects the client (RFC 7662 section 2.3, RFC 6749 section
+/// 5.2). Some servers send 403 to a client that may not introspect tokens.
+pub fn rejects_client(response: &FetchResponse) -> bool {
     matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
         || response.status == StatusCode::BAD_REQUEST
             && OAuthError::parse(&response.body)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portcullis_discovery::UrlPolicy;
-use portcullis_metadata::{Issuer, Secret};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, Secret};
 use url::Url;
 
 use crate::settings::VerifierSettingsError;
@@ -74,6 +74,24 @@ impl IntrospectionSettings {
             authentication: None,
             max_in_flight: 64,
             cache_lifetime: MAX_CACHE_LIFETIME,
+        }
+    }
+
+    /// Returns how the client authenticates: the configured [`authentication`](Self::authentication), else the default
+    /// for the metadata of the issuer.
+    pub fn method(&self, metadata: Option<&AuthorizationServerMetadata>) -> IntrospectionAuthentication {
+        if let Some(configured) = self.authentication {
+            return configured;
+        }
+        let supported = metadata
+            .filter(|_| self.endpoint.is_none())
+            .and_then(|metadata| metadata.introspection_endpoint_auth_methods_supported.as_deref())
+            .unwrap_or_default();
+        let supports = |method: &str| supported.iter().any(|supported| supported == method);
+        if supports("client_secret_basic") && !supports("client_secret_post") {
+            IntrospectionAuthentication::Basic
+        } else {
+            IntrospectionAuthentication::Post
         }
     }
 

@@ -7,7 +7,10 @@ use std::{
 
 use portcullis_testkit::ManualClock;
 
-use super::*;
+use super::{
+    charges::{MAX_CHARGE, SERVING_PERIOD},
+    *,
+};
 use crate::testing::settle;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -20,7 +23,7 @@ fn throttle() -> (Arc<Throttle>, ManualClock) {
 }
 
 fn serve(throttle: &Throttle, clock: &ManualClock) {
-    throttle.last_served.store(nanos(clock.monotonic()), Ordering::Relaxed);
+    throttle.charges.record_served(clock.monotonic());
 }
 
 fn try_acquire<'c>(throttle: &Arc<Throttle>, clock: &'c ManualClock) -> Option<Permit<'c>> {
@@ -89,7 +92,7 @@ fn unused_time_gives_little_credit() {
     serve(&throttle, &clock);
     reject(&throttle, &clock);
     serve(&throttle, &clock);
-    assert_eq!(throttle.paid_off.load(Ordering::Relaxed), nanos(clock.monotonic() + 8 * MILLI));
+    assert_eq!(throttle.charges.paid_off(), clock.monotonic() + 8 * MILLI);
 }
 
 /// On an idle server, a token does not wait, even after earlier rejections.
@@ -100,7 +103,7 @@ fn no_token_waits_unless_cached_tokens_are_served() {
     assert!(try_acquire(&throttle, &clock).is_none());
     // The last cached token was served a millisecond ago.
     clock.advance(3 * MILLI);
-    assert_eq!(throttle.delay(clock.monotonic()), MILLI);
+    assert_eq!(throttle.charges.delay(clock.monotonic()), MILLI);
     clock.advance(MILLI);
     assert!(try_acquire(&throttle, &clock).is_some());
     serve(&throttle, &clock);
@@ -115,7 +118,7 @@ fn the_charge_is_bounded() {
     clock.advance(Duration::from_secs(60));
     drop(permit);
     serve(&throttle, &clock);
-    assert_eq!(throttle.delay(clock.monotonic()), 5 * MILLI);
+    assert_eq!(throttle.charges.delay(clock.monotonic()), 5 * MILLI);
     pass_to(&throttle, &clock, 17);
     assert!(try_acquire(&throttle, &clock).is_none());
     pass_to(&throttle, &clock, 1);
@@ -132,7 +135,7 @@ fn pass_to(throttle: &Throttle, clock: &ManualClock, millis: u32) {
 fn the_debt_is_bounded() {
     let (throttle, clock) = throttle();
     for _ in 0..100 {
-        throttle.charge(clock.monotonic(), Duration::from_secs(1));
+        throttle.charges.add(clock.monotonic(), Duration::from_secs(1));
     }
     assert!(try_acquire(&throttle, &clock).is_none());
     pass_to(&throttle, &clock, 19);
@@ -145,12 +148,12 @@ fn the_debt_is_bounded() {
 #[test]
 fn other_clocks_are_ignored() {
     let (throttle, clock) = throttle();
-    throttle.charge(clock.monotonic() + Duration::from_secs(60), MAX_CHARGE);
+    throttle.charges.add(clock.monotonic() + Duration::from_secs(60), MAX_CHARGE);
     assert!(try_acquire(&throttle, &clock).is_some());
 
     let (throttle, clock) = self::throttle();
     reject(&throttle, &clock);
-    throttle.last_served.store(nanos(clock.monotonic() + MILLI), Ordering::Relaxed);
+    throttle.charges.record_served(clock.monotonic() + MILLI);
     assert!(try_acquire(&throttle, &clock).is_some());
 }
 
@@ -200,7 +203,7 @@ async fn permits_are_issued_in_order() {
 #[tokio::test(start_paused = true)]
 async fn waiting_ends_when_no_cached_token_is_served() {
     let (throttle, clock) = throttle();
-    throttle.charge(clock.monotonic(), MAX_CHARGE);
+    throttle.charges.add(clock.monotonic(), MAX_CHARGE);
     let waiting = {
         let (throttle, clock) = (Arc::clone(&throttle), clock.clone());
         tokio::spawn(async move { throttle.acquire(&clock, deadline()).await.map(Permit::accept) })

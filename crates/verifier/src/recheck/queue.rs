@@ -88,6 +88,20 @@ impl Rechecks {
         watched
     }
 
+    /// Makes a watched token due.
+    pub(crate) fn check_now(&self, hash: TokenHash) {
+        if let Some(entry) = self.lock().watched.get_mut(&hash)
+            && entry.due != Duration::MAX
+        {
+            entry.due = Duration::ZERO;
+        }
+    }
+
+    /// Returns whether a token is watched.
+    pub(crate) fn contains(&self, hash: TokenHash) -> bool {
+        self.lock().watched.contains_key(&hash)
+    }
+
     /// Queues the tokens that are due and starts checks up to the limit.
     pub(crate) fn start_due(self: &Arc<Self>) {
         let mut table = self.lock();

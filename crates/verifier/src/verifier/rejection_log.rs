@@ -1,4 +1,4 @@
-//! The log line of a rejected token: what it claims, and what is expected. It never contains the token.
+//! The log line of a rejected token: its claims beside the expected ones. It never contains the token.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const MAX_CLAIM: usize = 256;
 /// The maximum number of audiences in the log.
 const MAX_AUDIENCES: usize = 8;
 
-/// What a token or an introspection response claims.
+/// The claims of a token or of an introspection response, as far as they can be read.
 #[derive(Default)]
 pub(super) struct Claimed<'a> {
     issuer: Option<&'a str>,
@@ -23,7 +23,7 @@ pub(super) struct Claimed<'a> {
 impl<'a> Claimed<'a> {
     /// Returns the claims of a token. They are not verified.
     pub(super) fn of_token(claims: Option<&'a UnverifiedClaims<'_>>) -> Self {
-        let Some(claims) = claims.filter(|_| is_logged()) else { return Self::default() };
+        let Some(claims) = claims else { return Self::default() };
         Self {
             issuer: claims.iss(),
             audience: claims.audience().into_iter().flatten().collect(),
@@ -31,10 +31,8 @@ impl<'a> Claimed<'a> {
         }
     }
 
+    /// Returns the claims of an introspection response.
     pub(super) fn of_response(response: &'a IntrospectionResponse) -> Self {
-        if !is_logged() {
-            return Self::default();
-        }
         Self {
             issuer: response.iss.as_deref(),
             audience: response.aud.iter().flat_map(|audience| audience.iter()).collect(),
@@ -43,35 +41,34 @@ impl<'a> Claimed<'a> {
     }
 }
 
-fn is_logged() -> bool {
-    tracing::event_enabled!(tracing::Level::DEBUG)
-}
-
-/// Logs at level debug that a token is rejected.
-pub(super) fn log(verifier: &Verifier, error: &VerifyError, claimed: Claimed<'_>) {
-    if error.is_unavailable() {
+/// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot be verified now is not
+/// rejected.
+pub(super) fn log<'a>(verifier: &Verifier, error: &VerifyError, claimed: impl FnOnce() -> Claimed<'a>) {
+    if error.is_unavailable() || !tracing::event_enabled!(tracing::Level::DEBUG) {
         return;
     }
+    let claimed = claimed();
     let issuers: Vec<&str> = verifier.issuers.iter().map(|issuer| issuer.issuer().as_str()).collect();
-    let further =
-        verifier.issuers.iter().flat_map(|issuer| &issuer.settings().audiences).map(|audience| audience.as_str());
-    let audiences: Vec<&str> = std::iter::once(verifier.settings.resource.as_str()).chain(further).collect();
+    let mut audiences = vec![verifier.settings.resource.as_str()];
+    for issuer in &verifier.issuers {
+        audiences.extend(issuer.settings().audiences.iter().map(|audience| audience.as_str()));
+    }
     tracing::debug!(
         deny.code = error.code(),
-        token.issuer = claimed.issuer.map(text),
+        token.issuer = claimed.issuer.map(escaped),
         issuer.expected = %List(&issuers),
         token.audience = %List(&claimed.audience),
         audience.expected = %List(&audiences),
-        token.scope = claimed.scope.as_deref().map(text),
+        token.scope = claimed.scope.as_deref().map(escaped),
         "token rejected: {error}"
     );
 }
 
-fn text(claim: &str) -> tracing::field::DisplayValue<EscapedText<'_>> {
+fn escaped(claim: &str) -> tracing::field::DisplayValue<EscapedText<'_>> {
     tracing::field::display(EscapedText::first(claim, MAX_CLAIM))
 }
 
-/// Prints texts of other parties, separated by spaces.
+/// Prints texts of peers, escaped, bounded, and separated by spaces.
 struct List<'a>(&'a [&'a str]);
 
 impl fmt::Display for List<'_> {
@@ -90,6 +87,16 @@ impl fmt::Display for List<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Fixture;
+
+    /// Without the level debug, a rejected token costs the log no allocation, and its claims are not read.
+    #[tokio::test]
+    async fn a_line_is_built_only_for_the_log() {
+        let fixture = Fixture::new();
+        let claimed = || -> Claimed<'_> { panic!("the claims are read") };
+        let counted = allocation_counter::measure(|| log(&fixture.verifier, &VerifyError::Expired, claimed));
+        assert_eq!(counted.count_total, 0, "{counted:?}");
+    }
 
     /// J8: claims are escaped and bounded.
     #[test]

@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod cache;
+mod inactive;
 mod redaction;
 mod throttle;
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Instant};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use serde::Serialize;
 use tokio::time::error::Elapsed;
 
@@ -34,6 +34,15 @@ impl Cell {
 
     pub(super) fn failed(error: &anyhow::Error) -> Self {
         Self::Failed { reason: format!("{error:#}") }
+    }
+
+    /// # Errors
+    /// Fails when a cell failed, or all were skipped.
+    pub(super) fn check_all<'a>(cells: impl Iterator<Item = &'a Self> + Clone) -> anyhow::Result<()> {
+        let failed = cells.clone().filter(|cell| matches!(cell, Self::Failed { .. })).count();
+        ensure!(failed == 0, "{failed} trials failed");
+        ensure!(cells.clone().any(|cell| matches!(cell, Self::Passed { .. })), "every trial was skipped");
+        Ok(())
     }
 
     /// Returns why it failed or was skipped.

@@ -1,7 +1,7 @@
 //! [`Chromium`]: a headless Chromium, controlled by the driver in `tests/idp/browser`.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -12,7 +12,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{pages::UserInput, program::Program};
-use xtask::workspace;
+use xtask::{programs, workspace};
 
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const DRIVER: &str = "tests/idp/browser/drive.mjs";
@@ -34,10 +34,8 @@ pub(super) struct SeenPage {
 impl Chromium {
     /// Finds the installed Chromium. Screenshots of all pages are written to `folder`.
     pub(super) fn find(folder: &Path) -> Option<Self> {
-        let path = env::var_os("PATH")?;
-        let folders: Vec<_> = env::split_paths(&path).collect();
-        let program = NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-        program.into_iter().find(|program| program.is_file()).map(|program| Self { program, folder: folder.to_owned() })
+        let program = NAMES.iter().find_map(|name| programs::find(name))?;
+        Some(Self { program, folder: folder.to_owned() })
     }
 
     /// Returns the program names that are searched for.

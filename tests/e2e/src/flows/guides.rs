@@ -17,6 +17,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use portcullis_scenarios::Scratch;
 use tokio::time::{Instant, sleep, timeout};
+use xtask::{programs, workspace};
 
 use self::page::{Page, Step};
 use super::{install, program::Program};
@@ -54,7 +55,7 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
         }
         let page = Page::parse(&fs::read_to_string(&path)?).with_context(|| name.clone())?;
         let started = Instant::now();
-        if let Some(missing) = page.needs.iter().find(|needed| !is_installed(needed)) {
+        if let Some(missing) = page.needs.iter().find(|needed| programs::find(needed).is_none()) {
             println!("skipped  {name}: {missing} is not installed");
             continue;
         }
@@ -77,7 +78,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn folder_of_guides() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides")
+    workspace::root().join("docs/guides")
 }
 
 /// Executes a guide in a folder of its own, outside of this workspace. Its output goes to `logs`. Returns the number of commands.
@@ -188,11 +189,6 @@ impl Desk {
 fn missing_line<'a>(output: &str, expected: &'a [String]) -> Option<&'a String> {
     let mut lines = output.lines();
     expected.iter().find(|text| !lines.any(|line| line.contains(text.as_str())))
-}
-
-fn is_installed(program: &str) -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]

@@ -1,19 +1,13 @@
 //! `cargo xtask e2e --metrics`: every query of the dashboard and of the alerts against a real Prometheus that scrapes the real program.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, call, free_address};
-use serde_json::{Value, json};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, free_address};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::form_urlencoded;
+use xtask::{programs, workspace};
 
 use super::{program::Program, progress::Progress};
 
@@ -29,14 +23,14 @@ const METRICS_TOKEN: &str = "metrics-token-of-the-metrics-run-0123456789";
 
 /// Runs all queries. Without Prometheus, the run is reported as skipped.
 pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Result<()> {
-    let Some((prometheus, promtool)) = find("prometheus").zip(find("promtool")) else {
+    let Some((prometheus, promtool)) = programs::find("prometheus").zip(programs::find("promtool")) else {
         progress.skip(
             "the queries at Prometheus",
             "`prometheus` and `promtool` are not here; Debian has them (`apt-get install prometheus`)",
         );
         return Ok(());
     };
-    let repository = repository()?;
+    let repository = workspace::root();
     let admin = free_address()?;
     let token = Scratch::file("metrics-token", METRICS_TOKEN);
     let deployment = progress.step("the program starts with metrics", start(admin, folder, &token)).await?;
@@ -48,16 +42,6 @@ pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
     progress.step("each query of the dashboard has a result", dashboard(address, &repository)).await?;
     progress.step("each alert is evaluated, and none fires", alerts(address, &repository)).await?;
     running.expect_running()
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
-}
-
-fn repository() -> anyhow::Result<PathBuf> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(manifest.ancestors().nth(2).context("the crate is in the workspace")?.to_owned())
 }
 
 async fn start(admin: SocketAddr, folder: &Path, token: &Scratch) -> anyhow::Result<Deployment> {
@@ -78,7 +62,7 @@ async fn send_requests(deployment: &Deployment) -> anyhow::Result<()> {
     let token = deployment.good_token();
     for _ in 0..5 {
         let session = deployment.open_session(&token).await;
-        let echo = Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token).session(&session);
+        let echo = Request::echo(Deployment::ENDPOINT, &token, &session);
         let answer = deployment.send(echo).await;
         ensure!(answer.status == 200, "a call was answered with {}", answer.status);
         let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
@@ -150,8 +134,8 @@ async fn scraped(prometheus: SocketAddr, deployment: &Deployment) -> anyhow::Res
     }
 }
 
-/// Metrics that exist only after an event that this run does not cause.
-const WITHOUT_RESULT: &[&str] = &["portcullis_streams_ended_total"];
+/// Metrics that exist only after an event that this run does not cause, or with a table that it does not have.
+const WITHOUT_RESULT: &[&str] = &["portcullis_certificate_expiry_timestamp_seconds", "portcullis_streams_ended_total"];
 
 async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(repository.join("deploy/grafana/portcullis.json"))?;

@@ -2,17 +2,21 @@
 
 use std::{
     fs::{self, File},
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{ChildStdin, Command, ExitStatus, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use portcullis_scenarios::Process;
-use tokio::time::sleep;
+use tokio::{net::TcpStream, time::sleep};
 
 /// The interval at which the output is polled.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long a program may take until it listens.
+const LISTEN_LIMIT: Duration = Duration::from_secs(30);
 
 /// The number of lines shown of a program that ended.
 const LAST_LINES: usize = 8;
@@ -61,6 +65,21 @@ impl Program {
             }
             sleep(POLL_INTERVAL).await;
         }
+    }
+
+    /// Waits until the program listens at an address.
+    ///
+    /// # Errors
+    /// Fails when the program ends before, another program listens there, or it does not listen in time.
+    pub(crate) async fn wait_for_listener(&mut self, address: SocketAddr) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while TcpStream::connect(address).await.is_err() {
+            self.expect_running()?;
+            ensure!(started.elapsed() < LISTEN_LIMIT, "{} does not listen on {address}", self.process.name());
+            sleep(POLL_INTERVAL).await;
+        }
+        ensure!(self.is_running()?, "another program listens on {address}");
+        Ok(())
     }
 
     /// As [`find_line`](Self::find_line), but also waits when the program has ended.
@@ -126,6 +145,17 @@ mod tests {
     use std::env;
 
     use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_listener_is_that_of_the_program() {
+        let (free, folder) = (portcullis_scenarios::free_address().unwrap(), env::temp_dir());
+        let mut ended = Program::start("e2e-ended", &mut Command::new("false"), &folder).unwrap();
+        assert!(ended.wait_for_listener(free).await.unwrap_err().to_string().contains("exit status: 1"));
+        let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        ended.wait().await.unwrap();
+        let error = ended.wait_for_listener(other.local_addr().unwrap()).await.unwrap_err().to_string();
+        assert!(error.contains("another program listens"), "{error}");
+    }
 
     #[tokio::test(flavor = "current_thread")]
     async fn lines_are_found_and_an_early_end_is_reported() {

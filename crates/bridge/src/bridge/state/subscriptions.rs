@@ -37,7 +37,7 @@ impl Subscriptions {
         let mut state = self.state();
         match change {
             SubscriptionChange::Level(level) => state.level = Some(level),
-            SubscriptionChange::Unsubscribe(uri) => state.uris.retain(|held| *held != uri),
+            SubscriptionChange::Unsubscribe(uri) => state.uris.retain(|stored| *stored != uri),
             SubscriptionChange::Subscribe(uri) if state.uris.contains(&uri) => {}
             SubscriptionChange::Subscribe(uri) if state.uris.len() < MAX_SUBSCRIPTIONS && uri.len() <= MAX_LENGTH => {
                 state.uris.push(uri);
@@ -62,13 +62,13 @@ impl Subscriptions {
         state.level.is_none() && state.uris.is_empty()
     }
 
-    /// Removes what a new session rejected.
-    pub(crate) fn forget(&self, change: &SubscriptionChange) {
+    /// Removes what a new session rejected, unless the client has replaced it meanwhile.
+    pub(crate) fn forget(&self, rejected: &SubscriptionChange) {
         let mut state = self.state();
-        match change {
-            SubscriptionChange::Level(_) => state.level = None,
+        match rejected {
+            SubscriptionChange::Level(level) => drop(state.level.take_if(|current| current == level)),
             SubscriptionChange::Subscribe(uri) | SubscriptionChange::Unsubscribe(uri) => {
-                state.uris.retain(|held| held != uri)
+                state.uris.retain(|stored| stored != uri)
             }
         }
     }
@@ -121,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_word_counts() {
-        let kept = Subscriptions::default();
-        assert!(kept.is_empty());
+    fn the_latest_change_counts() {
+        let subscriptions = Subscriptions::default();
+        assert!(subscriptions.is_empty());
         for change in [
             SubscriptionChange::Level("info".into()),
             subscribe("a:b"),
@@ -133,26 +133,40 @@ mod tests {
             SubscriptionChange::Unsubscribe("a:d".into()),
             SubscriptionChange::Level("error".into()),
         ] {
-            kept.change(change);
+            subscriptions.change(change);
         }
-        assert_eq!(kept.all(), [SubscriptionChange::Level("error".into()), subscribe("a:b")]);
-        kept.forget(&SubscriptionChange::Level("error".into()));
-        assert_eq!(kept.all(), [subscribe("a:b")]);
-        kept.clear();
-        assert!(kept.is_empty());
+        assert_eq!(subscriptions.all(), [SubscriptionChange::Level("error".into()), subscribe("a:b")]);
+        subscriptions.forget(&SubscriptionChange::Level("error".into()));
+        assert_eq!(subscriptions.all(), [subscribe("a:b")]);
+        subscriptions.clear();
+        assert!(subscriptions.is_empty());
+    }
+
+    /// The new session can reject a log level after the client has set another one, which stays.
+    #[test]
+    fn a_rejected_level_does_not_remove_a_newer_one() {
+        let subscriptions = Subscriptions::default();
+        let level = |name: &str| SubscriptionChange::Level(name.to_owned());
+        subscriptions.change(level("info"));
+        let [restored] = &subscriptions.all()[..] else { panic!("only the level is stored") };
+        subscriptions.change(level("error"));
+        subscriptions.forget(restored);
+        assert_eq!(subscriptions.all(), [level("error")]);
+        subscriptions.forget(&level("error"));
+        assert!(subscriptions.is_empty());
     }
 
     #[test]
-    fn so_many_are_remembered_and_no_more() {
-        let kept = Subscriptions::default();
-        kept.change(subscribe(&"x".repeat(MAX_LENGTH + 1)));
-        assert!(kept.is_empty());
+    fn the_number_and_length_of_subscriptions_are_limited() {
+        let subscriptions = Subscriptions::default();
+        subscriptions.change(subscribe(&"x".repeat(MAX_LENGTH + 1)));
+        assert!(subscriptions.is_empty());
         for number in 0..2 * MAX_SUBSCRIPTIONS {
-            kept.change(subscribe(&format!("a:{number}")));
+            subscriptions.change(subscribe(&format!("a:{number}")));
         }
-        assert_eq!((kept.all().len(), &kept.all()[0]), (MAX_SUBSCRIPTIONS, &subscribe("a:0")));
-        kept.change(SubscriptionChange::Unsubscribe("a:0".into()));
-        kept.change(subscribe("a:new"));
-        assert_eq!(kept.all().last(), Some(&subscribe("a:new")));
+        assert_eq!((subscriptions.all().len(), &subscriptions.all()[0]), (MAX_SUBSCRIPTIONS, &subscribe("a:0")));
+        subscriptions.change(SubscriptionChange::Unsubscribe("a:0".into()));
+        subscriptions.change(subscribe("a:new"));
+        assert_eq!(subscriptions.all().last(), Some(&subscribe("a:new")));
     }
 }

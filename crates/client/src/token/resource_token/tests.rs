@@ -15,6 +15,26 @@ fn token(response: &str) -> Result<ResourceToken, ClientError> {
     ResourceToken::new(TokenResponse::parse(response.as_bytes()).unwrap(), purpose, UnixTime::from_secs(1000))
 }
 
+/// I6: a scope is also granted in the form `api://ID/NAME`. If the server does not confirm valid scopes, none is granted.
+#[test]
+fn a_grant_covers_both_forms() {
+    const LONG: &str = "api://00001111-aaaa-2222-bbbb-3333cccc4444/tools";
+    for (granted, wanted, missing) in [
+        (LONG, "tools", ""),
+        (LONG, LONG, ""),
+        ("a b", "b", ""),
+        ("", "", ""),
+        ("tools", LONG, LONG),
+        (LONG, "ools", "ools"),
+        (LONG, "tools admin", "admin"),
+        ("ä", "a b", "a b"),
+    ] {
+        let response = format!(r#"{{"access_token":"hush","token_type":"bearer","scope":"{granted}"}}"#);
+        let found = token(&response).unwrap().missing_scopes(&Scopes::parse(wanted).unwrap());
+        assert_eq!(found.as_str(), missing, "{granted}: {wanted}");
+    }
+}
+
 /// I9, H4: the `Authorization` header is only for the start URL and the resource.
 #[test]
 fn the_header_is_for_the_resource_only() {

@@ -123,6 +123,37 @@ async fn denied_scopes_are_remembered() {
     assert_eq!(requested_scopes(&fixture.user), "files:read mcp:tools");
 }
 
+/// I6: a scope that was granted in its long form is not denied.
+#[tokio::test]
+async fn a_grant_in_the_long_form_is_not_a_denial() {
+    for is_refused in [false, true] {
+        let mut fixture = Fixture::new();
+        let refuses = Arc::new(AtomicBool::new(false));
+        let refusing = refuses.clone();
+        fixture.user = ScriptedUser::responds(move |state| {
+            let result = if refusing.load(Ordering::Relaxed) { "error=access_denied" } else { "code=the-code" };
+            format!("{result}&state={state}&iss=https%3A%2F%2Fauth.example.com")
+        });
+        let token_manager = fixture.token_manager(CredentialStore::in_memory());
+        *fixture.server.grants.lock().unwrap() = Some("mcp:tools api://1/read".into());
+        token_manager.sign_in().await.unwrap();
+        refuses.store(is_refused, Ordering::Relaxed);
+        let mut authorization = token_manager.request_authorization();
+        send(&mut authorization).await;
+        let denied = authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("read admin")).await;
+        assert_eq!(denied.ok(), (!is_refused).then_some(false));
+
+        refuses.store(false, Ordering::Relaxed);
+        *fixture.server.grants.lock().unwrap() = None;
+        let mut next = token_manager.request_authorization();
+        send(&mut next).await;
+        assert!(next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("read files")).await.unwrap());
+        let mut last = token_manager.request_authorization();
+        send(&mut last).await;
+        assert!(!last.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap());
+    }
+}
+
 /// I6: a denial is returned once, and the current token stays in use.
 #[tokio::test]
 async fn a_denied_step_up_keeps_the_token() {

@@ -1,6 +1,6 @@
 //! The verification of the records one after the other.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
@@ -19,20 +19,20 @@ pub(super) struct Verifier<'a> {
     /// The heads that were not yet found.
     missing: Vec<Head>,
     /// The last line that was read.
-    last: Option<Place>,
+    last: Option<Place<'a>>,
     /// A line that is not a record. One of the next records must explain it.
-    unexplained: Option<Unexplained>,
+    unexplained: Option<Unexplained<'a>>,
     report: Report,
 }
 
-#[derive(Clone)]
-struct Place {
-    file: PathBuf,
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    file: &'a Path,
     line: u64,
 }
 
-struct Unexplained {
-    place: Place,
+struct Unexplained<'a> {
+    place: Place<'a>,
     bytes: u64,
     has_newline: bool,
 }
@@ -78,19 +78,19 @@ impl<'a> Verifier<'a> {
     ///
     /// # Errors
     /// Fails when the chain is broken at this line or before it.
-    pub(super) fn line(&mut self, file: &Path, line: &Line<'_>) -> Result<(), Break> {
-        let place = Place { file: file.to_owned(), line: line.number };
+    pub(super) fn line(&mut self, file: &'a Path, line: &Line<'_>) -> Result<(), Break> {
+        let place = Place { file, line: line.number };
         let Some(chained) = ChainedLine::parse(line.bytes) else {
             if let Some(earlier) = &self.unexplained {
                 return Err(earlier.not_chained());
             }
             let (bytes, has_newline) = (line.bytes.len() as u64, line.has_newline);
-            self.unexplained = Some(Unexplained { place: place.clone(), bytes, has_newline });
+            self.unexplained = Some(Unexplained { place, bytes, has_newline });
             self.last = Some(place);
             return Ok(());
         };
         let members = Members::parse(line.bytes);
-        let verified = self.verify(&place, &chained, &members);
+        let verified = self.verify(place, &chained, &members);
         verified.map_err(|cause| self.unexplained.as_ref().map_or(cause, Unexplained::not_chained))?;
         self.explain(&members)?;
         self.count(&chained, members);
@@ -99,7 +99,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Verifies that the record follows the one before it, or begins a chain.
-    fn verify(&mut self, place: &Place, line: &ChainedLine<'_>, members: &Members) -> Result<(), Break> {
+    fn verify(&mut self, place: Place<'_>, line: &ChainedLine<'_>, members: &Members) -> Result<(), Break> {
         let seq = line.head.seq;
         let previous = match self.head {
             Some(head) => head,
@@ -178,7 +178,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn count(&mut self, line: &ChainedLine<'_>, members: Members) {
-        let record = Verified { seq: line.head.seq, head: line.head.to_string(), timestamp: members.timestamp };
+        let record = Verified { seq: line.head.seq, head: line.head, timestamp: members.timestamp };
         self.missing.retain(|head| *head != line.head);
         self.head = Some(line.head);
         self.report.records += 1;
@@ -244,20 +244,20 @@ impl<'a> Verifier<'a> {
         })
     }
 
-    fn place_of_last(&self) -> Place {
-        self.last.clone().unwrap_or(Place { file: PathBuf::new(), line: 0 })
+    fn place_of_last(&self) -> Place<'a> {
+        self.last.unwrap_or(Place { file: Path::new(""), line: 0 })
     }
 }
 
-impl Unexplained {
+impl Unexplained<'_> {
     fn not_chained(&self) -> Break {
         self.place.broken("not_chained", "the line is not a record of the chain".to_owned())
     }
 }
 
-impl Place {
+impl Place<'_> {
     fn broken(&self, code: &'static str, message: String) -> Break {
         let is_known = self.line > 0;
-        Break { code, message, file: is_known.then(|| self.file.clone()), line: is_known.then_some(self.line) }
+        Break { code, message, file: is_known.then(|| self.file.to_owned()), line: is_known.then_some(self.line) }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     env,
-    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
 
@@ -77,20 +76,9 @@ fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
                 "the listener for administrators uses TLS; name it as in its certificate, with --url https://HOST:PORT"
             )
         }
-        AdminListen::Tcp(address) => {
-            let address = SocketAddr::new(loopback(address.ip()), address.port());
-            Place::Url(Url::parse(&format!("http://{address}"))?)
-        }
+        AdminListen::Tcp(address) => Place::Url(Url::parse(&format!("http://{}", config::reachable_address(address)))?),
     };
     Ok((place, admin.token))
-}
-
-fn loopback(ip: IpAddr) -> IpAddr {
-    match ip {
-        IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    }
 }
 
 fn parse_url(text: &str) -> anyhow::Result<Url> {

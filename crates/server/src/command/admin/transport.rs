@@ -1,24 +1,19 @@
 //! HTTP requests to the listener for administrators.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, time::Duration};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{
-    Method, StatusCode,
+    Method,
     header::{AUTHORIZATION, CONTENT_TYPE, HOST},
     uri::PathAndQuery,
 };
-use portcullis_http1::{Connection, Request, RequestBuilder};
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
-};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use portcullis_gateway::UpstreamTrust;
+use portcullis_http1::{Request, RequestBuilder};
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
     time::timeout,
 };
@@ -27,17 +22,12 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::target::{Place, Target};
+use crate::command::exchange::{Answer, exchange};
 
 /// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of a response in bytes. A page of sessions is smaller.
 const MAX_RESPONSE: usize = 32 << 20;
-
-/// A response.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) body: Vec<u8>,
-}
 
 impl Target {
     /// # Errors
@@ -57,7 +47,7 @@ impl Target {
             match &self.place {
                 Place::Unix(path_of_socket) => {
                     let request = self.request(method, path, "localhost", body)?;
-                    exchange(UnixStream::connect(path_of_socket).await?, request).await
+                    exchange(UnixStream::connect(path_of_socket).await?, request, MAX_RESPONSE).await
                 }
                 Place::Url(url) => self.send_to(url, method, path, body).await,
             }
@@ -76,11 +66,11 @@ impl Target {
         let authority = url.authority();
         let request = self.request(method, path, authority, body)?;
         if url.scheme() != "https" {
-            return exchange(stream, request).await;
+            return exchange(stream, request, MAX_RESPONSE).await;
         }
         let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let connector = TlsConnector::from(Arc::new(self.tls()?));
-        exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request).await
+        let connector = TlsConnector::from(self.trust()?.tls_settings());
+        exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request, MAX_RESPONSE).await
     }
 
     fn request(&self, method: &Method, path: &str, host: &str, body: Bytes) -> anyhow::Result<Request> {
@@ -97,36 +87,12 @@ impl Target {
         Ok(request.body(body))
     }
 
-    fn tls(&self) -> anyhow::Result<ClientConfig> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?;
-        let builder = match &self.ca_file {
-            None => builder.with_platform_verifier()?,
-            Some(file) => {
-                let name = || format!("--ca-file {} cannot be used", file.display());
-                let pem = fs::read(file).with_context(name)?;
-                let mut roots = RootCertStore::empty();
-                for certificate in CertificateDer::pem_slice_iter(&pem) {
-                    roots.add(certificate.with_context(name)?).with_context(name)?;
-                }
-                ensure!(!roots.is_empty(), "--ca-file {} has no certificate", file.display());
-                builder.with_root_certificates(roots)
-            }
-        };
-        let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+    fn trust(&self) -> anyhow::Result<UpstreamTrust> {
+        let Some(file) = &self.ca_file else { return Ok(UpstreamTrust::platform()?) };
+        let name = || format!("--ca-file {} cannot be used", file.display());
+        let pem = fs::read(file).with_context(name)?;
+        UpstreamTrust::from_pem(&pem).with_context(name)
     }
-}
-
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(stream: S, request: Request) -> anyhow::Result<Answer> {
-    let (response, mut connection) = Connection::new(stream).send(request).await?;
-    let mut body = Vec::new();
-    while let Some(data) = connection.next_data().await {
-        body.extend_from_slice(&data?);
-        ensure!(body.len() <= MAX_RESPONSE, "the response has more than {MAX_RESPONSE} bytes");
-    }
-    Ok(Answer { status: response.status(), body })
 }
 
 impl std::fmt::Display for Place {

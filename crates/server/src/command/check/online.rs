@@ -1,6 +1,7 @@
 //! `portcullis check --online`: queries the services that a configuration names.
 
 mod authorization_server;
+mod certificate;
 mod clock;
 mod failure;
 mod introspection;
@@ -12,16 +13,23 @@ mod upstream;
 mod upstream_connection;
 mod upstream_issuers;
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use portcullis_discovery::HttpFetch;
 use portcullis_doctor::{Finding, Report, Rule, Step};
 use portcullis_metadata::{EscapedText, SystemClock};
 
-use crate::plan::{IssuerPlan, Plan, UpstreamPlan};
+use crate::{
+    command::{doctor::print_step, tell},
+    plan::{IssuerPlan, Plan, UpstreamPlan},
+};
 
 /// The time limit of each request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+pub(in crate::command) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The fix for a response of a firewall.
+const FIREWALL_FIX: &str =
+    "let the firewall pass requests of this server and of MCP clients: they cannot answer its challenges";
 
 const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
 
@@ -41,9 +49,30 @@ impl Part {
     pub(in crate::command) const ALL: [Self; 3] = [Self::Listener, Self::Issuers, Self::Upstreams];
 }
 
-/// Queries the services of these parts of a plan, one after the other. Each step is passed to `on_step` when it is complete;
-/// `on_start` gets the name of what is queried next.
-pub(in crate::command) async fn examine(
+/// Queries the services of these parts of a plan, one after the other. Prints the progress to standard error and, if
+/// `prints_steps`, each step to standard output when it is complete.
+///
+/// # Errors
+/// Fails when standard output is closed.
+pub(in crate::command) async fn examine_and_print(
+    parts: &[Part],
+    plan: &Plan,
+    base_url: &str,
+    prints_steps: bool,
+) -> io::Result<Report> {
+    let mut printed = Ok(());
+    let mut on_start = |name: &str| tell(format_args!("checking {name}"));
+    let mut on_step = |step: &Step| {
+        if prints_steps && printed.is_ok() {
+            printed = print_step(step);
+        }
+    };
+    let report = examine(parts, plan, base_url, &mut on_start, &mut on_step).await;
+    printed.map(|()| report)
+}
+
+/// Each step is passed to `on_step` when it is complete; `on_start` gets the name of what is queried next.
+async fn examine(
     parts: &[Part],
     plan: &Plan,
     base_url: &str,
@@ -54,6 +83,7 @@ pub(in crate::command) async fn examine(
     if parts.contains(&Part::Listener) {
         on_start(&format!("the listener on {}", plan.listen));
         steps.add(listener::check(plan, base_url).await);
+        certificate::check(plan).into_iter().for_each(|step| steps.add(step));
     }
     for (position, issuer) in plan.issuers.iter().enumerate().filter(|_| parts.contains(&Part::Issuers)) {
         on_start(&format!("issuer {}", EscapedText(issuer.settings.issuer.as_str())));

@@ -1,4 +1,4 @@
-//! TLS to the listener of this machine. Any certificate is accepted.
+//! TLS to a listener of this machine. Any certificate is accepted.
 
 use std::{
     net::{SocketAddr, TcpStream},
@@ -20,18 +20,26 @@ pub(super) fn connect(
     stream: TcpStream,
     address: SocketAddr,
 ) -> anyhow::Result<StreamOwned<ClientConnection, TcpStream>> {
+    let name = ServerName::IpAddress(address.ip().into());
+    Ok(StreamOwned::new(ClientConnection::new(any_certificate()?, name)?, stream))
+}
+
+/// Returns TLS settings that accept every certificate.
+///
+/// # Errors
+/// Fails when TLS cannot be set up.
+pub(in crate::command) fn any_certificate() -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
-    let name = ServerName::IpAddress(address.ip().into());
-    Ok(StreamOwned::new(ClientConnection::new(Arc::new(config), name)?, stream))
+    Ok(Arc::new(config))
 }
 
 /// Accepts every certificate. The certificate is for the name that clients use, and not for the address. The request
-/// contains no secret, and nothing depends on the response but the result of the health check.
+/// contains no secret, and nothing depends on the response but the result of a check.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use portcullis_client::{CredentialStore, ImportedToken, StartUrl};
+use portcullis_files::sync_parent;
 use portcullis_metadata::{
     AccessToken, ClientRegistrationResponse, Clock as _, Issuer, ResourceUri, Scopes, Secret, SystemClock, UnixTime,
 };
@@ -15,10 +16,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::rewrite::Migration;
-use crate::command::{
-    config_file::{ConfigFile, sync_directory},
-    mcp_remote::session::resource,
-};
+use crate::command::{config_file::ConfigFile, mcp_remote::session::resource};
 
 /// The folder of the storage format that mcp-remote 0.15.1 uses.
 const FOLDER: &str = "mcp-remote-v1";
@@ -117,7 +115,7 @@ impl StoredToken {
         if is_claimed_now {
             fs::rename(&self.path, &self.claimed)
                 .with_context(|| format!("{} cannot be moved", self.path.display()))?;
-            sync_directory(&self.path)?;
+            sync_parent(&self.path)?;
         }
         let imported = store.import(self.token).await;
         if !matches!(imported, Ok(true)) && is_claimed_now {

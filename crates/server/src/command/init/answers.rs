@@ -1,9 +1,9 @@
 //! [`Answers`]: the values of the configuration so far, and their validation.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use portcullis_jose::Algorithm;
-use portcullis_metadata::Issuer;
+use portcullis_metadata::{Issuer, is_loopback};
 use url::{Host, Url};
 
 use super::template;
@@ -78,7 +78,7 @@ impl Answers {
         text.clone_into(&mut self.upstream);
         self.plan()?;
         let url = Url::parse(text).map_err(|error| error.to_string())?;
-        let is_here = is_loopback(&url) && url.port_or_known_default() == Some(self.listen.port());
+        let is_here = is_on_this_machine(&url) && url.port_or_known_default() == Some(self.listen.port());
         if is_here && !self.is_https() {
             return Err(format!(
                 "upstream = {text:?} is the address of base_url; let the MCP server or this server use another port"
@@ -130,8 +130,8 @@ impl Answers {
     /// Fails with all errors of the configuration, on one line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
         let config = config::from_text(&template::text(self)).map_err(|error| format!("{error:#}"))?;
-        let plan = Plan::new(&config).and_then(|plan| serve::dry_run(&plan).map(|()| plan));
-        plan.map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
+        serve::runnable_plan(&config)
+            .map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -149,12 +149,13 @@ fn listen_address(base_url: &Url) -> SocketAddr {
 }
 
 /// Whether the URL is on this machine, also at all its addresses (0.0.0.0).
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
-        Some(Host::Ipv6(address)) => address == Ipv6Addr::LOCALHOST || address.is_unspecified(),
-        _ => portcullis_metadata::is_loopback(url),
-    }
+fn is_on_this_machine(url: &Url) -> bool {
+    let is_unspecified = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_unspecified(),
+        Some(Host::Ipv6(address)) => address.is_unspecified(),
+        _ => false,
+    };
+    is_unspecified || is_loopback(url)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
+use portcullis_client::error_chain;
 use portcullis_discovery::{Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_jose::Algorithm;
 use portcullis_metadata::{
@@ -11,12 +12,10 @@ use portcullis_metadata::{
 use tokio::time::timeout;
 use url::{Position, Url};
 
-use crate::command::check::online;
+use crate::command::check::online::{self, REQUEST_TIMEOUT};
 
 /// The time limit of the whole search.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The time limit of each request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 /// The most documents that are fetched.
 const MAX_DOCUMENTS: usize = 12;
 /// What the paths of metadata contain (RFC 8615).
@@ -77,7 +76,7 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
             Ok(metadata) => metadata,
             Err(error) => {
                 let reason =
-                    format!("the metadata at {url} is of {issuer}, which cannot be used: {}", with_cause(&error));
+                    format!("the metadata at {url} is of {issuer}, which cannot be used: {}", error_chain(&error));
                 return Ok(Found::Other { issuer, reason });
             }
         };
@@ -152,7 +151,8 @@ fn difference(entered: &Url, issuer: &Issuer, document: &Url) -> Option<String> 
 async fn metadata(url: &Url, fetch: &HttpFetch) -> Result<Option<AuthorizationServerMetadata>, String> {
     let mut request = FetchRequest::get(url.clone(), UrlPolicy::Operator);
     request.timeout = REQUEST_TIMEOUT;
-    let response = fetch.fetch(request).await.map_err(|error| format!("cannot fetch {url}: {}", with_cause(&error)))?;
+    let response =
+        fetch.fetch(request).await.map_err(|error| format!("cannot fetch {url}: {}", error_chain(&error)))?;
     if response.status.is_server_error() {
         return Err(format!("{url} answers {}", response.status));
     }
@@ -170,12 +170,6 @@ async fn algorithms(keys: &Url, fetch: &HttpFetch) -> Vec<Algorithm> {
     let response = fetch.fetch(request).await.ok().filter(|response| response.status == StatusCode::OK);
     let keys = response.and_then(|response| JwkSet::parse(&response.body).ok());
     keys.map(|keys| online::algorithms_to_configure(&keys)).unwrap_or_default()
-}
-
-/// The error with its causes.
-fn with_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! [`Setup`]: takes each answer from its option or from the user, and tests it.
 
 use anyhow::{anyhow, bail};
-use portcullis_doctor::{Report, Step, Verdict};
+use portcullis_doctor::{Report, Verdict};
 use portcullis_metadata::{EscapedText, Issuer};
 use tokio::runtime::Runtime;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cli,
-    command::{check::online, doctor::counted},
+    command::{check::online, counted},
     plan::Plan,
 };
 
@@ -115,7 +115,7 @@ impl<'a> Setup<'a> {
     pub(super) fn finish(mut self) -> anyhow::Result<(Answers, Plan)> {
         let plan = self.answers.plan().map_err(|error| anyhow!(error))?;
         if self.problems > 0 && !self.arguments.force {
-            let problems = counted(self.problems, "problem", "");
+            let problems = counted(self.problems, "problem");
             let Some(questions) = &mut self.questions else {
                 bail!("nothing is written because of {problems}; correct that, or give --force to write it anyway")
             };
@@ -223,18 +223,9 @@ impl<'a> Setup<'a> {
             return Ok(None);
         }
         let plan = self.plan()?;
-        let mut printed = Ok(());
-        let mut on_start = |name: &str| crate::command::tell(format_args!("checking {name}"));
-        let mut on_step = |step: &Step| {
-            if printed.is_ok() {
-                printed = crate::command::doctor::print_step(step);
-            }
-        };
         let parts = [part];
-        let examined = online::examine(&parts, &plan, self.answers.base_url(), &mut on_start, &mut on_step);
-        let report = self.runtime.block_on(examined);
-        printed?;
-        Ok(Some(report))
+        let examined = online::examine_and_print(&parts, &plan, self.answers.base_url(), true);
+        Ok(Some(self.runtime.block_on(examined)?))
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_files::directory_of;
 use portcullis_metadata::EscapedText;
 
 use super::questions::Questions;
@@ -19,7 +20,7 @@ impl Target {
     /// Fails if the folder does not exist, or there is a file that the user does not want to replace.
     pub(super) fn open(path: &Path, force: bool, questions: Option<&mut Questions>) -> anyhow::Result<Self> {
         let shown = path.display();
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = directory_of(path);
         ensure!(folder.is_dir(), "{} is not a folder; create it, or give another file with --config", folder.display());
         let former = ConfigFile::read(path).with_context(|| shown.to_string())?;
         if former.is_some() && !force {

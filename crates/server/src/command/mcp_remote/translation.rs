@@ -11,7 +11,7 @@ use portcullis_metadata::Secret;
 use super::{
     arguments::{Argument, Arguments, header},
     files::{Variables, header_lines, json_argument},
-    redirect::redirect,
+    redirect::Redirect,
     session::{SessionId, authorize_parameter, client_metadata_url, headers, resource},
 };
 
@@ -95,12 +95,16 @@ impl Translation {
         for (name, value) in &sent {
             translation.header(&format!("{name}: {value}"), &sent)?;
         }
-        redirect(&mut translation, arguments)?;
+        let redirect = Redirect::of(arguments, &translation.session)?;
+        if redirect.is_path_ignored {
+            translation.ignore("--callback-path", "it does not begin with / or is reserved");
+        }
+        translation.arguments.extend(redirect.arguments);
         translation.separate_store(&sent, arguments, context.store);
         Ok(translation)
     }
 
-    pub(super) fn push<const N: usize>(&mut self, arguments: [&str; N]) {
+    fn push<const N: usize>(&mut self, arguments: [&str; N]) {
         match arguments.as_slice() {
             // A value that looks like an option must be joined to its option.
             [option, value] if value.starts_with('-') => self.arguments.push(format!("{option}={value}")),
@@ -108,7 +112,7 @@ impl Translation {
         }
     }
 
-    pub(super) fn ignore(&mut self, name: &str, reason: &str) {
+    fn ignore(&mut self, name: &str, reason: &str) {
         self.notices.push(format!("{name} is ignored: {reason}"));
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct SharedStore {
     /// The password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) password: Option<SecretSource>,
-    /// PEM file with the certificates that the server's certificate is checked against; those of the system when absent.
+    /// A PEM file with the certificate authorities of Redis. Default: those of the system.
     #[schemars(example = "/etc/portcullis/redis-ca.pem")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,

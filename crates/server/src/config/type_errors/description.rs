@@ -7,10 +7,14 @@ use figment::{
 };
 
 use super::is_table_in_array;
-use crate::config::{KeyPath, Segment, TomlLines, schema};
+use crate::config::{KeyPath, Segment, TomlLines, schema, similar::similar};
 
+/// What helps if top-level keys are in a table.
+pub(super) const REMOVE_HEADER: &str = "its keys belong above all tables: remove the header";
 /// The similarity from which a key is suggested in place of another one, from 0 to 1.
 const SIMILAR_KEY: f64 = 0.8;
+/// The similarity from which a key of the same table is suggested in place of another table.
+const SAME_KEY: f64 = 0.95;
 /// The similarity from which one of a few values is suggested.
 const SIMILAR_VALUE: f64 = 0.65;
 
@@ -19,7 +23,7 @@ pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlL
         return format!("{key} is a single table; write [{key}] instead of [[{key}]]");
     }
     match &error.kind {
-        Kind::UnknownField(name, known) => unknown_key(key, name, known, lines),
+        Kind::UnknownField(name, known) => unknown_key(key, name, known, root, lines),
         Kind::UnknownVariant(name, known) => unknown_value(key, name, known),
         Kind::MissingField(_) => missing(key),
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
@@ -33,8 +37,11 @@ pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlL
     }
 }
 
-fn unknown_key(key: &KeyPath, name: &str, known: &[&str], lines: &TomlLines) -> String {
+fn unknown_key(key: &KeyPath, name: &str, known: &[&str], root: &Value, lines: &TomlLines) -> String {
     let table = key.parent().unwrap_or_default();
+    if let Some(fix) = synonym(key) {
+        return format!("{key} is not a known key; {fix}");
+    }
     if !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name) {
         let first = lines.first_table().map(|(line, header)| format!(", {header} in line {line}")).unwrap_or_default();
         return format!("{key} is a top-level key; move it above the first table{first}");
@@ -44,13 +51,41 @@ fn unknown_key(key: &KeyPath, name: &str, known: &[&str], lines: &TomlLines) -> 
     if elsewhere.iter().any(|table| table.starts_with(&within)) {
         elsewhere.retain(|table| table.starts_with(&within));
     }
-    if !elsewhere.is_empty() && (similar.is_none() || !table.is_root()) {
+    let is_typo = self::similar(name, known, SAME_KEY).is_some();
+    if !elsewhere.is_empty() && !is_typo && (similar.is_none() || !table.is_root()) {
         return format!("{key} is not a known key; move it to {}", elsewhere.join(" or "));
     }
     match similar {
         Some(similar) => format!("{key} is not a known key; did you mean `{similar}`?"),
+        None if holds_top_level_keys(key, root, lines) => {
+            format!("{key} is not a known table; {REMOVE_HEADER} [{key}]")
+        }
         None => format!("{key} is not a known key; remove it, or use one of {}", known.join(", ")),
     }
+}
+
+/// The fix for a name that other programs use.
+pub(super) fn synonym(key: &KeyPath) -> Option<&'static str> {
+    let table = key.parent().unwrap_or_default();
+    let is_resource = matches!(table.segments().first(), Some(Segment::Name(first)) if first == "resource");
+    Some(match last_name(key) {
+        "port" | "bind" | "address" if table.is_root() => "write address and port in listen = \"127.0.0.1:3000\"",
+        "log" | "logging" | "log_level" if table.is_root() => {
+            "remove it, and set the environment variable PORTCULLIS_LOG, such as PORTCULLIS_LOG=debug"
+        }
+        "metrics" | "prometheus" if table.is_root() => "write [admin], which serves /metrics",
+        "cors" if table.is_root() || is_resource => "remove it; allowed_origins of [[resource]] narrows the origins",
+        "enabled" | "enable" if !table.is_root() => "remove it; a table takes effect by being in the file",
+        _ => return None,
+    })
+}
+
+/// Whether this is a table at the top of the file that contains keys that belong above all tables.
+fn holds_top_level_keys(key: &KeyPath, root: &Value, lines: &TomlLines) -> bool {
+    let top_level = schema::keys_of(&KeyPath::default());
+    let is_at_top = key.parent().is_some_and(|parent| parent.is_root()) && lines.is_table(key);
+    let members = get(root, key).and_then(Value::as_dict);
+    is_at_top && members.is_some_and(|members| members.keys().any(|name| top_level.contains(&name.as_str())))
 }
 
 fn unknown_value(key: &KeyPath, name: &str, known: &[&str]) -> String {
@@ -85,16 +120,7 @@ fn missing(key: &KeyPath) -> String {
 }
 
 fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines: &TomlLines) -> String {
-    // The names of the table, without positions.
-    let names: Vec<&str> = key
-        .segments()
-        .iter()
-        .filter_map(|segment| match segment {
-            Segment::Name(name) => Some(name.as_str()),
-            Segment::Index(_) => None,
-        })
-        .collect();
-    let table = names.join(".");
+    let table = key.names().collect::<Vec<_>>().join(".");
     if matches!(found, Actual::Map) && schema::type_name(key) == Some("array") && lines.is_table(key) {
         return format!("{key} is a single table; write [[{table}]] instead of [{table}]");
     }
@@ -115,17 +141,14 @@ fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines
 fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
     key.segments().iter().try_fold(root, |at, segment| match (at, segment) {
         (Value::Dict(_, dict), Segment::Name(name)) => dict.get(name),
+        (Value::Dict(_, dict), Segment::Index(position)) => dict.get(&position.to_string()),
         (Value::Array(_, items), Segment::Index(position)) => items.get(*position),
         _ => None,
     })
 }
 
 pub(super) fn last_name(key: &KeyPath) -> &str {
-    let mut names = key.segments().iter().filter_map(|segment| match segment {
-        Segment::Name(name) => Some(name.as_str()),
-        Segment::Index(_) => None,
-    });
-    names.next_back().unwrap_or_default()
+    key.names().next_back().unwrap_or_default()
 }
 
 /// A line for the key, as in TOML.
@@ -174,9 +197,18 @@ fn expected_type(expected: &str) -> &str {
     }
 }
 
-/// The known name that is most similar to the written one, if it is similar enough.
-fn similar<'a>(written: &str, known: &[&'a str], least: f64) -> Option<&'a str> {
-    let likeness = |name: &&'a str| strsim::jaro_winkler(written, name);
-    let best = known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&best) >= least).then_some(best)
+#[cfg(test)]
+mod tests {
+    use figment::value::{Dict, Tag};
+
+    use super::*;
+
+    /// A name of a table can be a number.
+    #[test]
+    fn values_of_numbered_names_are_found() {
+        let numbered = Dict::from([("7".to_owned(), Value::from("x"))]);
+        let root = Value::from(Dict::from([("table".to_owned(), Value::Dict(Tag::Default, numbered))]));
+        assert_eq!(get(&root, &KeyPath::from_names(["table", "7"])).and_then(Value::as_str), Some("x"));
+        assert_eq!(get(&root, &KeyPath::from_names(["table", "8"])), None);
+    }
 }

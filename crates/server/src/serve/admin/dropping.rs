@@ -1,28 +1,82 @@
-//! Dropping of an issuer's cached tokens.
+//! Dropping of an issuer's cached tokens, here and at the other replicas.
 
 use std::time::Duration;
 
-use portcullis_endpoint::{StreamEndReason, StreamRequest};
+use http::StatusCode;
+use portcullis_session::EndTicket;
 use tokio::time::timeout;
 
-use super::{ending::unknown_issuer, response::AdminError};
-use crate::{administration::DropResult, serve::state::ServerState};
+use super::{
+    ending::{RECORD_TIMEOUT, unknown_issuer},
+    response::AdminError,
+};
+use crate::{
+    administration::DropResult,
+    serve::{
+        revocations::{self, Dropped},
+        state::ServerState,
+    },
+};
 
 /// How long a response waits for the issuer's keys.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Drops the cached tokens of an issuer, ends the streams that its tokens opened, and fetches its keys and metadata again.
+/// Tokens that were dropped in this process, and that the other replicas drop.
+pub(super) struct Dropping {
+    pub(super) result: DropResult,
+    /// `None` without other replicas.
+    ticket: Option<EndTicket>,
+}
+
+/// Fetches the keys and metadata of an issuer again, drops its cached tokens, ends the streams that they opened, and begins to have
+/// the other replicas do the same.
 ///
 /// # Errors
 /// Fails if the issuer is not configured.
-pub(super) async fn drop_tokens(state: &ServerState, name: &str) -> Result<DropResult, AdminError> {
+pub(super) async fn begin(state: &ServerState, name: &str) -> Result<Dropping, AdminError> {
     let issuer = state.issuers().find(|issuer| issuer.issuer().as_str() == name).ok_or_else(unknown_issuer)?;
     // New keys first: a token that is verified meanwhile is not cached with the former ones.
     let keys_fetched = matches!(timeout(FETCH_TIMEOUT, issuer.refresh_now()).await, Ok(Ok(())));
-    issuer.drop_cached_tokens();
-    let tokens_dropped = state.verifiers().map(|verifier| verifier.sweep()).sum();
-    let is_of_issuer =
-        |request: &StreamRequest<'_>| request.principal.is_some_and(|principal| principal.issuer().as_str() == name);
-    let streams_ended = state.process().streams.end(StreamEndReason::Administrator, is_of_issuer);
-    Ok(DropResult { tokens_dropped, streams_ended, keys_fetched })
+    let Dropped { tokens, streams } = revocations::drop_issuer(state, issuer);
+    let replicas = state.process().replicas.as_ref();
+    let ticket = replicas.map(|replicas| replicas.drop_tokens(revocations::issuer_id(issuer)));
+    let result = DropResult { tokens_dropped: tokens, streams_ended: streams, keys_fetched };
+    Ok(Dropping { result, ticket })
+}
+
+impl Dropping {
+    /// Waits until all replicas have dropped the tokens.
+    ///
+    /// # Errors
+    /// Fails if one has not confirmed it in time. The tokens are dropped in this process.
+    pub(super) async fn confirmed(self) -> Result<DropResult, AdminError> {
+        let Some(ticket) = self.ticket else { return Ok(self.result) };
+        match timeout(RECORD_TIMEOUT, ticket).await {
+            Ok(Ok(())) => Ok(self.result),
+            _ => {
+                let message = "the tokens are dropped in this process, and not all other replicas have confirmed it: they drop \
+                               them as soon as redis allows; try again";
+                Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "admin.drop_not_shared", message))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C11, E13: a drop that not all replicas confirm is not confirmed.
+    #[tokio::test(start_paused = true)]
+    async fn a_drop_is_confirmed_when_all_replicas_know_it() {
+        let result = || DropResult { tokens_dropped: 1, streams_ended: 0, keys_fetched: true };
+        for ticket in [None, Some(EndTicket::done())] {
+            assert_eq!(Dropping { result: result(), ticket }.confirmed().await.unwrap().tokens_dropped, 1);
+        }
+        let (_confirmation, pending) = EndTicket::pending();
+        for ticket in [EndTicket::failed(), pending] {
+            let error = Dropping { result: result(), ticket: Some(ticket) }.confirmed().await.unwrap_err();
+            assert_eq!((error.status, error.code), (StatusCode::SERVICE_UNAVAILABLE, "admin.drop_not_shared"));
+        }
+    }
 }

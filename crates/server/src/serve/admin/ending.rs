@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{administration::EndResult, serve::state::ServerState};
 
-/// How long a response waits until the end is recorded.
-const RECORD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a response waits until the action is recorded.
+pub(super) const RECORD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sessions that have ended in this process, and whose end is being recorded.
 pub(super) struct Ending {
@@ -95,10 +95,7 @@ fn end_owners(state: &ServerState, owners: &OwnerFilter) -> Result<Ending, Admin
 /// Returns the issuers whose sessions end: the named one; otherwise all that are configured, and those of the found sessions.
 fn issuers(state: &ServerState, owners: &OwnerFilter, found: &[Arc<Session>]) -> Result<BTreeSet<String>, AdminError> {
     let mut issuers: BTreeSet<String> = state.issuers().map(|issuer| issuer.issuer().as_str().to_owned()).collect();
-    issuers.extend(found.iter().filter_map(|session| match session.owner() {
-        Owner::Subject { issuer, .. } | Owner::Client { issuer, .. } => Some(issuer.to_owned()),
-        Owner::Anonymous => None,
-    }));
+    issuers.extend(found.iter().filter_map(|session| session.owner().issuer()).map(str::to_owned));
     if let Some(issuer) = &owners.issuer {
         issuers.retain(|known| known == issuer);
         if issuers.is_empty() {

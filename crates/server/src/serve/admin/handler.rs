@@ -96,9 +96,10 @@ impl AdminContext {
                 let request = request::parse_drop(&read(body).await?)?;
                 report.owner.issuer = Some(request.issuer.clone());
                 report.note = request.note;
-                let result = dropping::drop_tokens(&state, &request.issuer).await?;
-                report.tokens_dropped = Some(result.tokens_dropped);
-                report.streams_ended = Some(result.streams_ended);
+                let dropping = dropping::begin(&state, &request.issuer).await?;
+                report.tokens_dropped = Some(dropping.result.tokens_dropped);
+                report.streams_ended = Some(dropping.result.streams_ended);
+                let result = dropping.confirmed().await?;
                 Ok(json(StatusCode::OK, &result))
             }
         }

@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::AdminPeer;
-use crate::config::AdminListen;
+use crate::{config::AdminListen, serve::listener};
 
 /// The number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -59,13 +59,7 @@ impl AdminListener {
     /// When the place cannot be listened on. The message says how to fix it.
     pub(crate) fn bind(listen: &AdminListen) -> anyhow::Result<Self> {
         let bound = match listen {
-            AdminListen::Tcp(address) => {
-                let listener = std::net::TcpListener::bind(address).with_context(|| {
-                    format!("cannot listen on {address}; stop the program that holds the port, or change admin.listen")
-                })?;
-                listener.set_nonblocking(true)?;
-                Bound::Tcp(listener)
-            }
+            AdminListen::Tcp(address) => Bound::Tcp(listener::bind(*address, "admin.listen")?),
             AdminListen::Unix(path) => {
                 let place = || format!("cannot listen on the unix socket {}", path.display());
                 let (listener, file) = bind_unix(path).with_context(place)?;

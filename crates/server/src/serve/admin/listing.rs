@@ -29,13 +29,13 @@ pub(super) fn list(state: &ServerState, request: &ListRequest) -> SessionList {
 
 fn entry(listed: &ListedSession) -> SessionEntry {
     let session = &listed.session;
-    let (issuer, subject, client) = names(session.owner());
+    let owner = session.owner();
     SessionEntry {
         session: session.log_hash().to_string(),
         resource: session.resource().as_str().to_owned(),
-        issuer: issuer.map(str::to_owned),
-        subject: subject.map(str::to_owned),
-        client: client.map(str::to_owned),
+        issuer: owner.issuer().map(str::to_owned),
+        subject: owner.subject().map(str::to_owned),
+        client: owner.client().map(str::to_owned),
         created: timestamp(session.created()).to_string(),
         age_seconds: listed.age.as_secs(),
         unused_seconds: listed.unused_for.as_secs(),
@@ -46,20 +46,10 @@ fn entry(listed: &ListedSession) -> SessionEntry {
     }
 }
 
-/// Returns the issuer, the subject and the client of an owner.
-fn names(owner: Owner<'_>) -> (Option<&str>, Option<&str>, Option<&str>) {
-    match owner {
-        Owner::Subject { issuer, subject, client } => (Some(issuer), Some(subject), client),
-        Owner::Client { issuer, client } => (Some(issuer), None, Some(client)),
-        Owner::Anonymous => (None, None, None),
-    }
-}
-
 impl OwnerFilter {
     /// Returns whether an owner has the names of this filter.
     pub(super) fn matches(&self, owner: Owner<'_>) -> bool {
-        let (issuer, subject, client) = names(owner);
-        self.matches_names(issuer, subject, client)
+        self.matches_names(owner.issuer(), owner.subject(), owner.client())
     }
 
     /// Returns whether these names are those of this filter.

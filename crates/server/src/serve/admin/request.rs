@@ -63,8 +63,7 @@ impl Route {
             _ => return Err(AdminError::new(StatusCode::NOT_FOUND, "path.unknown", "there is nothing at this path")),
         };
         if head.method != method {
-            let message = format!("the method of this path is {method}");
-            return Err(AdminError::new(StatusCode::METHOD_NOT_ALLOWED, "admin.method_not_allowed", message));
+            return Err(AdminError::method_not_allowed(method));
         }
         if method == Method::POST && !has_media_type(&head.headers, "application/json") {
             let message = "the content type of the body must be application/json";

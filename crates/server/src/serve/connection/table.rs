@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{task::AbortHandle, time::Instant};
 
-use super::activity::{Activity, Rest};
+use super::activity::{Activity, Inactivity};
 
 /// How many connections one search examines, which bounds its time.
 const SEARCH_LIMIT: usize = 256;
@@ -72,16 +72,16 @@ impl ConnectionTable {
         let mut table = self.table();
         let (start, count) = (table.next, table.slots.len());
         table.next = (start + SEARCH_LIMIT.min(count)) % count.max(1);
-        let at_rest = (start..start + SEARCH_LIMIT.min(count)).filter_map(|position| {
+        let inactive = (start..start + SEARCH_LIMIT.min(count)).filter_map(|position| {
             let open = table.slots[position % count].as_ref()?;
-            let rest = open.activity.rest()?;
-            let (since, grace) = match rest {
-                Rest::Idle(since) => (since, IDLE_GRACE),
-                Rest::Blocked(since) => (since, BLOCKED_GRACE),
+            let inactivity = open.activity.inactivity()?;
+            let (since, grace) = match inactivity {
+                Inactivity::Idle(since) => (since, IDLE_GRACE),
+                Inactivity::Blocked(since) => (since, BLOCKED_GRACE),
             };
-            (now.saturating_duration_since(since) >= grace).then_some((rest, open))
+            (now.saturating_duration_since(since) >= grace).then_some((inactivity, open))
         });
-        let Some((_, open)) = at_rest.min_by_key(|(rest, _)| *rest) else { return false };
+        let Some((_, open)) = inactive.min_by_key(|(inactivity, _)| *inactivity) else { return false };
         let Some(task) = open.task.clone().filter(|_| open.activity.close()) else { return false };
         drop(table);
         task.abort();
@@ -122,7 +122,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::serve::connection::activity::CountedResponse;
+    use crate::serve::connection::counted_response::CountedResponse;
 
     struct Served {
         connections: Arc<ConnectionTable>,

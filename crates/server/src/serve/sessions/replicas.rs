@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use portcullis_metadata::Clock;
-use portcullis_session::{EndTicket, LastUse, SessionEnd, SessionJournal, SessionStore};
-use portcullis_store::{FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState};
+use portcullis_session::{AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore};
+use portcullis_store::{FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState, Revocations};
+use portcullis_verifier::TokenId;
 use serde_json::{Value, json};
 use tokio::{
     task::JoinHandle,
@@ -20,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const JOIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The connection to other replicas. Clones share it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Replicas {
     journal: Arc<RedisJournal>,
     strict: bool,
@@ -46,9 +47,25 @@ impl Replicas {
         Arc::new(BothJournals { redis: Arc::clone(&self.journal), file })
     }
 
-    /// Connects to Redis. `counts` receives the requests that other replicas have counted.
-    pub(crate) fn spawn(&self, sessions: SessionStore, counts: Arc<dyn LimitCounts>) -> JoinHandle<()> {
-        tokio::spawn(self.journal.run(sessions, counts))
+    /// Connects to Redis. `counts` receives the requests that other replicas have counted, and `revocations` what they have found
+    /// out about tokens.
+    pub(crate) fn spawn(
+        &self,
+        sessions: SessionStore,
+        counts: Arc<dyn LimitCounts>,
+        revocations: Arc<dyn Revocations>,
+    ) -> JoinHandle<()> {
+        tokio::spawn(self.journal.run(sessions, counts, revocations))
+    }
+
+    /// Has the other replicas drop the cached tokens of an issuer. The ticket completes when they have.
+    pub(crate) fn drop_tokens(&self, issuer: ScopeId) -> EndTicket {
+        self.journal.drop_tokens(issuer)
+    }
+
+    /// Tells the other replicas that a token is inactive.
+    pub(crate) fn share_inactive_token(&self, token: TokenId) {
+        self.journal.share_inactive_token(token.0);
     }
 
     /// Sends requests that this replica has counted to the others.
@@ -125,6 +142,10 @@ impl SessionJournal for BothJournals {
             file.record_last_uses(uses);
         }
         self.redis.record_last_uses(uses);
+    }
+
+    fn announce(&self, sessions: &[AnnouncedSession]) {
+        self.redis.announce(sessions);
     }
 
     fn is_complete(&self) -> bool {

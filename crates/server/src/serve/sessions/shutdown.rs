@@ -85,12 +85,16 @@ mod tests {
     use portcullis_session::{Owner, SessionKey, SessionSettings};
 
     use super::*;
-    use crate::{audit::Rotation, config::AuditTarget, plan::AuditPlan, serve::sessions::upstream_end::SessionEvents};
+    use crate::{
+        audit::{AuditSettings, Rotation},
+        config::AuditTarget,
+        serve::sessions::upstream_end::SessionEvents,
+    };
 
     const COUNT: usize = 5_000;
 
     fn store(audit: Option<&AuditTrail>) -> SessionStore {
-        let (events, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()));
+        let (events, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()), None);
         let settings = SessionSettings::new(SessionKey::random().unwrap());
         let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(events));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
@@ -105,7 +109,7 @@ mod tests {
     #[tokio::test]
     async fn each_end_is_audited() {
         let file = std::env::temp_dir().join(format!("portcullis-last-sessions-{}.jsonl", std::process::id()));
-        let plan = AuditPlan {
+        let plan = AuditSettings {
             target: AuditTarget::File(file.clone()),
             queue: 256 << 10,
             usage_interval: Duration::ZERO,

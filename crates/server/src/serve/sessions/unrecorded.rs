@@ -24,7 +24,8 @@ pub(crate) fn report_later(tickets: Vec<EndTicket>, audit: Option<Audit>) {
             error.code = "session.end_not_recorded",
             ends.unrecorded = unrecorded,
             "sessions that the new configuration ends can continue after a restart or on other replicas: their end could not \
-             be recorded; restore state_dir, and do not add what was removed again before session.lifetime is over"
+             be recorded; restore state_dir, or Redis if sessions are shared, and do not add what was removed again before \
+             session.lifetime is over"
         );
         if let Some(audit) = audit {
             audit.ends_not_recorded(unrecorded);

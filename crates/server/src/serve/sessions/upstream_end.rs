@@ -11,10 +11,11 @@ use tokio::{
 };
 
 use super::upstreams::{SessionUpstream, Upstreams};
-use crate::audit::Audit;
+use crate::{audit::Audit, metrics::Metrics};
 
-/// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout.
-const MAX_QUEUED: usize = 1024;
+/// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout. Another
+/// replica can end all sessions of an issuer at once.
+const MAX_QUEUED: usize = 16_384;
 
 /// The maximum number of concurrent requests, so that a slow upstream does not delay all others.
 const MAX_CONCURRENT: usize = 16;
@@ -22,10 +23,11 @@ const MAX_CONCURRENT: usize = 16;
 /// How long the sessions that a new configuration ends wait for a place in the queue.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Observes sessions: audits them, and queues the end of their upstream sessions.
+/// Observes sessions: audits and counts them, and queues the end of their upstream sessions.
 pub(crate) struct SessionEvents {
     upstream_ends: UpstreamEndQueue,
     audit: Option<Audit>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 /// The queue of upstream sessions to end, and the upstreams at which they end.
@@ -116,11 +118,11 @@ impl UpstreamSession {
 
 impl SessionEvents {
     /// Returns the observer, and the task that ends sessions at the upstreams.
-    pub(crate) fn new(audit: Option<Audit>) -> (Self, UpstreamEnder) {
+    pub(crate) fn new(audit: Option<Audit>, metrics: Option<Arc<Metrics>>) -> (Self, UpstreamEnder) {
         let (sender, queued) = mpsc::channel(MAX_QUEUED);
         let upstreams = Arc::<ArcSwap<Upstreams>>::default();
         let ender = UpstreamEnder { queued, upstreams: Arc::clone(&upstreams) };
-        (Self { upstream_ends: UpstreamEndQueue { sender, upstreams }, audit }, ender)
+        (Self { upstream_ends: UpstreamEndQueue { sender, upstreams }, audit, metrics }, ender)
     }
 
     pub(crate) fn upstream_ends(&self) -> &UpstreamEndQueue {
@@ -130,6 +132,9 @@ impl SessionEvents {
 
 impl SessionObserver for SessionEvents {
     fn opened(&self, session: &Session) {
+        if let Some(metrics) = &self.metrics {
+            metrics.session_opened();
+        }
         if let Some(audit) = &self.audit {
             audit.session_opened(session);
         }
@@ -152,6 +157,9 @@ impl SessionObserver for SessionEvents {
     }
 
     fn ended(&self, session: &Session, reason: EndReason) {
+        if let Some(metrics) = &self.metrics {
+            metrics.session_ended(reason);
+        }
         if let Some(audit) = &self.audit {
             audit.session_ended(session, reason);
         }
@@ -171,7 +179,7 @@ impl SessionObserver for SessionEvents {
         }
         tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
         // The upstream has already ended these: this or another process deleted them there, or the upstream did not
-        // know them.
+        // know them. Of the sessions of a scope, the other process has deleted only those that it knew.
         let upstream_is_unaware =
             !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
         if upstream_is_unaware {
@@ -229,7 +237,7 @@ mod tests {
     use crate::{demo, serve::sessions::upstreams::Upstream};
 
     fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
-        let (events, mut ender) = SessionEvents::new(None);
+        let (events, mut ender) = SessionEvents::new(None, None);
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         let upstream_ends = events.upstream_ends().clone();
         let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
@@ -254,6 +262,7 @@ mod tests {
         assert_eq!(end(EndReason::Deleted, b"backend"), None);
         assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
         assert_eq!(end(EndReason::EndedElsewhere, b"backend"), None);
+        assert_eq!(end(EndReason::ScopeEndedElsewhere, b"backend").as_deref(), Some(&b"backend"[..]));
         assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown ends all of them itself");
         assert_eq!(end(EndReason::ResourceRemoved, b"backend"), None, "the reload ends all of them itself");
         assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");

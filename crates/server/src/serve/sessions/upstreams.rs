@@ -39,10 +39,8 @@ pub(crate) enum Upstream {
 impl Upstreams {
     /// Returns the upstream of these sessions.
     pub(super) fn get(&self, target: &SessionTarget) -> Option<&SessionUpstream> {
-        self.current.get(target).or_else(|| {
-            let mut former = self.former.iter().filter(|(former, _)| former == target);
-            former.next().map(|(_, upstream)| upstream)
-        })
+        let former = || self.former.iter().find(|(former, _)| former == target).map(|(_, upstream)| upstream);
+        self.current.get(target).or_else(former)
     }
 
     /// Returns the upstreams after a change of the configuration.

@@ -3,15 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use portcullis_metadata::Clock;
-use portcullis_session::{SessionJournal, SessionStore};
-use portcullis_store::{FileJournal, LimitCounts, LimitUse};
+use portcullis_session::{EndTicket, ScopeId, SessionJournal, SessionStore};
+use portcullis_store::{FileJournal, LimitCounts, LimitUse, Revocations};
+use portcullis_verifier::TokenId;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::plan::ReplicasPlan;
 
 /// The connection to other replicas, which this program never has.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) enum Replicas {}
 
 impl Replicas {
@@ -23,7 +24,20 @@ impl Replicas {
         match *self {}
     }
 
-    pub(crate) fn spawn(&self, _sessions: SessionStore, _counts: Arc<dyn LimitCounts>) -> JoinHandle<()> {
+    pub(crate) fn spawn(
+        &self,
+        _sessions: SessionStore,
+        _counts: Arc<dyn LimitCounts>,
+        _revocations: Arc<dyn Revocations>,
+    ) -> JoinHandle<()> {
+        match *self {}
+    }
+
+    pub(crate) fn drop_tokens(&self, _issuer: ScopeId) -> EndTicket {
+        match *self {}
+    }
+
+    pub(crate) fn share_inactive_token(&self, _token: TokenId) {
         match *self {}
     }
 

@@ -1,4 +1,4 @@
-//! Building of the state from a plan, with the unchanged parts of a former state.
+//! Building of the state from a plan, with the unchanged parts of the previous state.
 
 use std::sync::Arc;
 
@@ -27,22 +27,22 @@ pub(super) type RuleLimits = Vec<(Fingerprint, Arc<RateLimiter>)>;
 pub(super) struct StateBuilder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) process: &'a Process,
-    pub(super) former: Option<&'a ServerState>,
+    pub(super) previous: Option<&'a ServerState>,
     pub(super) limits: &'a SharedLimits,
 }
 
 impl StateBuilder<'_> {
     /// Builds the issuers, without network access. Those that have not changed keep their keys.
     pub(super) fn issuers(&self) -> anyhow::Result<Vec<ConfiguredIssuer>> {
-        let former = |fingerprint| self.former?.issuers.iter().find(|former| former.fingerprint == fingerprint);
+        let previous = |fingerprint| self.previous?.issuers.iter().find(|previous| previous.fingerprint == fingerprint);
         self.plan
             .issuers
             .iter()
             .enumerate()
             .map(|(position, plan)| {
                 let fingerprint = plan.fingerprint;
-                if let Some(former) = former(fingerprint) {
-                    return Ok(former.clone());
+                if let Some(previous) = previous(fingerprint) {
+                    return Ok(previous.clone());
                 }
                 let key = format!("issuer[{position}]");
                 let fetch = HttpFetch::new(plan.fetch.clone()).map_err(|error| diagnostic(&key, &error.into()))?;
@@ -54,32 +54,32 @@ impl StateBuilder<'_> {
             .collect()
     }
 
-    /// Builds a resource, or returns the former one if neither it nor anything that it uses has changed.
+    /// Builds a resource, or returns the previous one if neither it nor anything that it uses has changed.
     pub(super) fn resource(&self, plan: &ResourcePlan, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Arc<Resource>> {
         let issuers: Vec<&ConfiguredIssuer> = plan.issuers.iter().map(|position| &issuers[*position]).collect();
         let issuer_fingerprints: Vec<Fingerprint> = issuers.iter().map(|issuer| issuer.fingerprint).collect();
         let inputs = (self.plan.shared, plan.fingerprint, issuer_fingerprints);
         let uri = &plan.metadata.resource;
-        let former = self.former.and_then(|former| former.resource(uri));
-        if let Some(former) = former.filter(|former| former.inputs == inputs) {
-            return Ok(Arc::clone(former));
+        let previous = self.previous.and_then(|previous| previous.resource(uri));
+        if let Some(previous) = previous.filter(|previous| previous.inputs == inputs) {
+            return Ok(Arc::clone(previous));
         }
         let metrics = self.process.observers.metrics.as_ref().map(|metrics| metrics.of_resource(uri));
-        let verifier = self.verifier(plan, &issuers, former, metrics.clone())?;
-        let resource = self.protected_resource(plan, verifier.clone(), metrics.clone())?;
-        let rule_limits = self.rule_limits(plan, former);
-        let endpoint = EndpointLayer::new(self.endpoint(plan, &resource, &rule_limits))?;
-        let guard = GuardLayer::new(Arc::clone(&resource));
-        let upstream = match former.filter(|former| former.upstream.fingerprint == plan.upstream_fingerprint) {
-            Some(former) => Arc::clone(&former.upstream),
-            None => ResourceUpstream::new(plan, self.process, metrics.as_deref())?,
+        let verifier = self.verifier(plan, &issuers, previous, metrics.clone())?;
+        let protected = self.protected_resource(plan, verifier.clone(), metrics.clone())?;
+        let rule_limits = self.rule_limits(plan, previous);
+        let endpoint = EndpointLayer::new(self.endpoint(plan, &protected, &rule_limits))?;
+        let guard = GuardLayer::new(Arc::clone(&protected));
+        let upstream = match previous.filter(|previous| previous.upstream.fingerprint == plan.upstream_fingerprint) {
+            Some(previous) => Arc::clone(&previous.upstream),
+            None => ResourceUpstream::new(plan, self.process)?,
         };
         let stacks = upstream.backends.iter().map(|backend| guard.layer(endpoint.layer(backend.clone()))).collect();
         Ok(Arc::new(Resource {
             endpoint: plan.endpoint.clone(),
-            metadata_path: resource.metadata_path().to_owned(),
+            metadata_path: protected.metadata_path().to_owned(),
             root_metadata: plan.root_metadata,
-            resource,
+            protected,
             verifier,
             stacks,
             layer: endpoint,
@@ -90,12 +90,12 @@ impl StateBuilder<'_> {
         }))
     }
 
-    /// Builds the verifier, or returns the former one, with its cached tokens, if it has the same issuers.
+    /// Builds the verifier, or returns the previous one, with its cached tokens, if it has the same issuers.
     fn verifier(
         &self,
         plan: &ResourcePlan,
         issuers: &[&ConfiguredIssuer],
-        former: Option<&Arc<Resource>>,
+        previous: Option<&Arc<Resource>>,
         metrics: Option<Arc<ResourceMetrics>>,
     ) -> anyhow::Result<Option<Arc<Verifier>>> {
         if plan.authorization == Authorization::None {
@@ -105,14 +105,15 @@ impl StateBuilder<'_> {
         settings.max_token_bytes = self.plan.limits.max_token;
         settings.cache_entries = self.plan.limits.cached_tokens;
         settings.observer = metrics.map(|metrics| Arc::new(MeasuredTokens(metrics)) as _);
-        let has_same_cache = self.former.is_some_and(|former| former.cached_tokens == settings.cache_entries);
-        let former = former.and_then(|former| former.verifier.as_ref()).filter(|_| has_same_cache);
-        let has_same_issuers = |former: &&Arc<Verifier>| {
-            let mut pairs = former.issuers().iter().zip(issuers);
-            former.issuers().len() == issuers.len() && pairs.all(|(former, new)| Arc::ptr_eq(former, &new.issuer))
+        settings.inactive_tokens = self.process.replicas.clone().map(|replicas| Arc::new(replicas) as _);
+        let has_same_cache = self.previous.is_some_and(|previous| previous.cached_tokens == settings.cache_entries);
+        let previous = previous.and_then(|previous| previous.verifier.as_ref()).filter(|_| has_same_cache);
+        let has_same_issuers = |previous: &&Arc<Verifier>| {
+            let mut pairs = previous.issuers().iter().zip(issuers);
+            previous.issuers().len() == issuers.len() && pairs.all(|(previous, new)| Arc::ptr_eq(previous, &new.issuer))
         };
-        if let Some(former) = former.filter(has_same_issuers) {
-            return Ok(Some(Arc::clone(former)));
+        if let Some(previous) = previous.filter(has_same_issuers) {
+            return Ok(Some(Arc::clone(previous)));
         }
         let issuers = issuers.iter().map(|issuer| Arc::clone(&issuer.issuer)).collect();
         Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.process.clock))?))
@@ -154,13 +155,13 @@ impl StateBuilder<'_> {
     fn rule_limits(
         &self,
         plan: &ResourcePlan,
-        former: Option<&Arc<Resource>>,
+        previous: Option<&Arc<Resource>>,
     ) -> Vec<Option<(Fingerprint, Arc<RateLimiter>)>> {
-        let mut kept: RuleLimits = former.map(|former| former.rule_limits.clone()).unwrap_or_default();
+        let mut kept: RuleLimits = previous.map(|previous| previous.rule_limits.clone()).unwrap_or_default();
         let limit = |(rate, fingerprint): (&Option<_>, &Fingerprint)| {
             let rate = (*rate)?;
             // Of two equal rules, each has its own.
-            let position = kept.iter().position(|(former, _)| former == fingerprint);
+            let position = kept.iter().position(|(previous, _)| previous == fingerprint);
             Some(position.map(|position| kept.swap_remove(position)).unwrap_or_else(|| {
                 let clock = Arc::clone(&self.process.clock);
                 (*fingerprint, RateLimiter::new(rate, self.plan.rates.entries, clock))

@@ -38,8 +38,8 @@ impl SharedLimits {
         limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?)))
     }
 
-    /// Returns the limits of a plan. Those with the settings of former ones are these.
-    pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, former: Option<&Self>) -> Self {
+    /// Returns the limits of a plan. Those whose settings are equal to the previous ones are kept, with their counts.
+    pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, previous: Option<&Self>) -> Self {
         let settings = Settings {
             per_address: plan.rates.per_address,
             per_principal: plan.rates.per_principal,
@@ -50,20 +50,20 @@ impl SharedLimits {
         };
         let limiter = |rate: fn(&Settings) -> Option<Rate>, kept: fn(&GuardLimits) -> &Option<Arc<RateLimiter>>| {
             let inputs = |settings: &Settings| (rate(settings), settings.entries);
-            match former.filter(|former| inputs(&former.settings) == inputs(&settings)) {
-                Some(former) => kept(&former.guard).clone(),
+            match previous.filter(|previous| inputs(&previous.settings) == inputs(&settings)) {
+                Some(previous) => kept(&previous.guard).clone(),
                 None => rate(&settings).map(|rate| RateLimiter::new(rate, settings.entries, Arc::clone(clock))),
             }
         };
         let mut guard = GuardLimits::default();
         guard.per_address = limiter(|settings| settings.per_address, |guard| &guard.per_address);
         guard.per_principal = limiter(|settings| settings.per_principal, |guard| &guard.per_principal);
-        guard.in_flight = match former.filter(|former| former.settings.in_flight == settings.in_flight) {
-            Some(former) => former.guard.in_flight.clone(),
+        guard.in_flight = match previous.filter(|previous| previous.settings.in_flight == settings.in_flight) {
+            Some(previous) => previous.guard.in_flight.clone(),
             None => Some(ConcurrencyLimiter::new(settings.in_flight.0, settings.in_flight.1)),
         };
-        let body_budget = match former.filter(|former| former.settings.body_budget == settings.body_budget) {
-            Some(former) => Arc::clone(&former.body_budget),
+        let body_budget = match previous.filter(|previous| previous.settings.body_budget == settings.body_budget) {
+            Some(previous) => Arc::clone(&previous.body_budget),
             None => BodyBudget::new(settings.body_budget),
         };
         Self { settings, guard, body_budget }

@@ -11,7 +11,7 @@ impl ServerState {
         let metrics = self.process.observers.metrics.as_ref()?;
         let mut out = Exposition::new();
         for resource in &self.resources {
-            let uri = resource.resource.resource().as_str();
+            let uri = resource.protected.resource().as_str();
             let labels = [("resource", uri)];
             if let Some(metrics) = &resource.metrics {
                 metrics.write(&mut out, uri);

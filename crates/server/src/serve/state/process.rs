@@ -14,7 +14,7 @@ use super::super::{
         upstream_end::{SessionEvents, UpstreamEndQueue, UpstreamEnder},
     },
 };
-use crate::{metrics::MeasuredSessions, plan::Plan};
+use crate::plan::Plan;
 
 /// The parts of the server that outlive a configuration. Clones share them.
 #[derive(Clone)]
@@ -41,9 +41,8 @@ impl Process {
         observers: Observers,
         kept: &mut KeptSessions,
     ) -> (Self, UpstreamEnder) {
-        let (events, ender) = SessionEvents::new(observers.audit.clone());
+        let (events, ender) = SessionEvents::new(observers.audit.clone(), observers.metrics.clone());
         let upstream_ends = events.upstream_ends().clone();
-        let events = MeasuredSessions { inner: events, metrics: observers.metrics.clone() };
         let sessions = kept.store(Arc::clone(&clock), Arc::new(events));
         let observers = Arc::new(observers);
         let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);

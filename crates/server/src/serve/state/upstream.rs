@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_endpoint::Plain;
-use portcullis_gateway::{ConnectionLimit, HttpUpstream};
+use portcullis_gateway::{ConnectionLimit, HttpUpstream, HttpUpstreamSettings};
 
 use super::{
     super::{
-        backend::{Backend, BackendService},
+        backend::{Backend, BackendService, DemoUpstream},
         legacy_calls::LegacyCalls,
         sessions::{
             initialize::InitializeCalls,
@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     demo,
-    metrics::ResourceMetrics,
     plan::{Fingerprint, ResourcePlan, UpstreamPlan},
 };
 
@@ -39,15 +38,14 @@ pub(super) struct ResourceUpstream {
 impl ResourceUpstream {
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
-    pub(super) fn new(
-        plan: &ResourcePlan,
-        process: &Process,
-        metrics: Option<&ResourceMetrics>,
-    ) -> anyhow::Result<Arc<Self>> {
+    pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
+        let http_upstream = |settings: &HttpUpstreamSettings| {
+            let mut settings = settings.clone();
+            settings.resource = Some(plan.metadata.resource.clone());
+            HttpUpstream::new(settings, Arc::clone(&process.clock)).context("upstream")
+        };
         let client = match &plan.upstream {
-            UpstreamPlan::Http(settings) => {
-                Upstream::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock)).context("upstream")?)
-            }
+            UpstreamPlan::Http(settings) => Upstream::Http(http_upstream(settings)?),
             UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service()?)),
         };
         let control = SessionUpstream { header: plan.session_header.clone(), client };
@@ -55,16 +53,16 @@ impl ResourceUpstream {
             Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
         let legacy_calls = LegacyCalls::new(plan.session_header.clone());
         let backends = (0..process.workers)
-            .map(|worker| {
+            .map(|_| {
                 let service = match (&plan.upstream, &control.client) {
-                    (UpstreamPlan::Http(settings), _) => {
-                        BackendService::Http(HttpUpstream::new((**settings).clone(), Arc::clone(&process.clock))?)
+                    (UpstreamPlan::Http(settings), _) => BackendService::Http(http_upstream(settings)?),
+                    (_, Upstream::Demo(demo)) => {
+                        let (service, clock) = (Plain::new((**demo).clone()), Arc::clone(&process.clock));
+                        BackendService::Demo(Box::new(DemoUpstream { service, clock }))
                     }
-                    (_, Upstream::Demo(demo)) => BackendService::Demo(Box::new(Plain::new((**demo).clone()))),
                     (UpstreamPlan::Demo, Upstream::Http(_)) => anyhow::bail!("the demo server is not called over HTTP"),
                 };
-                let metrics = metrics.map(|metrics| metrics.of_worker(worker));
-                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls), metrics))
+                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls)))
             })
             .collect::<anyhow::Result<_>>()?;
         Ok(Arc::new(Self {

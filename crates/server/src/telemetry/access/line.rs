@@ -4,13 +4,13 @@ use std::{borrow::Cow, io::Write as _, net::IpAddr, time::Duration};
 
 use http::{Method, StatusCode};
 use portcullis_guard::Operation;
-use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
+use portcullis_metadata::{EscapedText, ResourceUri, UnixTime, hexadecimal};
 use portcullis_verifier::Principal;
 
 use crate::telemetry::{
-    Hex, LogFormat, MAX_TEXT, cut,
+    LogFormat, MAX_TEXT,
     json::{JsonObject, write_string},
-    timestamp,
+    microseconds, timestamp, truncated,
 };
 
 /// The content of one line. It has no headers, queries or tokens.
@@ -65,7 +65,7 @@ impl<'a> Line<'a> {
             object.display("client.address", address);
         }
         if let Some(trace_id) = self.details.trace_id {
-            object.display("trace.id", Hex(trace_id));
+            object.plain_text("trace.id", &hexadecimal(&trace_id));
         }
         for (name, value) in self.optional_members() {
             object.optional_text(name, value.as_deref());
@@ -87,7 +87,7 @@ impl<'a> Line<'a> {
             let _ = write!(out, " client.address={address}");
         }
         if let Some(trace_id) = self.details.trace_id {
-            let _ = write!(out, " trace.id={}", Hex(trace_id));
+            write_field(out, "trace.id", &hexadecimal(&trace_id));
         }
         for (name, value) in self.optional_members() {
             if let Some(value) = value {
@@ -99,27 +99,21 @@ impl<'a> Line<'a> {
 
     fn optional_members(&self) -> [(&'static str, Option<Cow<'_, str>>); 8] {
         let operation = self.details.operation;
-        let target = operation.and_then(Operation::target).map(|target| cut(target, MAX_TEXT));
-        let (tool, target) = match operation {
-            Some(operation) if operation.name() == "tools/call" => (target, None),
-            _ => (None, target),
-        };
+        let tool = operation.and_then(Operation::tool);
+        let target = operation.and_then(Operation::target).filter(|_| tool.is_none());
+        let bounded = |text: Option<&'a str>| text.map(|text| truncated(text, MAX_TEXT));
         let whole = |text: Option<&'a str>| text.map(Cow::Borrowed);
         [
             ("resource", whole(self.details.resource.map(ResourceUri::as_str))),
-            ("mcp.method", operation.map(|operation| cut(operation.name(), MAX_TEXT))),
-            ("mcp.tool", tool),
-            ("mcp.target", target),
+            ("mcp.method", bounded(operation.map(Operation::name))),
+            ("mcp.tool", bounded(tool)),
+            ("mcp.target", bounded(target)),
             ("deny.code", whole(self.code)),
             ("principal.issuer", whole(self.principal.map(|principal| principal.issuer().as_str()))),
             ("principal.subject", whole(self.principal.and_then(Principal::subject))),
             ("principal.client", whole(self.principal.and_then(Principal::client))),
         ]
     }
-}
-
-fn microseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {

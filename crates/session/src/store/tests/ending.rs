@@ -1,8 +1,8 @@
-//! Idle time, lifetime, sweeps, and ends on demand.
+//! Tests of ends: by idle time, by age, by a sweep and on demand.
 
 use super::*;
 
-/// E9: idle time counts from the last use and holds without a sweep.
+/// E9: idle time counts from the last use, and is enforced without a sweep.
 #[test]
 fn idle_sessions_end_at_resolve() {
     let bench = bench();
@@ -20,7 +20,7 @@ fn idle_sessions_end_at_resolve() {
     assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (0, (0, 0)));
 }
 
-/// E9: a session that was ended while it was in use cannot be used again, and the end of that use brings nothing of it back.
+/// E9: a session that ended while it was in use cannot be used again, also after the end of that use.
 #[test]
 fn an_ended_session_cannot_be_used_again() {
     let bench = bench();
@@ -56,7 +56,7 @@ fn a_session_in_use_does_not_go_idle() {
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
 }
 
-/// E9: the absolute lifetime ends a session in use all the same, and the end of that use is not a second end.
+/// E9: the lifetime also ends a session in use, once.
 #[test]
 fn a_session_in_use_ends_with_its_lifetime() {
     let bench = bench();
@@ -75,7 +75,7 @@ fn a_session_in_use_ends_with_its_lifetime() {
     assert!(bench.store.is_empty());
 }
 
-/// E9: the lifetime ends a session however much it is used.
+/// E9: the lifetime ends a session that is used again and again.
 #[test]
 fn lifetime_ends_at_resolve() {
     let bench = bench();
@@ -89,7 +89,7 @@ fn lifetime_ends_at_resolve() {
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
 }
 
-/// E9: the reaper ends what nobody asks for, and only that.
+/// E9: a sweep ends the expired sessions, and no others.
 #[test]
 fn sweep_ends_expired_sessions() {
     let bench = bench();
@@ -103,7 +103,7 @@ fn sweep_ends_expired_sessions() {
     assert_eq!(bench.store.sweep(), 0);
 }
 
-/// E9: one sweep ends a bounded number; the next one goes on.
+/// E9: one sweep ends a bounded number of sessions, and the next one continues.
 #[test]
 fn sweep_is_bounded() {
     let bench = bench_with(|settings| settings.max_per_owner = usize::MAX);
@@ -119,7 +119,7 @@ fn sweep_is_bounded() {
     assert_eq!(bench.store.0.capacity.counts(), (0, 0));
 }
 
-/// E9: a sweep finds what is over among however many that are not.
+/// E9: a sweep finds one expired session among many others.
 #[test]
 fn sweep_is_not_held_up_by_living_sessions() {
     let bench = bench_with(|settings| settings.max_per_owner = usize::MAX);
@@ -132,7 +132,7 @@ fn sweep_is_not_held_up_by_living_sessions() {
     assert_eq!(bench.store.sweep(), over.len());
 }
 
-/// E9: DELETE ends a session, once, whoever asks again, and for no other store's observer.
+/// E9: DELETE ends a session once. A second one, and one at another store, does nothing.
 #[test]
 fn end_is_heard_once() {
     let (bench, other) = (bench(), bench());
@@ -148,7 +148,7 @@ fn end_is_heard_once() {
     assert!(other.heard.take().is_empty());
 }
 
-/// E9: a shutdown ends every session, in use or not.
+/// E9: a shutdown ends every session, including those in use.
 #[test]
 fn all_sessions_end() {
     let bench = bench();

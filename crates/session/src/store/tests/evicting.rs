@@ -1,4 +1,4 @@
-//! New sessions at an owner's limit, which take the place of unused ones.
+//! Tests of evictions: new sessions at an owner's limit replace unused ones.
 
 use std::{
     sync::{Barrier, atomic::AtomicUsize},
@@ -18,7 +18,7 @@ fn second() -> Duration {
 }
 
 impl Bench {
-    /// Sessions of Alice's, a second apart.
+    /// Opens sessions of Alice, one per second.
     fn open_in_turn<const COUNT: usize>(&self) -> [Arc<Session>; COUNT] {
         std::array::from_fn(|_| {
             self.clock.advance(second());
@@ -36,7 +36,7 @@ impl Bench {
     }
 }
 
-/// E9: at the owner's limit the session that was unused for longest ends, and its owner is told so of its identifier.
+/// E9: at the owner's limit, the least recently used session ends, and its identifier resolves as ended.
 #[test]
 fn the_least_recently_used_session_ends() {
     let bench = at_most(3);
@@ -56,7 +56,7 @@ fn the_least_recently_used_session_ends() {
     assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
 }
 
-/// E9: the end of a use counts as a use, not only its beginning.
+/// E9: the last use is the end of a request, not its beginning.
 #[test]
 fn a_session_is_used_until_its_last_use_ends() {
     let bench = at_most(2);
@@ -70,7 +70,7 @@ fn a_session_is_used_until_its_last_use_ends() {
     assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
 }
 
-/// E9: a session in use survives; when all are in use, a new one is refused.
+/// E9: a session in use is not evicted. When all are in use, a new one is rejected.
 #[test]
 fn sessions_in_use_are_not_evicted() {
     let bench = at_most(3);
@@ -90,7 +90,7 @@ fn sessions_in_use_are_not_evicted() {
     assert!(!fourth.has_ended() && !third.has_ended());
 }
 
-/// E9: a reservation ends nothing; only the session that is recorded for it does.
+/// E9: a reservation evicts no session. The session that is opened with it does.
 #[test]
 fn a_reservation_ends_nothing() {
     let bench = at_most(1);
@@ -109,7 +109,7 @@ fn a_reservation_ends_nothing() {
     drop(bench.resolve(ALICE, &session).unwrap());
 }
 
-/// E9: each reservation at the limit requires an unused session of its own, as long as none is recorded.
+/// E9: each reservation at the limit requires another unused session.
 #[test]
 fn reservations_require_a_session_each() {
     let bench = at_most(3);
@@ -129,8 +129,7 @@ fn reservations_require_a_session_each() {
     drop(bench.reserve(ALICE).unwrap());
 }
 
-/// E9: where all sessions were taken into use since the reservation, the new one is refused, and the observer is told what the
-/// backend opened. The limit holds.
+/// E9: if all sessions were taken into use since the reservation, the new one is rejected, and the limit holds.
 #[test]
 fn a_session_is_refused_when_no_place_is_left() {
     struct Opened;
@@ -159,7 +158,7 @@ fn a_session_is_refused_when_no_place_is_left() {
     drop(reserve().unwrap());
 }
 
-/// E9: a session whose time is over is the first to go, for that reason.
+/// E9: an expired session is evicted first, and ends as expired.
 #[test]
 fn a_session_that_is_over_ends_by_its_time() {
     let bench = at_most(1);
@@ -169,7 +168,7 @@ fn a_session_that_is_over_ends_by_its_time() {
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
 }
 
-/// E9: no session ends for another owner's, nor at the total limit; sessions without an owner are never evicted.
+/// E9: no session is evicted for another owner, or at the total limit. Anonymous sessions are never evicted.
 #[test]
 fn only_the_owner_at_the_limit_is_concerned() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (6, 2));
@@ -189,7 +188,7 @@ fn only_the_owner_at_the_limit_is_concerned() {
     assert!(bench.heard.take().is_empty());
 }
 
-/// E9: the total limit counts the new session and the one that it takes the place of, until that has ended.
+/// E9: the total includes both the new session and the evicted one, until the latter is removed.
 #[test]
 fn the_total_limit_holds_meanwhile() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (2, 1));
@@ -201,7 +200,7 @@ fn the_total_limit_holds_meanwhile() {
     assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::TotalLimit);
 }
 
-/// E8, E9: an evicted session takes all its identifiers with it.
+/// E8, E9: no identifier of an evicted session resolves.
 #[test]
 fn all_identifiers_end() {
     let bench = at_most(1);
@@ -218,8 +217,7 @@ fn all_identifiers_end() {
 }
 
 proptest! {
-    /// E9: after any sequence of uses and ends, sessions are evicted in the order of their last use, those in use
-    /// excepted.
+    /// E9: after any sequence of uses and ends, the sessions that are not in use are evicted in the order of their last use.
     #[test]
     fn sessions_are_evicted_in_the_order_of_their_last_use(
         steps in proptest::collection::vec((0..24_usize, 0..8_u8), 0..120),
@@ -233,7 +231,7 @@ proptest! {
             match step {
                 0 => assert!(bench.store.end(&session, EndReason::Deleted).is_some()),
                 1 => {
-                    // An eviction in between moves sessions within the index.
+                    // An eviction in between moves entries in the heap.
                     order.insert(at % (order.len() + 1), session);
                     drop(bench.open(ALICE));
                     order.remove(0);
@@ -262,8 +260,8 @@ fn held_count(sessions: &[Arc<Session>]) -> usize {
     sessions.iter().filter(|session| session.is_in_use()).count()
 }
 
-/// E9: threads that use sessions and threads that open them at the limit: no session ends while a thread uses it, each ends
-/// once, and the limit holds at each moment.
+/// E9: while threads use sessions and open others at the limit, no session ends in use, each ends once, and the limit always
+/// holds.
 #[test]
 fn uses_and_evictions_exclude_each_other() {
     let used: usize = (0..25).map(|_| use_and_open_concurrently()).sum();
@@ -273,7 +271,7 @@ fn uses_and_evictions_exclude_each_other() {
 /// Returns how often a session was used.
 fn use_and_open_concurrently() -> usize {
     const MAX: usize = 4;
-    /// Few enough that the ended sessions of both threads are all remembered: a floor also ends sessions in use.
+    /// So few that tombstones suffice for the ended sessions of both threads. A floor would also end sessions in use.
     const OPENINGS: usize = 120;
     let bench = at_most(MAX);
     let newest: Vec<Mutex<Identifier>> = (0..MAX).map(|_| Mutex::new(bench.open(ALICE).identifier())).collect();

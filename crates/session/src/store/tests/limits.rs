@@ -1,10 +1,10 @@
-//! How many sessions there may be at once.
+//! Tests of the limits of sessions, in total and per owner.
 
 use std::{sync::Barrier, thread};
 
 use super::*;
 
-/// E9: reservations count toward both limits and give their room back; no session in use is evicted.
+/// E9: reservations count toward both limits and release their capacity. No session in use is evicted.
 #[test]
 fn limits_count_reservations() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (3, 2));
@@ -28,7 +28,7 @@ fn limits_count_reservations() {
     assert_eq!(bench.store.0.capacity.counts(), (0, 0));
 }
 
-/// E2, E9: a held room counts after its reservation is gone, and no longer than that; nor twice when a session opens in it.
+/// E2, E9: a capacity permit counts until it is dropped, also after its reservation, and not in addition to its session.
 #[test]
 fn a_held_room_counts() {
     let bench = bench_with(|settings| settings.max_total = 1);
@@ -46,7 +46,7 @@ fn a_held_room_counts() {
     assert_eq!(bench.store.0.capacity.counts(), (0, 0));
 }
 
-/// E9: no limit per owner holds for sessions without an owner, and none is left behind by refusals.
+/// E9: anonymous sessions have no limit per owner, and rejections leave no entry of an owner.
 #[test]
 fn limits_at_their_edges() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (5, 0));
@@ -57,7 +57,7 @@ fn limits_at_their_edges() {
     assert_eq!(bench.store.0.capacity.counts(), (5, 0));
 }
 
-/// E9: however many ask at once, the limits hold exactly for sessions in use.
+/// E9: concurrent reservations never exceed the limits.
 #[test]
 fn limits_hold_under_contention() {
     let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (100, 7));
@@ -72,12 +72,12 @@ fn limits_hold_under_contention() {
                     for round in 0..400 {
                         let number = round % owners.len();
                         let owner = Owner::Subject { issuer: ISSUER, subject: &owners[number], client: None };
-                        if let Ok(room) = bench.reserve(owner) {
+                        if let Ok(reservation) = bench.reserve(owner) {
                             assert!(bench.store.0.capacity.counts().0 <= 100);
                             if round % 3 == 0 {
-                                drop(room);
+                                drop(reservation);
                             } else {
-                                kept.extend(room.open(Box::default(), None).map(|session| (number, session)));
+                                kept.extend(reservation.open(Box::default(), None).map(|session| (number, session)));
                             }
                         }
                     }

@@ -1,9 +1,9 @@
-//! Pages of sessions for administrators.
+//! Tests of the pages of sessions.
 
 use super::{sealed::process::two, *};
 use crate::{scope::EndScope, session::LogHash};
 
-/// E12: the pages together have every session once, in an order that does not depend on the table, and none that has ended.
+/// E12: the pages contain each session once, in the order of the log hashes, and none that has ended.
 #[test]
 fn pages_have_each_session_once() {
     let bench = bench();
@@ -29,7 +29,7 @@ fn pages_have_each_session_once() {
     assert!(bench.store.find(sessions[0].log_hash()).is_none());
 }
 
-/// E12: the age counts from the creation of the session, the unused time from its last use here.
+/// E12: the age counts from the creation of the session, and the unused time from its last use in this process.
 #[test]
 fn ages_and_uses_are_listed() {
     let (first, second) = two();
@@ -45,7 +45,7 @@ fn ages_and_uses_are_listed() {
     drop(in_use);
 }
 
-/// E12: the end of a subject or of a client ends its sessions in no table, too, and no others.
+/// E12: the end of a subject or a client also ends its sessions in no table, and no others.
 #[test]
 fn subjects_and_clients_end_where_they_are_in_no_table() {
     let Owner::Subject { issuer, subject, client: Some(client) } = ALICE else { unreachable!() };

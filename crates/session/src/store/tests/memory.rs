@@ -1,4 +1,4 @@
-//! What sessions and their use take of memory.
+//! Tests of the memory that sessions and their uses take.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Random histories, compared with a simple model of the store.
+//! Random histories of one store, compared with a simple model.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ enum Step {
         owner: usize,
         scopes: usize,
     },
-    /// Reserves, for a session that is opened or not by a later step.
+    /// Reserves a session. A later step opens it or drops the reservation.
     Reserve {
         owner: usize,
         scopes: usize,
@@ -36,7 +36,7 @@ enum Step {
         owner: usize,
         scopes: usize,
     },
-    /// What comes last, as most histories do.
+    /// The newest of all, as in most histories.
     UseNewest {
         scopes: usize,
     },
@@ -138,7 +138,7 @@ struct History {
 }
 
 fn keys(numbers: &[u8]) -> SessionKeys {
-    // Two of the three have one epoch.
+    // Two of the three keys have the same epoch.
     SessionKeys::new(numbers.iter().map(|&number| SessionKey::new(number / 2, &[number; 32]))).unwrap()
 }
 
@@ -257,7 +257,7 @@ impl History {
                 assert_eq!(opened.map(drop).unwrap_err(), ReservationError::OwnerLimit);
                 return;
             };
-            // Of those that were last used in the same millisecond, any one.
+            // Any one of those that were last used in the same millisecond.
             let ended: Vec<_> = unused().filter(|(_, modelled)| modelled.real.has_ended()).map(|(at, _)| at).collect();
             let [at] = ended[..] else { panic!("{} sessions ended", ended.len()) };
             assert_eq!(self.sessions[at].last_used, oldest);

@@ -1,8 +1,8 @@
-//! What an observer hears, and may do.
+//! Tests of the observer: what it is called for, and what it may do.
 
 use super::*;
 
-/// Who watches hears of each session when it opens, and whose it is.
+/// The observer is called for each session that opens, with its owner.
 #[test]
 fn openings_are_heard() {
     struct Openings(Mutex<Vec<(String, bool)>>);
@@ -27,7 +27,7 @@ fn openings_are_heard() {
     assert_eq!(*openings.0.lock().unwrap(), expected);
 }
 
-/// E9: the observer may use the store: no lock is held while it is told.
+/// E9: the observer may use the store, because it is called without a lock.
 #[test]
 fn observer_is_called_outside_locks() {
     struct Reopens(Mutex<Option<SessionStore>>, SessionTarget);

@@ -1,4 +1,4 @@
-//! Random histories of three processes that share a journal, compared with what every one of them must and must not do.
+//! Random histories of three processes that share a journal, with checks of what each of them must and must not do.
 
 mod environment;
 
@@ -28,11 +28,11 @@ const IDLE: u64 = 30 * MINUTE;
 const LIFETIME: u64 = 45 * MINUTE;
 const GRACE: u64 = 5 * MINUTE;
 const PEER_DELAY: u64 = 65 * SECOND;
-/// The most by which two clocks differ, and the time between two batches of last uses.
+/// The maximum difference of two clocks, and the time between two batches of last uses.
 const SKEW: u64 = 5 * SECOND;
 const BATCH: u64 = MINUTE;
 const START: u64 = 1_800_000_000 * SECOND;
-/// Few, so that histories reach it.
+/// A low limit, so that histories reach it.
 const PER_OWNER: usize = 3;
 
 struct Replica {
@@ -40,7 +40,7 @@ struct Replica {
     journal: Arc<ReplicaJournal>,
 }
 
-/// A session as it should be. Times are those of the slowest clock.
+/// The expected state of a session. Times are those of the slowest clock.
 struct Modelled {
     owner: usize,
     id: SessionId,
@@ -51,9 +51,9 @@ struct Modelled {
     first_uses: HashMap<(usize, u32), u64>,
     /// The first use of each generation anywhere.
     first_use: HashMap<u32, u64>,
-    /// An end was requested.
+    /// Whether an end was requested.
     may_have_ended: bool,
-    /// The end was confirmed.
+    /// Whether the end was confirmed.
     has_ended: bool,
 }
 
@@ -62,7 +62,7 @@ struct History {
     shared: Arc<SharedStore>,
     replicas: Vec<Replica>,
     sessions: Vec<Modelled>,
-    /// The store was lost: last uses and generations of before are known to some processes only.
+    /// Whether the shared store was lost. Only some processes know the last uses and generations from before.
     was_lost: bool,
 }
 
@@ -86,7 +86,7 @@ impl History {
         history
     }
 
-    /// A process that has just started, and has read the store if it is there.
+    /// Returns a process that has just started, and has read the shared store if there is one.
     fn started(&self, number: usize) -> Replica {
         let ahead = number as u64 * SKEW / 2;
         let clock = ReplicaClock { base: Arc::clone(&self.base), ahead, started: self.now() };
@@ -206,7 +206,7 @@ impl History {
         let next = in_use.rotated_identifier();
         drop(in_use);
         let session = &mut self.sessions[at];
-        // A process that has not heard of the idle time's end elsewhere can still accept a use.
+        // A process that does not know yet that another one has ended the session for idle time can still accept a use.
         session.may_have_ended |= now - session.last_used >= IDLE - SKEW;
         session.last_used = now;
         session.first_uses.entry((replica, generation)).or_insert(now);
@@ -239,7 +239,7 @@ impl History {
         Ok(())
     }
 
-    /// Older sessions of an owner with many ended ones may have ended with them.
+    /// Returns whether an older session may have ended because its owner has many ended ones.
     fn overflow(&mut self, at: usize) {
         let owner = self.sessions[at].owner;
         let mut ended: Vec<u64> = self
@@ -250,7 +250,7 @@ impl History {
             .collect();
         ended.sort_unstable();
         let Some(excess) = ended.len().checked_sub(PER_OWNER) else { return };
-        // Tombstones of generations count, too: one more for each session.
+        // Tombstones of generations count, too: one for each session.
         let floor = ended[excess.min(ended.len() - 1)];
         for other in self.sessions.iter_mut().filter(|other| other.owner == owner && other.created <= floor + SKEW) {
             other.may_have_ended = true;
@@ -281,7 +281,7 @@ impl History {
     fn restore(&mut self) {
         if !self.is_up() {
             self.shared.is_up.store(true, Ordering::SeqCst);
-            // Each writes its own again before any of them is complete.
+            // Each process writes its own ends again before any of them is complete.
             for replica in &self.replicas {
                 drop(replica.store.record_all());
             }

@@ -1,4 +1,4 @@
-//! Whose session an identifier is, and what is none.
+//! Tests of identifiers: which session and owner they resolve to, and which are unknown.
 
 use super::*;
 
@@ -14,8 +14,7 @@ fn a_session_resolves_to_what_was_opened() {
     assert_eq!((bench.store.len(), bench.store.is_empty()), (1, false));
 }
 
-/// E3, E7, E12: a session in the table is known by its own identifier alone, to its owner, under keys that have its own among
-/// them.
+/// E3, E7, E12: a session in the table resolves only by its own identifier, for its owner, and while its key is listed.
 #[test]
 fn what_was_verified_generation_once_counts_for_nothing_else() {
     let bench = bench();
@@ -40,7 +39,7 @@ fn what_was_verified_generation_once_counts_for_nothing_else() {
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
 }
 
-/// E3, E4: the key of a session is searched once, until the keys change.
+/// E3, E4: the list is searched for the key of a session once, and again when the keys change.
 #[test]
 fn a_key_is_searched_once() {
     let bench = bench();
@@ -62,7 +61,7 @@ fn a_key_is_searched_once() {
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Unknown);
 }
 
-/// E1: what is not visible ASCII, too long, or no identifier of ours, is unknown.
+/// E1: an identifier is unknown if it is not visible ASCII, is too long, or was not issued by the store.
 #[test]
 fn rubbish_is_unknown() {
     let bench = bench();
@@ -84,7 +83,7 @@ fn rubbish_is_unknown() {
     }
 }
 
-/// E3: neither identifier nor backend identifier show in Debug; a short hash stands for them.
+/// E3: `Debug` prints a short hash, and neither the identifier nor the backend's.
 #[test]
 fn debug_shows_the_hash_only() {
     let bench = bench();
@@ -105,7 +104,7 @@ fn debug_shows_the_hash_only() {
     assert_ne!(session.log_hash(), bench.open(ALICE).log_hash());
 }
 
-/// E7: anybody else is answered exactly as for an identifier that never was, before and after the session's end.
+/// E7: for any other owner, the identifier is unknown, before and after the end of the session.
 #[test]
 fn foreign_use_is_unknown() {
     let bench = bench();
@@ -129,7 +128,7 @@ fn foreign_use_is_unknown() {
     }
 }
 
-/// E7: a session of one resource is unknown at another.
+/// E7: the identifier of a session is unknown at another resource.
 #[test]
 fn other_resource_is_unknown() {
     let bench = bench();
@@ -139,7 +138,7 @@ fn other_resource_is_unknown() {
     assert_eq!(refused, ResolveError::Unknown);
 }
 
-/// E7, E9: a stranger's use neither keeps a session alive nor ends it.
+/// E7, E9: a request of another owner neither keeps the session alive nor ends it.
 #[test]
 fn foreign_use_does_not_touch() {
     let bench = bench();

@@ -1,4 +1,4 @@
-//! New identifiers for changed scopes, and rotated keys.
+//! Tests of rotation: new identifiers for other scopes, and rotated keys.
 
 use std::{sync::Barrier, thread};
 
@@ -12,21 +12,21 @@ fn scopes(text: &str) -> Scopes {
 
 impl Bench {
     fn open_with(&self, text: &str) -> Arc<Session> {
-        let room = self.store.reserve(&self.target, ALICE, &scopes(text)).unwrap();
-        Arc::clone(room.open(Box::from(*b"backend"), None).unwrap().session())
+        let reservation = self.store.reserve(&self.target, ALICE, &scopes(text)).unwrap();
+        Arc::clone(reservation.open(Box::from(*b"backend"), None).unwrap().session())
     }
 
     fn find_with(&self, identifier: &str, text: &str) -> Result<InUse, ResolveError> {
         self.store.resolve(&self.target, ALICE, &scopes(text), identifier.as_bytes())
     }
 
-    /// One request of Alice's, and the identifier that its answer carries, if any.
+    /// Sends a request of Alice, and returns the identifier that its response carries, if any.
     fn request(&self, identifier: &str, text: &str) -> Option<Identifier> {
         self.find_with(identifier, text).unwrap().rotated_identifier()
     }
 }
 
-/// E8: other scopes get the session one new identifier, which its answers carry until it is used; both resolve.
+/// E8: with other scopes, the session gets one new identifier. Responses carry it until it is used, and both resolve.
 #[test]
 fn other_scopes_make_one_successor() {
     let bench = bench();
@@ -47,7 +47,7 @@ fn other_scopes_make_one_successor() {
     assert_eq!(bench.store.len(), 1, "one session however many identifiers");
 }
 
-/// E8: scopes are a set; their order and repetition change nothing.
+/// E8: the order and repetition of scopes have no effect.
 #[test]
 fn the_same_scopes_change_nothing() {
     let bench = bench();
@@ -56,7 +56,7 @@ fn the_same_scopes_change_nothing() {
     assert_eq!(bench.store.0.rotated.len(), 0);
 }
 
-/// E8: the old identifier resolves until 5 minutes after its successor's first use, and not for the sweep alone.
+/// E8: the old identifier resolves until 5 minutes after the first use of the new one. No sweep is needed.
 #[test]
 fn the_old_identifier_resolves_for_a_grace() {
     let bench = bench();
@@ -76,7 +76,7 @@ fn the_old_identifier_resolves_for_a_grace() {
     assert!(bench.heard.take().is_empty(), "the session goes on");
 }
 
-/// E8: nobody keeps a session alive by an identifier that no longer resolves.
+/// E8: an identifier that no longer resolves does not keep its session alive.
 #[test]
 fn a_retired_identifier_does_not_touch() {
     let bench = bench();
@@ -89,7 +89,7 @@ fn a_retired_identifier_does_not_touch() {
     assert_eq!(bench.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
 }
 
-/// E8: at most one new identifier a minute, counted from the last one.
+/// E8: a session gets at most one new identifier per minute.
 #[test]
 fn at_most_one_a_minute() {
     let bench = bench();
@@ -107,7 +107,7 @@ fn at_most_one_a_minute() {
     }
 }
 
-/// E8: however often scopes change, few identifiers resolve and few are kept.
+/// E8: the number of identifiers that resolve and are kept is bounded, even if scopes change often.
 #[test]
 fn identifiers_stay_few() {
     let bench = bench();
@@ -128,7 +128,7 @@ fn identifiers_stay_few() {
     drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
 }
 
-/// E7, E8: nobody else can use old or new identifiers, or takes them into use.
+/// E7, E8: old and new identifiers are unknown for other owners, and their requests do not count as uses.
 #[test]
 fn a_successor_belongs_to_the_owner() {
     let bench = bench();
@@ -147,7 +147,7 @@ fn a_successor_belongs_to_the_owner() {
     }
 }
 
-/// E8, E9: a session that ends takes all its identifiers with it, and gets no new one.
+/// E8, E9: no identifier of an ended session resolves, and it gets no new one.
 #[test]
 fn all_identifiers_end_with_the_session() {
     let bench = bench();
@@ -164,7 +164,7 @@ fn all_identifiers_end_with_the_session() {
     assert_eq!((bench.store.len(), bench.store.0.rotated.len(), bench.store.0.capacity.counts()), (0, 0, (0, 0)));
 }
 
-/// E8, E9: a session whose first identifier has retired still ends once and whole, by time too.
+/// E8, E9: a session whose first identifier no longer resolves still ends once, on demand and by time.
 #[test]
 fn a_renewed_session_ends_by_time() {
     let bench = bench();
@@ -180,7 +180,7 @@ fn a_renewed_session_ends_by_time() {
     assert_eq!(bench.store.0.rotated.len(), 0);
 }
 
-/// E8: however many ask at once, there is one successor, and each answer carries it.
+/// E8: concurrent requests create one new identifier, and each response carries it.
 #[test]
 fn concurrent_requests_get_the_same_successor() {
     for _ in 0..50 {
@@ -209,7 +209,7 @@ fn concurrent_requests_get_the_same_successor() {
     }
 }
 
-/// E8, E9: a new identifier never outlives a session that ends at the same moment.
+/// E8, E9: a new identifier does not resolve if the session ends at the same moment.
 #[test]
 fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
     for _ in 0..200 {
@@ -231,7 +231,7 @@ fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
     }
 }
 
-/// E10, E12: sessions go on when the key is rotated, as long as their key is still listed; new ones get the new key.
+/// E10, E12: when the key is rotated, sessions continue while their key is listed. New sessions get the new key.
 #[test]
 fn rotation_keeps_sessions() {
     let (old, new) = (SessionKey::new(1, &[5; 32]), SessionKey::new(2, &[6; 32]));
@@ -260,7 +260,7 @@ fn rotation_keeps_sessions() {
     assert_eq!(bench.resolve(ALICE, &younger).unwrap_err(), ResolveError::Unknown);
 }
 
-/// E8: what a log names the session by stays the same through new identifiers and keys.
+/// E8: the log hash of a session does not change with new identifiers and keys.
 #[test]
 fn the_log_hash_stays() {
     let bench = bench();

@@ -1,4 +1,4 @@
-//! Sessions that another process has opened, and ends that outlive their sessions.
+//! Tests of adoption: sessions that another process has opened, and ends that outlive their sessions.
 
 pub(super) mod process;
 
@@ -14,7 +14,7 @@ use process::{Process, process, process_with, two};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// E12: the record has all that the session needs; the same identifier is found in the table afterwards.
+/// E12: a session continues from its record. Afterwards, the identifier is found in the table.
 #[test]
 fn a_session_continues_elsewhere() {
     let (first, second) = two();
@@ -32,7 +32,7 @@ fn a_session_continues_elsewhere() {
     }
 }
 
-/// E12: however many first uses there are at once, by however many identifiers of a session, there is one session.
+/// E12: concurrent first uses, by different identifiers of one session, adopt one session.
 #[test]
 fn concurrent_first_uses_adopt_one_session() {
     for _ in 0..50 {
@@ -63,7 +63,7 @@ fn concurrent_first_uses_adopt_one_session() {
     }
 }
 
-/// E12: without a recorded use, a session resumes within the idle timeout of its creation; with one, within that of its use.
+/// E12: a session is adopted within the idle timeout of its last recorded use, or of its creation if there is none.
 #[test]
 fn idle_time_counts_from_the_last_known_use() {
     let (first, second) = two();
@@ -78,7 +78,7 @@ fn idle_time_counts_from_the_last_known_use() {
     assert_eq!(third.try_use(&used), Err(ResolveError::Ended), "it knows of no use");
 }
 
-/// E12: last uses are recorded once, and those of sessions in use again and again.
+/// E12: each last use is recorded once. That of a session in use is recorded each time.
 #[test]
 fn last_uses_are_recorded_in_batches() {
     let (first, _) = two();
@@ -100,7 +100,7 @@ fn last_uses_are_recorded_in_batches() {
     assert_eq!(first.journal.ends.lock().unwrap().len(), 2, "the end, twice");
 }
 
-/// E12: a process leaves a session that is idle here to the one that uses it. That one ends it.
+/// E12: a process releases a session that is idle here and used by another process. That one ends it.
 #[test]
 fn a_session_ends_where_it_was_used_last() {
     let clock = Arc::new(HandClock::default());
@@ -128,7 +128,7 @@ fn a_session_ends_where_it_was_used_last() {
     assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
 }
 
-/// E9, E12: a session that is idle here and used elsewhere makes room for a new one, and does not end.
+/// E9, E12: a session that is idle here and used by another process is released for a new one, and does not end.
 #[test]
 fn a_session_that_is_used_elsewhere_is_not_evicted() {
     let clock = Arc::new(HandClock::default());
@@ -147,7 +147,7 @@ fn a_session_that_is_used_elsewhere_is_not_evicted() {
     assert_eq!(second.try_use(&identifier), Ok(()));
 }
 
-/// E12: the absolute lifetime is that of the record.
+/// E12: the lifetime counts from the creation time in the record.
 #[test]
 fn the_lifetime_is_that_of_the_record() {
     let (first, second) = two();
@@ -165,7 +165,7 @@ fn the_lifetime_is_that_of_the_record() {
     assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
 }
 
-/// E12: an end reaches a session in another table, and one that is in none.
+/// E12: an imported end ends a session in the table, and one that is in no table.
 #[test]
 fn an_end_elsewhere_is_an_end_here() {
     let (first, second) = two();
@@ -184,7 +184,7 @@ fn an_end_elsewhere_is_an_end_here() {
     }
 }
 
-/// E8, E12: when the grace is over at one process, the old identifier has ended at all, and the session goes on.
+/// E8, E12: when the grace period is over at one process, the old identifier has ended at all, and the session continues.
 #[test]
 fn a_retired_identifier_is_retired_elsewhere() {
     let (first, second) = two();
@@ -210,8 +210,8 @@ fn a_retired_identifier_is_retired_elsewhere() {
     assert_eq!((restarted.try_use(&old), restarted.try_use(&new)), (Err(ResolveError::Ended), Ok(())));
 }
 
-/// E9, E12: an adopted session takes the place of the owner's least recently used one, which stays ended; at the total limit
-/// it is refused and not ended.
+/// E9, E12: an adopted session evicts the owner's least recently used one, which stays ended. At the total limit, it is
+/// rejected and does not end.
 #[test]
 fn adoption_needs_capacity() {
     let clock = Arc::new(HandClock::default());
@@ -240,7 +240,7 @@ fn adoption_needs_capacity() {
     assert_eq!(full(), Ok(()));
 }
 
-/// E12: a backend identifier that does not fit stays in memory, and the observer hears of the first one.
+/// E12: a backend identifier that does not fit stays in memory, and the observer is called for the first one.
 #[test]
 fn a_long_backend_identifier_stays_in_memory() {
     let (first, second) = two();
@@ -257,7 +257,7 @@ fn a_long_backend_identifier_stays_in_memory() {
     assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
 }
 
-/// E12: a process that does not know all ends continues nothing but its own sessions; others cannot tell.
+/// E12: a process that does not know all ends adopts no session. Other owners cannot see the difference.
 #[test]
 fn an_incomplete_process_continues_nothing() {
     let (first, second) = two();
@@ -270,7 +270,7 @@ fn an_incomplete_process_continues_nothing() {
     assert_eq!(second.try_use(&identifier), Ok(()));
 }
 
-/// E12: an owner that ends many sessions loses the older ones, here and elsewhere, and no other owner does.
+/// E12: if an owner ends many sessions, the owner's older ones end in all processes, and no other owner's.
 #[test]
 fn an_overflow_ends_older_sessions_of_the_owner() {
     let (first, second) = two();
@@ -293,7 +293,7 @@ fn an_overflow_ends_older_sessions_of_the_owner() {
     assert_eq!((first.try_use(&next), second.try_use(&next)), (Ok(()), Ok(())));
 }
 
-/// E12: all sessions of a scope end, in a table or not; those opened later do not, even where the clock is behind.
+/// E12: all sessions of a scope end, in a table or not. Those opened later do not, even by a clock that is behind.
 #[test]
 fn scopes_end_at_once() {
     let (first, second) = two();
@@ -319,7 +319,7 @@ fn scopes_end_at_once() {
     }
 }
 
-/// E12: a session does not continue with another upstream, in the table or not.
+/// E12: a session does not continue with another upstream, whether it is in the table or not.
 #[test]
 fn another_upstream_does_not_continue_a_session() {
     let (first, second) = two();

@@ -7,7 +7,7 @@ use portcullis_session::{LastUse, SessionEnd};
 use redis::{RedisResult, cmd};
 use tokio::{
     task::spawn_blocking,
-    time::{Duration, Instant},
+    time::{Duration, Instant, sleep_until},
 };
 
 use super::{
@@ -76,13 +76,21 @@ impl Connected<'_> {
             self.keep_alive(generation).await?;
         }
         let oldest = self.oldest_end();
-        let search = spawn_blocking(move || {
+        let mut search = spawn_blocking(move || {
             let needed: HashSet<_> = needed_ends(ends.iter().copied(), oldest).iter().map(SessionEnd::encode).collect();
             let mut included: Vec<_> = ends.iter().map(SessionEnd::encode).collect();
             included.retain(|end| !needed.contains(end));
             (needed.len() as u64, included)
         });
-        let Ok((needed, included)) = search.await else { return Ok(()) };
+        let (needed, included) = loop {
+            tokio::select! {
+                found = &mut search => match found {
+                    Ok(found) => break found,
+                    Err(_) => return Ok(()),
+                },
+                () = sleep_until(self.beat_at) => self.keep_alive(generation).await?,
+            }
+        };
         self.removal.needed = needed;
         for batch in included.chunks(BATCH) {
             let mut command = cmd("ZREM");
@@ -96,7 +104,7 @@ impl Connected<'_> {
         Ok(())
     }
 
-    fn oldest_end(&self) -> UnixTime {
+    pub(super) fn oldest_end(&self) -> UnixTime {
         // Clocks differ.
         self.inner.clock.now().saturating_sub(self.inner.retention.lifetime).saturating_sub(INTERVAL)
     }

@@ -2,6 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Method;
+use portcullis_metadata::Issuer;
 
 use super::*;
 
@@ -84,6 +85,21 @@ async fn the_method_is_chosen_by_the_metadata() {
         assert_eq!(form.iter().any(|(name, _)| name == "client_secret"), !basic, "{methods:?} {set:?}");
         assert!(form.iter().any(|(name, _)| name == "client_id"));
     }
+}
+
+/// D1: the metadata applies to the endpoint that it names, and not to a configured one. The methods of the token endpoint
+/// have no effect.
+#[test]
+fn the_metadata_applies_to_its_own_endpoint() {
+    use IntrospectionAuthentication::{Basic, Post};
+    let mut metadata = AuthorizationServerMetadata::new(Issuer::parse(ISSUER).unwrap());
+    metadata.token_endpoint_auth_methods_supported = Some(vec!["client_secret_basic".to_owned()]);
+    assert_eq!(client().method(Some(&metadata)), Post);
+    metadata.introspection_endpoint_auth_methods_supported = Some(vec!["client_secret_basic".to_owned()]);
+    assert_eq!(client().method(Some(&metadata)), Basic);
+    let mut configured = client();
+    configured.endpoint = Some(Url::parse("https://issuer.example/introspect").unwrap());
+    assert_eq!(configured.method(Some(&metadata)), Post);
 }
 
 /// D5: `Debug` of the settings does not print the secret.

@@ -63,6 +63,35 @@ async fn active_is_the_boolean_true() {
     assert_eq!(rejection(active_without("active")).await, Some("issuer.unavailable"));
 }
 
+/// J1: the log has one line for a rejected token: with the claims of the introspection response if that is the reason.
+#[tokio::test(start_paused = true)]
+async fn a_rejection_is_logged_once() {
+    let lines = async |fixture: &Fixture, token: &str| {
+        // Registers the event, so that no other thread registers it, as disabled, while the log is attached.
+        assert!(fixture.rejection(token).await.is_some());
+        let (log, _guard) = Logged::here();
+        assert!(fixture.rejection(token).await.is_some());
+        log.lines().into_iter().filter(|line| line.contains("token rejected")).collect::<Vec<_>>()
+    };
+    for (fixture, is_opaque) in [(fixture(), true), (fixture(), false), (both(), false)] {
+        set_response(&fixture, &active_with("aud", "https://other.example"));
+        let token = if is_opaque { OPAQUE.to_owned() } else { fixture.test_issuer.token().sign() };
+        let logged = lines(&fixture, &token).await;
+        assert!(matches!(&*logged, [line] if line.contains("token.audience=https://other.example")), "{logged:?}");
+    }
+    for fixture in [fixture(), both()] {
+        let other_type = fixture.test_issuer.token().typ("logout+jwt").sign();
+        let logged = lines(&fixture, &other_type).await;
+        assert!(matches!(&*logged, [line] if line.contains("token.issuer=https://issuer.example")), "{logged:?}");
+    }
+    let strict = Fixture::with(|issuer| {
+        issuer.validation = Validation::Introspection(client());
+        issuer.require_at_jwt = true;
+    });
+    let logged = lines(&strict, OPAQUE).await;
+    assert!(matches!(&*logged, [line] if line.contains("token.type_not_allowed")), "{logged:?}");
+}
+
 /// D3, B2: after a failed call the token is not rejected, and the error has a `retry_after`.
 #[tokio::test(start_paused = true)]
 async fn a_failed_call_does_not_reject_the_token() {

@@ -2,11 +2,7 @@
 
 mod options;
 
-use std::{
-    path::Path,
-    process::Stdio,
-    sync::atomic::{AtomicI64, Ordering},
-};
+use std::{path::Path, process::Stdio};
 
 use anyhow::{Context as _, ensure};
 use portcullis_bridge::ServerRequestHandler as _;
@@ -48,7 +44,7 @@ pub(super) async fn drive(program: &Path, url: &str, version: &str, context: &Va
         input,
         output: BufReader::new(output).lines(),
         is_modern: version == MODERN,
-        next_id: AtomicI64::new(1),
+        next_id: 1,
         has_retried: false,
     };
     client.make_calls(version, context).await?;
@@ -61,7 +57,7 @@ struct Client {
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
     is_modern: bool,
-    next_id: AtomicI64,
+    next_id: i64,
     /// Whether a request was sent again because the server rejected its version.
     has_retried: bool,
 }
@@ -106,7 +102,8 @@ impl Client {
                 meta::CLIENT_CAPABILITIES: AcceptingHandler.capabilities(),
             });
         }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_id;
+        self.next_id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await?;
         loop {
             let line = self.output.next_line().await?.with_context(|| format!("{method}: connect has ended"))?;

@@ -3,10 +3,9 @@
 //! The conformance servers of the SDKs and of the suite are in no registry, so two of these are this project's own, on
 //! the published SDKs; `--also` takes any other.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context as _, bail};
-use tokio::{net::TcpStream, time::sleep};
+use anyhow::Context as _;
 
 use portcullis_scenarios::{free_address, npm_install};
 use xtask::{built, workspace};
@@ -17,9 +16,6 @@ use crate::flows::program::Program;
 const REVISIONS: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 /// Those with sessions.
 const LEGACY: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25"];
-/// How long a server may take until it listens.
-const START_LIMIT: Duration = Duration::from_secs(30);
-const PERIOD: Duration = Duration::from_millis(20);
 
 /// A server to run scenarios against.
 #[derive(Clone)]
@@ -104,17 +100,7 @@ impl Upstream {
         let mut command = Command::new(program);
         command.args(arguments).env("PORT", address.port().to_string());
         let mut program = Program::start(&self.name, &mut command, logs)?;
-        let listens = async {
-            while TcpStream::connect(address).await.is_err() {
-                program.expect_running()?;
-                sleep(PERIOD).await;
-            }
-            anyhow::Ok(())
-        };
-        match tokio::time::timeout(START_LIMIT, listens).await {
-            Ok(listens) => listens?,
-            Err(_) => bail!("{} does not listen on {address}", self.name),
-        }
+        program.wait_for_listener(address).await?;
         Ok(Started::Listening(Listening { url: format!("http://{address}/mcp"), program: Some(program) }))
     }
 }

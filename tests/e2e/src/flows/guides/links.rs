@@ -6,9 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+use xtask::workspace;
 
 /// Returns the Markdown files of a folder and its folders.
 fn pages(folder: &Path) -> Vec<PathBuf> {
@@ -53,7 +51,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_link_leads_to_a_page_and_its_heading() {
-    let root = root();
+    let root = workspace::root();
     let mut broken = Vec::new();
     for page in pages(&root.join("docs")).into_iter().chain([root.join("README.md"), root.join("SECURITY.md")]) {
         let text = fs::read_to_string(&page).unwrap();
@@ -73,7 +71,7 @@ fn every_link_leads_to_a_page_and_its_heading() {
 
 #[test]
 fn the_table_of_contents_has_every_page() {
-    let docs = root().join("docs");
+    let docs = workspace::root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let listed: BTreeSet<_> = targets(&summary).into_iter().map(|target| docs.join(target)).collect();
     let existing: BTreeSet<_> = pages(&docs).into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();

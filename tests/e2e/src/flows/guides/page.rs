@@ -125,7 +125,9 @@ fn commands(block: &[&str]) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::fs;
+
+    use xtask::workspace;
 
     use super::*;
 
@@ -162,9 +164,8 @@ mod tests {
     /// Every command of every guide is executed or marked.
     #[test]
     fn all_guides_can_be_read() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides");
         let mut pages = 0;
-        for entry in fs::read_dir(folder).unwrap() {
+        for entry in fs::read_dir(workspace::root().join("docs/guides")).unwrap() {
             let path = entry.unwrap().path();
             Page::parse(&fs::read_to_string(&path).unwrap())
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));

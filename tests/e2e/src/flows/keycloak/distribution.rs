@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use http::{Method, StatusCode};
 use portcullis_discovery::{Fetch as _, FetchRequest, HttpFetch, UrlPolicy};
+use portcullis_metadata::hexadecimal;
 use sha2::{Digest as _, Sha256};
 
 use super::{addresses::Addresses, instance::Instance};
@@ -99,8 +100,7 @@ async fn download(archive: &Path) -> anyhow::Result<()> {
             eprintln!("        {:>4} of {} MB", size / 1_000_000, SIZE / 1_000_000);
         }
     }
-    let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    expect::equal("SHA-256 of the archive", SHA_256, hash)
+    expect::equal("SHA-256 of the archive", SHA_256, hexadecimal(&hash.finalize()))
 }
 
 async fn unpack(archive: &Path, folder: &Path) -> anyhow::Result<()> {

@@ -5,16 +5,15 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     rc::Rc,
-    time::Duration,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::free_address;
 use portcullis_testkit::TestIssuer;
-use tokio::{net::TcpStream, time::sleep};
+use xtask::programs;
 
 use super::{Environment, client::Client, tally::Tally};
 use crate::flows::{
@@ -51,11 +50,11 @@ pub(super) struct Deployment {
 
 /// Returns the name of a program that is not installed.
 pub(super) fn missing_program() -> Option<&'static str> {
-    let is_missing = |name: &&&str| {
-        let mut command = Command::new(**name);
-        command.arg("-v").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
-    };
-    ["redis-server", "nginx"].iter().find(is_missing).copied()
+    ["redis-server", "nginx"].into_iter().find(|name| programs::find(name).is_none())
+}
+
+fn installed(name: &str) -> anyhow::Result<Command> {
+    programs::find(name).map(Command::new).with_context(|| format!("{name} is not installed"))
 }
 
 impl Deployment {
@@ -76,7 +75,7 @@ impl Deployment {
         let mut command = Command::new(environment.upstream);
         command.env("PORT", upstream.port().to_string());
         let mut upstream_program = Program::start("upstream", &mut command, folder)?;
-        wait_for_listener(&mut upstream_program, upstream).await?;
+        upstream_program.wait_for_listener(upstream).await?;
         let deployment = Self {
             program: environment.program.to_owned(),
             folder: folder.to_owned(),
@@ -130,11 +129,11 @@ impl Deployment {
     }
 
     pub(super) async fn start_redis(&self) -> anyhow::Result<()> {
-        let mut command = Command::new("redis-server");
+        let mut command = installed("redis-server")?;
         command.args(["--bind", "127.0.0.1", "--port", &self.redis.port().to_string()]);
         command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(&self.folder);
         let mut program = Program::start("redis", &mut command, &self.folder)?;
-        wait_for_listener(&mut program, self.redis).await?;
+        program.wait_for_listener(self.redis).await?;
         *self.redis_program.borrow_mut() = Some(program);
         Ok(())
     }
@@ -156,10 +155,10 @@ impl Deployment {
             .replace("{folder}", &self.folder.display().to_string());
         let file = self.folder.join("nginx.conf");
         fs::write(&file, configuration)?;
-        let mut command = Command::new("nginx");
+        let mut command = installed("nginx")?;
         command.arg("-e").arg(self.folder.join("nginx-error.log")).arg("-p").arg(&self.folder).arg("-c").arg(file);
         let mut nginx = Program::start("nginx", &mut command, &self.folder)?;
-        wait_for_listener(&mut nginx, self.nginx).await?;
+        nginx.wait_for_listener(self.nginx).await?;
         *self.nginx_program.borrow_mut() = Some(nginx);
         Ok(())
     }
@@ -196,13 +195,4 @@ fn configuration(
         redis = "redis://{redis}"
         "#
     )
-}
-
-async fn wait_for_listener(program: &mut Program, address: SocketAddr) -> anyhow::Result<()> {
-    while TcpStream::connect(address).await.is_err() {
-        program.expect_running()?;
-        sleep(Duration::from_millis(5)).await;
-    }
-    ensure!(program.is_running()?, "another program listens on {address}");
-    Ok(())
 }

@@ -1,15 +1,13 @@
 //! The introspection endpoint of an issuer, and whether it accepts this server's client.
 
-use http::{StatusCode, header::AUTHORIZATION};
-use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_doctor::{Finding, Rule, Step, describe_response};
-use portcullis_metadata::{
-    AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError, client_secret_basic,
-};
-use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings};
+use http::StatusCode;
+use portcullis_discovery::{FetchRequest, FetchResponse};
+use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
+use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError};
+use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
 use url::Url;
 
-use super::{IssuerContext, Steps, authorization_server::chosen, failure};
+use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
 
 const FOUND: Rule = Rule::new("introspection.found", "RFC 8414 section 2");
 const CLIENT: Rule = Rule::new("introspection.client", "RFC 7662 section 2.1");
@@ -33,16 +31,16 @@ pub(super) async fn examine(
     let key = &context.key;
     let mut step = Step::new(format!("the introspection endpoint of {key}"));
     let discovered = metadata.and_then(|metadata| metadata.introspection_endpoint.as_ref());
-    let Some(endpoint) = chosen(settings.endpoint.as_ref(), discovered) else {
+    let Some(endpoint) = settings.endpoint.as_ref().or(discovered) else {
         let fix = format!("set introspection_endpoint of {key}, or validate = \"jwt\" if the issuer has none");
         step.findings.push(Finding::problem(FOUND, "the metadata has no introspection_endpoint", fix));
         return steps.add(step);
     };
-    let method = method(settings, metadata);
-    let request = request(&endpoint, settings, method);
+    let method = settings.method(metadata);
+    let request = request(context, settings, endpoint, method);
     if let Some(response) = failure::send(context.fetch, request, key, &mut step).await {
-        let finding = match is_rejected(&response) {
-            true => rejected(context, settings, &endpoint, method, &response).await,
+        let finding = match rejects_client(&response) && blocking_firewall(&response).is_none() {
+            true => rejected(context, settings, endpoint, method, &response).await,
             false => check(key, &response),
         };
         step.findings.push(finding);
@@ -50,49 +48,15 @@ pub(super) async fn examine(
     steps.add(step);
 }
 
-/// The method that the server uses: the configured one, else one that the metadata lists.
-fn method(
+/// The request of the server, with a made-up token.
+fn request(
+    context: &IssuerContext<'_>,
     settings: &IntrospectionSettings,
-    metadata: Option<&AuthorizationServerMetadata>,
-) -> IntrospectionAuthentication {
-    if let Some(configured) = settings.authentication {
-        return configured;
-    }
-    let listed = metadata.filter(|_| settings.endpoint.is_none()).and_then(|metadata| {
-        let own = metadata.introspection_endpoint_auth_methods_supported.as_ref();
-        own.or(metadata.token_endpoint_auth_methods_supported.as_ref())
-    });
-    let lists = |name: &str| listed.is_some_and(|listed| listed.iter().any(|method| method == name));
-    if lists("client_secret_basic") && !lists("client_secret_post") {
-        IntrospectionAuthentication::Basic
-    } else {
-        IntrospectionAuthentication::Post
-    }
-}
-
-fn request(endpoint: &Url, settings: &IntrospectionSettings, method: IntrospectionAuthentication) -> FetchRequest {
-    let mut fields = vec![("token", TOKEN), ("client_id", settings.client_id.as_str())];
-    let mut authorization = None;
-    match (&settings.client_secret, method) {
-        (Some(secret), IntrospectionAuthentication::Basic) => {
-            authorization = client_secret_basic(&settings.client_id, secret)
-        }
-        (Some(secret), _) => fields.push(("client_secret", secret.secret())),
-        (None, _) => {}
-    }
-    let request = FetchRequest::post_form(endpoint.clone(), fields, UrlPolicy::Operator);
-    match authorization {
-        Some(value) => request.header(AUTHORIZATION, value),
-        None => request,
-    }
-}
-
-/// Whether the response rejects the client (RFC 6749 section 5.2). Some servers answer 403.
-fn is_rejected(response: &FetchResponse) -> bool {
-    matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-        || (response.status == StatusCode::BAD_REQUEST
-            && OAuthError::parse(&response.body)
-                .is_ok_and(|error| matches!(error.error.as_str(), "invalid_client" | "unauthorized_client")))
+    endpoint: &Url,
+    method: IntrospectionAuthentication,
+) -> FetchRequest {
+    let policy = context.issuer.settings.url_policy;
+    introspection_request(endpoint.clone(), method, settings, &AccessToken::new(TOKEN), policy)
 }
 
 async fn rejected(
@@ -119,7 +83,7 @@ async fn rejected(
         _ => (IntrospectionAuthentication::Basic, "basic"),
     };
     let mut attempt = Step::new("");
-    let retried = failure::send(context.fetch, request(endpoint, settings, other), key, &mut attempt).await;
+    let retried = failure::send(context.fetch, request(context, settings, endpoint, other), key, &mut attempt).await;
     let fix = match retried {
         Some(response) if response.status == StatusCode::OK => {
             format!("write introspection_auth = \"{name}\" in {key}")
@@ -135,6 +99,9 @@ async fn rejected(
 fn check(key: &str, response: &FetchResponse) -> Finding {
     if response.status != StatusCode::OK {
         let text = format!("the endpoint answers {}", describe_response(response));
+        if blocking_firewall(response).is_some() {
+            return Finding::problem(RESPONSE, text, FIREWALL_FIX);
+        }
         return Finding::problem(
             RESPONSE,
             text,

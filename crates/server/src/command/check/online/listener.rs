@@ -1,15 +1,29 @@
 //! Whether the port is free.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, time::Duration};
 
-use http::HeaderValue;
-use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
+use bytes::Bytes;
+use http::{Method, header::HOST, uri::PathAndQuery};
+use portcullis_discovery::FetchRequest;
 use portcullis_doctor::{Finding, Rule, Step};
-use portcullis_metadata::ProtectedResourceMetadata;
-use tokio::net::TcpListener;
-use url::Url;
+use portcullis_http1::RequestBuilder;
+use portcullis_metadata::{ProtectedResourceMetadata, protected_resource_path};
+use rustls::pki_types::ServerName;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use url::{Position, Url};
 
-use crate::plan::Plan;
+use crate::{
+    command::{
+        exchange::{Answer, exchange},
+        health::tls::any_certificate,
+    },
+    config,
+    plan::{HEALTH, Plan},
+};
 
 const PORT: Rule = Rule::new("listener.port", "docs/use/configuration.md");
 
@@ -52,32 +66,30 @@ async fn occupied(plan: &Plan, base_url: &str) -> Finding {
 
 /// Whether the program at the address publishes the metadata of the first resource.
 async fn serves_this(plan: &Plan, base_url: &str) -> bool {
-    let ask = async {
-        let resource = plan.resources.first()?;
-        let local = match plan.listen {
-            address if address.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], address.port())),
-            address => address,
-        };
-        // Without authorization, there is no metadata.
-        let has_metadata = !resource.issuers.is_empty();
-        let path = if has_metadata {
-            format!("/.well-known/oauth-protected-resource{}", resource.endpoint)
-        } else {
-            crate::plan::HEALTH.to_owned()
-        };
-        let scheme = if plan.tls.is_some() { "https" } else { "http" };
-        let url = Url::parse(&format!("{scheme}://{local}{path}")).ok()?;
-        let mut request = FetchRequest::get(url, UrlPolicy::Operator);
-        request.timeout = TIMEOUT;
-        let base_url = Url::parse(base_url).ok()?;
-        let host = &base_url[url::Position::BeforeHost..url::Position::AfterPort];
-        request = request.header(http::header::HOST, HeaderValue::from_str(host).ok()?);
-        let response = HttpFetch::new(FetchSettings::default()).ok()?.fetch(request).await.ok()?;
-        if !has_metadata {
-            return response.status.is_success().then_some(());
-        }
-        let metadata = ProtectedResourceMetadata::parse(&response.body).ok()?;
-        (metadata.resource.as_str() == resource.metadata.resource.as_str()).then_some(())
-    };
-    ask.await.is_some()
+    let Some(resource) = plan.resources.first() else { return false };
+    // Without authorization, there is no metadata.
+    let has_metadata = !resource.issuers.is_empty();
+    let path = if has_metadata { protected_resource_path(&resource.endpoint) } else { HEALTH.to_owned() };
+    let Ok(Ok(answer)) = timeout(TIMEOUT, get(plan, base_url, &path)).await else { return false };
+    if !has_metadata {
+        return answer.status.is_success();
+    }
+    let metadata = ProtectedResourceMetadata::parse(&answer.body);
+    metadata.is_ok_and(|metadata| metadata.resource.as_str() == resource.metadata.resource.as_str())
+}
+
+/// Sends a GET request to the address of the listener. With TLS, its certificate is for the name that clients use.
+async fn get(plan: &Plan, base_url: &str, path: &str) -> anyhow::Result<Answer> {
+    let base_url = Url::parse(base_url)?;
+    let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::try_from(path)?);
+    request.text_header(&HOST, &base_url[Position::BeforeHost..Position::AfterPort])?;
+    let request = request.body(Bytes::new());
+    let address = config::reachable_address(plan.listen);
+    let stream = TcpStream::connect(address).await?;
+    if plan.tls.is_none() {
+        return exchange(stream, request, FetchRequest::MAX_BODY).await;
+    }
+    let name = ServerName::IpAddress(address.ip().into());
+    let stream = TlsConnector::from(any_certificate()?).connect(name, stream).await?;
+    exchange(stream, request, FetchRequest::MAX_BODY).await
 }

@@ -77,7 +77,7 @@ pub(super) fn is_former_transport(response: &FetchResponse) -> bool {
     response.status.is_success() && response.body.starts_with(b"event: endpoint")
 }
 
-/// Reads a response. Of an event stream, its body is the data of the first response in it.
+/// Reads a response. For an event stream, `response.body` already is the data of the first response in it.
 pub(super) fn answer(response: &FetchResponse) -> Answer {
     let Ok(message) = serde_json::from_slice::<Value>(&response.body) else { return Answer::Other };
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {

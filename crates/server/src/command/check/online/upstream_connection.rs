@@ -3,12 +3,10 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, header};
-use http_body_util::{BodyExt as _, Full};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
+use http::{HeaderName, HeaderValue, Method, header, uri::PathAndQuery};
 use portcullis_discovery::FetchResponse;
 use portcullis_gateway::{HttpUpstreamSettings, UpstreamAddress};
+use portcullis_http1::{Connection, ConnectionError, Request, RequestBuilder};
 use portcullis_mcp::sse::Decoder;
 use rustls::{CertificateError, pki_types::ServerName};
 use tokio::{
@@ -17,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
-use url::{Host, Url};
+use url::{Host, Position, Url};
 
 use super::REQUEST_TIMEOUT;
 
@@ -51,7 +49,7 @@ pub(super) enum NoResponse {
     Tls(io::Error),
     Timeout,
     /// The connection was closed, or the response is not HTTP.
-    Http(hyper::Error),
+    Http(ConnectionError),
 }
 
 impl<'a> Upstream<'a> {
@@ -80,7 +78,7 @@ impl<'a> Upstream<'a> {
         if self.is_socket() { Vec::new() } else { resolve(self.url()).await }
     }
 
-    /// Sends a request within [`REQUEST_TIMEOUT`]. Of an event stream, the first messages are read.
+    /// Sends a request within [`REQUEST_TIMEOUT`]. Of an event stream, the first response is read.
     pub(super) async fn send(&self, request: UpstreamRequest) -> Result<FetchResponse, NoResponse> {
         timeout(REQUEST_TIMEOUT, self.exchange(request)).await.unwrap_or(Err(NoResponse::Timeout))
     }
@@ -140,44 +138,36 @@ fn tls_failure(error: io::Error) -> NoResponse {
 
 async fn send_over<S>(stream: S, request: UpstreamRequest) -> Result<FetchResponse, NoResponse>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(NoResponse::Http)?;
-    let connection = tokio::spawn(connection);
-    let result = async {
-        let response = sender.send_request(built(request)).await.map_err(NoResponse::Http)?;
-        let (head, body) = response.into_parts();
-        let body = if portcullis_metadata::is_event_stream(&head.headers) {
-            first_messages(body).await
-        } else {
-            whole(body).await
-        };
-        Ok(FetchResponse { status: head.status, headers: head.headers, body })
-    }
-    .await;
-    connection.abort();
-    result
+    let sent = Connection::new(stream).send(encoded(request)).await;
+    let (response, connection) = sent.map_err(|failed| NoResponse::Http(failed.error))?;
+    let (head, ()) = response.into_parts();
+    let body = if portcullis_metadata::is_event_stream(&head.headers) {
+        first_message(connection).await
+    } else {
+        whole(connection).await
+    };
+    Ok(FetchResponse { status: head.status, headers: head.headers, body })
 }
 
-fn built(UpstreamRequest { method, url, headers, body }: UpstreamRequest) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = method;
+fn encoded(UpstreamRequest { method, url, headers, body }: UpstreamRequest) -> Request {
     // A URL's path and query are a valid target, and its host a valid header.
-    if let Ok(target) = url[url::Position::BeforePath..url::Position::AfterQuery].parse() {
-        *request.uri_mut() = target;
+    let target = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]);
+    let mut request = RequestBuilder::new(&method, &target.unwrap_or_else(|_| PathAndQuery::from_static("/")));
+    if let Ok(host) = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]) {
+        request.header(&header::HOST, &host);
     }
-    if let Ok(host) = HeaderValue::from_str(&url[url::Position::BeforeHost..url::Position::AfterPort]) {
-        request.headers_mut().insert(header::HOST, host);
+    for (name, value) in &headers {
+        request.header(name, value);
     }
-    request.headers_mut().extend(headers);
-    request
+    request.body(body)
 }
 
 /// The body, as far as it arrives and fits.
-async fn whole(mut body: Incoming) -> Bytes {
+async fn whole<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>) -> Bytes {
     let mut read = Vec::new();
-    while let Some(Ok(frame)) = body.frame().await {
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(Ok(data)) = connection.next_data().await {
         if read.len() + data.len() > MAX_BODY {
             break;
         }
@@ -186,13 +176,13 @@ async fn whole(mut body: Incoming) -> Bytes {
     read.into()
 }
 
-/// The first event that is a response, or the first event of another name, as an event stream of its own data.
-async fn first_messages(mut body: Incoming) -> Bytes {
+/// The data of the first event that is a response, else of the last event that arrived. For the event `endpoint` of the former
+/// transport, the text `event: endpoint`.
+async fn first_message<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>) -> Bytes {
     let mut decoder = Decoder::new(MAX_BODY);
     let wait = REQUEST_TIMEOUT / 2;
     let mut kept = Bytes::new();
-    while let Ok(Some(Ok(frame))) = timeout(wait, body.frame()).await {
-        let Ok(data) = frame.into_data() else { continue };
+    while let Ok(Some(Ok(data))) = timeout(wait, connection.next_data()).await {
         let Ok(events) = decoder.push(&data) else { break };
         for event in events {
             let is_response = event.data.contains("\"result\"") || event.data.contains("\"error\"");

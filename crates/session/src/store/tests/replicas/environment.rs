@@ -53,13 +53,13 @@ impl Clock for ReplicaClock {
     }
 }
 
-/// What the processes share.
+/// The state that the processes share.
 #[derive(Default)]
 pub(super) struct SharedStore {
     pub(super) is_up: AtomicBool,
     pub(super) ends: Mutex<Vec<SessionEnd>>,
     pub(super) last_uses: Mutex<HashMap<SessionId, UnixTime>>,
-    /// What has not reached the other processes yet.
+    /// The records that have not reached the other processes yet.
     pub(super) unsent: Mutex<Vec<Message>>,
 }
 

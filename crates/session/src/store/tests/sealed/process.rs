@@ -1,12 +1,14 @@
 //! Processes that share session keys, and the records of their journals.
 
 use super::*;
+use crate::AnnouncedSession;
 
-/// Keeps what is recorded.
+/// A journal that keeps the records in memory.
 #[derive(Default)]
 pub(in crate::store::tests) struct Recorded {
     pub(in crate::store::tests) ends: Mutex<Vec<SessionEnd>>,
     pub(in crate::store::tests) last_uses: Mutex<Vec<LastUse>>,
+    pub(in crate::store::tests) announced: Mutex<Vec<AnnouncedSession>>,
     pub(in crate::store::tests) is_incomplete: AtomicBool,
     pub(in crate::store::tests) peer_delay: Duration,
 }
@@ -21,6 +23,10 @@ impl SessionJournal for Recorded {
         self.last_uses.lock().unwrap().extend_from_slice(uses);
     }
 
+    fn announce(&self, sessions: &[AnnouncedSession]) {
+        self.announced.lock().unwrap().extend_from_slice(sessions);
+    }
+
     fn is_complete(&self) -> bool {
         !self.is_incomplete.load(Ordering::SeqCst)
     }
@@ -30,7 +36,7 @@ impl SessionJournal for Recorded {
     }
 }
 
-/// A process with its journal. All have one key and one clock.
+/// A process with its journal. All processes have the same key and the same clock.
 pub(in crate::store::tests) struct Process {
     pub(in crate::store::tests) bench: Bench,
     pub(in crate::store::tests) journal: Arc<Recorded>,
@@ -54,7 +60,7 @@ pub(in crate::store::tests) fn process_with(
     Process { bench: Bench { store, clock: clock.clone(), heard, target: target() }, journal }
 }
 
-/// Two processes that are alone: each knows nothing of the ends of the other.
+/// Returns two processes that do not exchange records.
 pub(in crate::store::tests) fn two() -> (Process, Process) {
     let clock = Arc::new(HandClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
@@ -80,7 +86,7 @@ impl Process {
         self.bench.heard.take().into_iter().map(|(_, reason)| reason).collect()
     }
 
-    /// What this process has recorded, at another one.
+    /// Passes the records of this process to another one.
     pub(in crate::store::tests) fn tell(&self, other: &Self) {
         for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
             other.bench.store.import(&end);

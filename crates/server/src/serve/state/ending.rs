@@ -1,9 +1,6 @@
-//! What a new configuration ends: sessions and event streams that it does not admit.
+//! The ends of sessions and event streams that a new configuration does not admit.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use portcullis_endpoint::StreamRequest;
 use portcullis_session::{EndReason, EndScope, EndTicket, Session, SessionTarget};
@@ -15,15 +12,15 @@ use crate::serve::sessions::{unrecorded, upstreams::SessionUpstream};
 #[derive(Default)]
 pub(in crate::serve) struct EndedSessions {
     pub(in crate::serve) sessions: Vec<Arc<Session>>,
-    /// They complete when the ends are recorded.
+    /// The tickets complete when the ends are recorded.
     tickets: Vec<EndTicket>,
 }
 
 impl ServerState {
-    /// Ends the sessions whose resource, upstream or issuer `former` has and this state does not, including those that are in no
-    /// table and those on other replicas. They stay ended if the part is added again.
-    pub(in crate::serve) fn end_sessions_of(&self, former: &Self) -> EndedSessions {
-        self.end_sessions(|| self.end_removed_scopes(former))
+    /// Ends the sessions whose resource, upstream or issuer the `previous` state has and this one does not, including those of
+    /// other processes. They stay ended if the part is added again.
+    pub(in crate::serve) fn end_sessions_of(&self, previous: &Self) -> EndedSessions {
+        self.end_sessions(|| self.end_removed_scopes(previous))
     }
 
     /// Tells the upstreams of ended sessions, and reports the ends that cannot be recorded.
@@ -32,11 +29,12 @@ impl ServerState {
         unrecorded::report_later(ended.tickets, self.process.observers.audit.clone());
     }
 
-    fn end_removed_scopes(&self, former: &Self) -> Vec<EndTicket> {
+    fn end_removed_scopes(&self, previous: &Self) -> Vec<EndTicket> {
         let mut tickets = Vec::new();
         let mut end = |scope: EndScope<'_>, reason| tickets.push(self.process.sessions.end_scope(scope, reason));
-        for resource in &former.resources {
-            let uri = resource.resource.resource();
+        let has_issuer = |issuer: &str| self.issuers.iter().any(|current| current.issuer.issuer().as_str() == issuer);
+        for resource in &previous.resources {
+            let uri = resource.protected.resource();
             let Some(current) = self.resource(uri) else {
                 end(EndScope::Resource(uri), EndReason::ResourceRemoved);
                 continue;
@@ -45,30 +43,32 @@ impl ServerState {
                 let target = SessionTarget::new(uri.clone(), &resource.upstream.identity);
                 end(EndScope::Target(&target), EndReason::BackendRemoved);
             }
-            for issuer in resource.owner_issuers().filter(|issuer| !current.accepts_owners_of(*issuer)) {
+            // The sessions of issuers that are not configured any more end below, at all resources together.
+            let removed = |issuer: &Option<&str>| !current.accepts_owners_of(*issuer) && issuer.is_none_or(has_issuer);
+            for issuer in resource.owner_issuers().filter(removed) {
                 end(EndScope::ResourceIssuer { resource: uri, issuer }, EndReason::IssuerRemoved);
             }
         }
-        for removed in former.issuers.iter().map(|configured| configured.issuer.issuer()) {
-            if self.issuers.iter().all(|configured| configured.issuer.issuer() != removed) {
+        for removed in previous.issuers.iter().map(|configured| configured.issuer.issuer()) {
+            if !has_issuer(removed.as_str()) {
                 end(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved);
             }
         }
         tickets
     }
 
-    /// Ends sessions and streams that requests of a former configuration have opened since the change.
+    /// Ends sessions and streams that requests of earlier configurations have opened since the reload.
     pub(super) fn end_opened_since_reload(&self) {
-        if self.is_former_unused.load(Ordering::Relaxed) {
+        if self.replaced.is_settled() {
             return;
         }
-        // Read before the search: a request that ends meanwhile may have opened a session.
-        let is_former_unused = self.former.iter().all(|former| former.strong_count() == 0);
+        // This comes before the search: a request that ends in the meantime may have opened a session.
+        let is_unused = self.replaced.in_use().next().is_none();
         self.finish_ends(self.end_sessions(Vec::new));
         self.end_streams();
-        if is_former_unused {
+        if is_unused {
             self.process.upstream_ends.forget_former_upstreams();
-            self.is_former_unused.store(true, Ordering::Relaxed);
+            self.replaced.set_settled();
         }
     }
 
@@ -78,7 +78,7 @@ impl ServerState {
     pub(in crate::serve) fn end_streams(&self) -> usize {
         self.process.streams.end_unless(|request| {
             let Some(current) = self.resource(request.resource.resource()) else { return false };
-            Arc::ptr_eq(&current.resource, request.resource)
+            Arc::ptr_eq(&current.protected, request.resource)
                 || current.trusts_issuer_of(request) && current.layer.admits(request)
         })
     }
@@ -86,7 +86,7 @@ impl ServerState {
     /// Returns the upstreams at which the sessions of this configuration end.
     pub(in crate::serve) fn upstreams(&self) -> HashMap<SessionTarget, SessionUpstream> {
         let entry = |resource: &Arc<Resource>| {
-            let target = SessionTarget::new(resource.resource.resource().clone(), &resource.upstream.identity);
+            let target = SessionTarget::new(resource.protected.resource().clone(), &resource.upstream.identity);
             (target, resource.upstream.control.clone())
         };
         self.resources.iter().map(entry).collect()
@@ -95,7 +95,7 @@ impl ServerState {
     /// Ends the sessions that no request can use any more. `end_scopes` can end many of them together.
     fn end_sessions(&self, end_scopes: impl FnOnce() -> Vec<EndTicket>) -> EndedSessions {
         let resources: HashMap<&str, &Resource> =
-            self.resources.iter().map(|resource| (resource.resource.resource().as_str(), &**resource)).collect();
+            self.resources.iter().map(|resource| (resource.protected.resource().as_str(), &**resource)).collect();
         let reason = |session: &Session| match resources.get(session.resource().as_str()) {
             None => Some(EndReason::ResourceRemoved),
             Some(resource) if !resource.accepts_owners_of(session.owner().issuer()) => Some(EndReason::IssuerRemoved),
@@ -104,15 +104,11 @@ impl ServerState {
             }
             Some(_) => None,
         };
-        let mut sessions = self.process.sessions.all();
-        sessions.retain(|session| reason(session).is_some());
+        let unusable = |session: Arc<Session>| reason(&session).map(|reason| (session, reason));
+        let unusable: Vec<_> = self.process.sessions.all().into_iter().filter_map(unusable).collect();
         let mut tickets = end_scopes();
-        for session in &sessions {
-            if let Some(reason) = reason(session) {
-                tickets.extend(self.process.sessions.end(session, reason));
-            }
-        }
-        EndedSessions { sessions, tickets }
+        tickets.extend(unusable.iter().filter_map(|(session, reason)| self.process.sessions.end(session, *reason)));
+        EndedSessions { sessions: unusable.into_iter().map(|(session, _)| session).collect(), tickets }
     }
 }
 
@@ -132,8 +128,8 @@ impl Resource {
     /// Returns whether the request's issuer is one of this resource's, and has not changed since.
     fn trusts_issuer_of(&self, request: &StreamRequest<'_>) -> bool {
         let (Some(principal), Some(verifier)) = (request.principal, &self.verifier) else { return true };
-        let former = request.resource.verifier().into_iter().flat_map(|former| former.issuers());
-        let mut former = former.filter(|former| former.issuer() == principal.issuer());
-        former.any(|former| verifier.issuers().iter().any(|current| Arc::ptr_eq(current, former)))
+        let admitted_by = request.resource.verifier().into_iter().flat_map(|verifier| verifier.issuers());
+        let mut admitted_by = admitted_by.filter(|issuer| issuer.issuer() == principal.issuer());
+        admitted_by.any(|issuer| verifier.issuers().iter().any(|current| Arc::ptr_eq(current, issuer)))
     }
 }

@@ -1,0 +1,66 @@
+//! [`NewClient`]: a client as its registration describes it.
+
+use portcullis_metadata::{ClientMetadata, ClientRegistrationResponse};
+
+use super::new_credential::NewCredential;
+use crate::{
+    authentication::mode::ClientAuthenticationMode,
+    clients::{
+        Client, Credential,
+        grant_type::GrantType,
+        metadata::{RESPONSE_TYPE, parse_grant_types, parse_name, parse_redirect_uris},
+    },
+    server::oauth_error::ErrorResponse,
+};
+
+/// A client that is not stored yet, or that replaces a stored one.
+pub(in crate::clients) struct NewClient {
+    pub(in crate::clients) client: Client,
+    /// The information response, without the identifier, the dates and the registration access token.
+    pub(in crate::clients) information: ClientRegistrationResponse,
+}
+
+impl NewClient {
+    /// Validates client metadata. Unsupported members are ignored and not returned, as RFC 7591 section 3.2.1 requires.
+    /// A client that is updated keeps its `current` secret if it keeps its authentication method.
+    pub(in crate::clients) fn from_metadata(
+        metadata: ClientMetadata,
+        mode: ClientAuthenticationMode,
+        current: Option<&Credential>,
+    ) -> Result<Self, ErrorResponse> {
+        let name = parse_name(&metadata)?;
+        let grant_types = parse_grant_types(&metadata)?;
+        let uses_codes = grant_types.contains(&GrantType::AuthorizationCode);
+        let redirect_uris =
+            if uses_codes || !metadata.redirect_uris.is_empty() { parse_redirect_uris(&metadata)? } else { Vec::new() };
+        let NewCredential { method, credential, secret, jwks } =
+            NewCredential::from_metadata(&metadata, mode, current)?;
+        let information = ClientRegistrationResponse {
+            client_id: String::new(),
+            client_secret: secret,
+            client_id_issued_at: None,
+            client_secret_expires_at: None,
+            registration_access_token: None,
+            registration_client_uri: None,
+            metadata: ClientMetadata {
+                redirect_uris: metadata.redirect_uris,
+                client_name: name.as_deref().map(str::to_owned),
+                grant_types: grant_types.iter().map(|grant_type| grant_type.as_str().to_owned()).collect(),
+                response_types: if uses_codes { vec![RESPONSE_TYPE.to_owned()] } else { Vec::new() },
+                token_endpoint_auth_method: Some(method.to_owned()),
+                jwks,
+                ..ClientMetadata::default()
+            },
+        };
+        let client = Client {
+            name,
+            redirect_uris,
+            credential,
+            grant_types,
+            scopes: None,
+            may_introspect: false,
+            is_document: false,
+        };
+        Ok(Self { client, information })
+    }
+}

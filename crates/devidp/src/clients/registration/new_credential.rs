@@ -1,0 +1,74 @@
+//! [`NewCredential`]: how a client that registers will authenticate.
+
+use portcullis_metadata::{ClientMetadata, Secret};
+use serde_json::Value;
+
+use crate::{
+    authentication::mode::ClientAuthenticationMode,
+    clients::{
+        Credential,
+        metadata::{invalid, parse_keys},
+    },
+    handle::random_text,
+    server::oauth_error::ErrorResponse,
+};
+
+/// The credential of a client, and what the information response says about it.
+pub(super) struct NewCredential {
+    /// The `token_endpoint_auth_method`.
+    pub(super) method: &'static str,
+    pub(super) credential: Credential,
+    pub(super) secret: Option<Secret>,
+    /// The client's public keys as it sent them.
+    pub(super) jwks: Option<Value>,
+}
+
+impl NewCredential {
+    /// Creates the credential for the requested method. A `current` secret for the same method is kept.
+    pub(super) fn from_metadata(
+        metadata: &ClientMetadata,
+        mode: ClientAuthenticationMode,
+        current: Option<&Credential>,
+    ) -> Result<Self, ErrorResponse> {
+        match registered_method(metadata, mode) {
+            "none" => Ok(Self { method: "none", credential: Credential::None, secret: None, jwks: None }),
+            "client_secret_basic" => {
+                let secret = match current {
+                    Some(Credential::SecretBasic(secret)) => secret.clone(),
+                    _ => generate_secret()?,
+                };
+                let credential = Credential::SecretBasic(secret.clone());
+                Ok(Self { method: "client_secret_basic", credential, secret: Some(secret), jwks: None })
+            }
+            "client_secret_post" => {
+                let secret = match current {
+                    Some(Credential::SecretPost(secret)) => secret.clone(),
+                    _ => generate_secret()?,
+                };
+                let credential = Credential::SecretPost(secret.clone());
+                Ok(Self { method: "client_secret_post", credential, secret: Some(secret), jwks: None })
+            }
+            Credential::PRIVATE_KEY_JWT => {
+                let credential = parse_keys(metadata)?;
+                Ok(Self { method: Credential::PRIVATE_KEY_JWT, credential, secret: None, jwks: metadata.jwks.clone() })
+            }
+            _ => Err(invalid(
+                "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
+            )),
+        }
+    }
+}
+
+/// Returns the method to register: the requested one, unless the imitated server registers another.
+fn registered_method(metadata: &ClientMetadata, mode: ClientAuthenticationMode) -> &str {
+    match (mode, metadata.token_endpoint_auth_method.as_deref()) {
+        (ClientAuthenticationMode::PythonSdk, None | Some("client_secret_basic")) => "client_secret_post",
+        // RFC 7591 section 2: the default is client_secret_basic.
+        (_, None) => "client_secret_basic",
+        (_, Some(method)) => method,
+    }
+}
+
+fn generate_secret() -> Result<Secret, getrandom::Error> {
+    Ok(Secret::new(random_text(32)?.as_str()))
+}

@@ -1,0 +1,28 @@
+//! The registration access token (RFC 7592 section 3).
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_metadata::Secret;
+use sha2::{Digest as _, Sha256};
+
+use crate::handle::random_text;
+
+/// The hash of a registration access token. The token itself is not stored.
+pub(crate) struct RegistrationTokenHash(Secret);
+
+impl RegistrationTokenHash {
+    /// Generates a token and its hash.
+    pub(crate) fn generate() -> Result<(Secret, Self), getrandom::Error> {
+        let token = Secret::new(random_text(32)?.as_str());
+        let hash = Self::of(&token);
+        Ok((token, hash))
+    }
+
+    fn of(token: &Secret) -> Self {
+        Self(Secret::new(URL_SAFE_NO_PAD.encode(Sha256::digest(token.secret()))))
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn matches(&self, token: &Secret) -> bool {
+        Self::of(token).0 == self.0
+    }
+}

@@ -1,0 +1,113 @@
+//! [`AccessTokens`]: issues, verifies and revokes access tokens.
+
+use std::sync::Arc;
+
+use portcullis_jose::CompactJws;
+use portcullis_metadata::{AccessToken, AccessTokenClaims, Scopes};
+
+use crate::{
+    config::Config,
+    handle::Handle,
+    keys::Keys,
+    providers::profile::TokenFormat,
+    server::oauth_error::{ErrorCode, ErrorResponse},
+    tables::{EVICTING_CAPACITY, LASTING_CAPACITY, Table, TableFull},
+    token::{claims, session::Session},
+};
+
+/// The access tokens of this server: JWTs, or opaque tokens if the imitated provider issues these.
+pub(crate) struct AccessTokens {
+    config: Arc<Config>,
+    keys: Arc<Keys>,
+    /// The opaque tokens, by handle.
+    opaque: Table<OpaqueToken>,
+    /// The `jti` of each revoked token.
+    revoked: Table<()>,
+}
+
+struct OpaqueToken {
+    handle: Handle,
+    /// The claims as JSON.
+    payload: Vec<u8>,
+}
+
+const MAX_TOKEN: usize = 16 * 1024;
+
+impl AccessTokens {
+    pub(crate) fn new(config: Arc<Config>, keys: Arc<Keys>) -> Self {
+        let lifetime = config.settings.access_token_lifetime;
+        let (opaque, revoked) = (config.table(EVICTING_CAPACITY, lifetime), config.table(LASTING_CAPACITY, lifetime));
+        Self { config, keys, opaque, revoked }
+    }
+
+    /// Issues an access token for a session with some of its scopes. `key` is the thumbprint of the DPoP key, if any.
+    pub(super) fn issue(
+        &self,
+        session: &Session,
+        scopes: &Scopes,
+        key: Option<&str>,
+    ) -> Result<AccessToken, ErrorResponse> {
+        let signing_failed = |error: &(dyn std::error::Error + 'static)| {
+            tracing::error!(error, "cannot sign an access token");
+            ErrorResponse::new(ErrorCode::ServerError, "the token could not be signed")
+        };
+        let claims = claims::create(&self.config, session, scopes, key)?;
+        let payload = serde_json::to_vec(&claims).map_err(|error| signing_failed(&error))?;
+        match self.config.profile.token_format {
+            TokenFormat::Opaque(prefix) => self.issue_opaque(prefix, payload),
+            TokenFormat::OpaqueWithoutAudience if session.audience.is_none() => self.issue_opaque("", payload),
+            TokenFormat::OpaqueWithoutAudience | TokenFormat::Jwt => {
+                let settings = &self.config.settings;
+                let keys = self.keys.current();
+                let key = keys.signing_key(settings.signing_algorithm);
+                let token = key.sign(settings.token_header_type.as_str(), &payload);
+                token.map(AccessToken::new).map_err(|error| signing_failed(&error))
+            }
+        }
+    }
+
+    fn issue_opaque(&self, prefix: &str, payload: Vec<u8>) -> Result<AccessToken, ErrorResponse> {
+        let handle = Handle::generate()?;
+        let token = AccessToken::new(format!("{prefix}{}", handle.as_str()));
+        self.opaque.insert(handle.clone().id(), OpaqueToken { handle, payload });
+        Ok(token)
+    }
+
+    /// Verifies an access token and returns its claims. Returns `None` if it was not issued by this process or has
+    /// expired. Does not check whether it or its session was revoked.
+    pub(super) fn verify(&self, token: &str) -> Option<AccessTokenClaims> {
+        let claims = match self.find_opaque(token) {
+            Some(payload) => AccessTokenClaims::parse(&payload).ok()?,
+            None => {
+                let token = CompactJws::parse(token, MAX_TOKEN).ok()?;
+                let keys = self.keys.current();
+                let payload = keys.verifying.verify(&token).ok()?;
+                AccessTokenClaims::parse(payload.bytes()).ok()?
+            }
+        };
+        let is_valid = claims.exp.is_some_and(|end| self.config.now() < end);
+        is_valid.then_some(claims)
+    }
+
+    /// Returns the claims of an opaque token as JSON.
+    fn find_opaque(&self, token: &str) -> Option<Vec<u8>> {
+        let presented = match self.config.profile.token_format {
+            TokenFormat::Jwt => return None,
+            TokenFormat::Opaque(prefix) => token.strip_prefix(prefix)?,
+            TokenFormat::OpaqueWithoutAudience => token,
+        };
+        let presented = Handle::parse(presented)?;
+        self.opaque.read(presented.id(), |token| presented.matches(&token.handle).then(|| token.payload.clone()))?
+    }
+
+    /// Revokes a token. Fails if the table of revoked tokens is full.
+    pub(super) fn revoke(&self, claims: &AccessTokenClaims) -> Result<(), TableFull> {
+        self.revoked.insert_new(claims::token_id(claims).unwrap_or_default(), ()).map(drop)
+    }
+
+    /// Returns whether a token was revoked.
+    pub(super) fn is_revoked(&self, claims: &AccessTokenClaims) -> bool {
+        // All issued tokens have an identifier. A token without one counts as revoked.
+        claims::token_id(claims).is_none_or(|id| self.revoked.contains(id))
+    }
+}

@@ -1,0 +1,98 @@
+//! The authorization of an open event stream: the token by which it is open, and how long that token is valid.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use portcullis_guard::Caller;
+use portcullis_metadata::{Scopes, UnixTime};
+use portcullis_verifier::{HeldToken, Principal, VerifiedToken, WatchedToken};
+
+use super::StreamEndReason;
+
+/// The validity of a token without an expiry, and of a stream without a token.
+const NO_EXPIRY: u64 = u64::MAX;
+
+/// The token that opened a stream, and the one that authorizes it now.
+pub(super) struct StreamAuthorization {
+    /// The token that opened the stream; `None` if authentication is off. Later tokens must have its scopes.
+    opened_by: Option<VerifiedToken>,
+    /// The end of the validity of the current token, in milliseconds of Unix time.
+    valid_until: AtomicU64,
+    /// The current token, if it is introspected.
+    watched: Mutex<Option<Arc<WatchedToken>>>,
+}
+
+impl StreamAuthorization {
+    pub(super) fn new(caller: &Caller) -> Self {
+        let (opened_by, watched) = (caller.verified(), caller.held_token().and_then(HeldToken::watch));
+        let valid_until = opened_by.map_or(NO_EXPIRY, |verified| validity(verified, watched.is_some()));
+        Self { opened_by: opened_by.cloned(), valid_until: AtomicU64::new(valid_until), watched: Mutex::new(watched) }
+    }
+
+    /// Returns the principal of the token that opened the stream.
+    pub(super) fn principal(&self) -> Option<&Principal> {
+        self.opened_by.as_ref().map(VerifiedToken::principal)
+    }
+
+    /// Returns the end of the validity of the current token, in milliseconds of Unix time.
+    pub(super) fn valid_until(&self) -> u64 {
+        self.valid_until.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the current token has expired.
+    pub(super) fn has_expired(&self, now: UnixTime) -> bool {
+        now.as_millis() >= self.valid_until()
+    }
+
+    /// Returns whether these scopes include those of the token that opened the stream.
+    pub(super) fn is_covered_by(&self, scopes: &Scopes) -> bool {
+        self.principal().is_none_or(|principal| scopes.covers(principal.scopes()))
+    }
+
+    /// Replaces the current token.
+    pub(super) fn replace(&self, valid_until: u64, watched: Option<Arc<WatchedToken>>) {
+        let mut current = self.watched();
+        let previous = std::mem::replace(&mut *current, watched);
+        self.valid_until.store(valid_until, Ordering::Relaxed);
+        // The last owner of a watched token wipes it, outside the lock.
+        drop(current);
+        drop(previous);
+    }
+
+    /// Applies the result of the last introspection of the current token, if it is introspected. Returns whether the
+    /// validity has changed.
+    ///
+    /// # Errors
+    /// Fails if the token authorizes the stream no longer.
+    pub(super) fn apply_last_introspection(&self) -> Result<bool, StreamEndReason> {
+        if !self.principal().is_some_and(Principal::is_introspected) {
+            return Ok(false);
+        }
+        // The lock is held until the validity is stored, so that `replace` does not come in between.
+        let watched = self.watched();
+        let Some(watched_token) = &*watched else { return Ok(false) };
+        let latest = watched_token.latest()?;
+        if !self.is_covered_by(latest.principal().scopes()) {
+            return Err(StreamEndReason::ScopesReduced);
+        }
+        let valid_until = validity(&latest, true);
+        Ok(self.valid_until.swap(valid_until, Ordering::Relaxed) != valid_until)
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Option<Arc<WatchedToken>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the end of a token's validity in milliseconds of Unix time. A token without an expiry is valid as long as it can
+/// be introspected again.
+pub(super) fn validity(verified: &VerifiedToken, is_rechecked: bool) -> u64 {
+    let principal = verified.principal();
+    match principal.valid_until() {
+        Some(end) => end.as_millis(),
+        None if is_rechecked => NO_EXPIRY,
+        None => principal.expires().as_millis(),
+    }
+}

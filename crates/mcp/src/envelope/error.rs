@@ -1,0 +1,65 @@
+//! [`EnvelopeError`]: why a message is rejected.
+
+use crate::ErrorCode;
+
+/// The reason why a message is rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// The bytes are not UTF-8.
+    #[error("the message is not UTF-8")]
+    NotUtf8,
+    /// The text is not one JSON value.
+    #[error("the message is not JSON")]
+    NotJson,
+    /// Arrays and objects nest deeper than [`EnvelopeLimits::max_depth`](crate::EnvelopeLimits::max_depth).
+    #[error("the message nests too deep")]
+    TooDeep,
+    /// The message is an array: JSON-RPC batches are not part of these revisions.
+    #[error("the message is a batch")]
+    Batch,
+    /// The value is not a JSON-RPC 2.0 request, notification or response.
+    #[error("the message is not JSON-RPC 2.0")]
+    NotJsonRpc,
+    /// A member that is read is repeated.
+    #[error("a member of the message is repeated")]
+    DuplicateMember,
+    /// A member differs from one that is read only in letter case or after a NUL.
+    #[error("a member of the message could be taken for a known one")]
+    LookAlikeMember,
+    /// A name of a tool, prompt, resource or task, `params._meta`, or a member of `_meta` is missing although the
+    /// method requires it, or has the wrong type.
+    #[error("a parameter of the message is missing or of the wrong type")]
+    InvalidParams,
+    /// The message has more than 1,000 names of tools, prompts, resources and tasks.
+    #[error("the message names too many tools, prompts, resources or tasks")]
+    TooManyNames,
+}
+
+impl EnvelopeError {
+    /// Returns the stable reason code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NotUtf8 => "message.not_utf8",
+            Self::NotJson => "message.not_json",
+            Self::TooDeep => "message.too_deep",
+            Self::Batch => "message.batch",
+            Self::NotJsonRpc => "message.not_json_rpc",
+            Self::DuplicateMember => "message.duplicate_member",
+            Self::LookAlikeMember => "message.look_alike_member",
+            Self::InvalidParams => "message.invalid_params",
+            Self::TooManyNames => "message.too_many_names",
+        }
+    }
+
+    /// Returns the JSON-RPC error code of the response.
+    pub const fn rpc_code(self) -> ErrorCode {
+        match self {
+            Self::NotUtf8 | Self::NotJson => ErrorCode::ParseError,
+            Self::InvalidParams | Self::TooManyNames => ErrorCode::InvalidParams,
+            Self::TooDeep | Self::Batch | Self::NotJsonRpc | Self::DuplicateMember | Self::LookAlikeMember => {
+                ErrorCode::InvalidRequest
+            }
+        }
+    }
+}

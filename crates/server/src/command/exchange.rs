@@ -1,0 +1,29 @@
+//! One HTTP/1.1 request over a connection, and its whole response.
+
+use anyhow::ensure;
+use http::StatusCode;
+use portcullis_http1::{Connection, Request};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// A response.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Vec<u8>,
+}
+
+/// Sends a request and reads its response. There is no time limit.
+///
+/// # Errors
+/// Fails when the connection fails, the response is not valid, or its body has more than `max_body` bytes.
+pub(super) async fn exchange<S>(stream: S, request: Request, max_body: usize) -> anyhow::Result<Answer>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (response, mut connection) = Connection::new(stream).send(request).await?;
+    let mut body = Vec::new();
+    while let Some(data) = connection.next_data().await {
+        body.extend_from_slice(&data?);
+        ensure!(body.len() <= max_body, "the response has more than {max_body} bytes");
+    }
+    Ok(Answer { status: response.status(), body })
+}

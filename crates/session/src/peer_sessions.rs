@@ -1,0 +1,153 @@
+//! The sessions in the tables of other processes, to count those of an owner.
+
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use dashmap::DashMap;
+
+use crate::{
+    identifier::SessionId,
+    scope::ScopeId,
+    session::{Session, millis},
+};
+
+/// How long a session counts after it was last announced: three times the interval, so that a lost announcement does not matter.
+const LIFETIME: Duration = Duration::from_secs(90);
+
+/// A session in the table of a process, which other processes count for the limit of its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnouncedSession {
+    /// The owner.
+    pub owner: ScopeId,
+    /// The first half of the stable session id. It is random.
+    pub session: u64,
+}
+
+impl AnnouncedSession {
+    /// The length of the encoding, in bytes.
+    pub const ENCODED_LENGTH: usize = 16 + 8;
+
+    pub(crate) fn of(session: &Session) -> Self {
+        Self { owner: session.owner_id(), session: short(session.id()) }
+    }
+
+    /// Returns the encoding for a message.
+    pub fn encode(&self) -> [u8; Self::ENCODED_LENGTH] {
+        let mut bytes = [0; Self::ENCODED_LENGTH];
+        bytes[..16].copy_from_slice(&self.owner.0);
+        bytes[16..].copy_from_slice(&self.session.to_be_bytes());
+        bytes
+    }
+
+    /// Returns the session with this encoding.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (owner, session) = bytes.split_first_chunk()?;
+        Some(Self { owner: ScopeId(*owner), session: u64::from_be_bytes(session.try_into().ok()?) })
+    }
+}
+
+/// The sessions that were announced in the last 90 s. Bounded: further ones do not count.
+pub(crate) struct PeerSessions {
+    max: usize,
+    /// The number of all sessions.
+    len: AtomicUsize,
+    /// By owner: the sessions in order, with the times until which they count, in milliseconds of the monotonic clock.
+    owners: DashMap<ScopeId, Vec<(u64, u64)>>,
+}
+
+impl PeerSessions {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max, len: AtomicUsize::new(0), owners: DashMap::new() }
+    }
+
+    /// Adds announced sessions. The own ones can be among them.
+    pub(crate) fn add(&self, announced: &[AnnouncedSession], now: Duration) {
+        let until = millis(now.saturating_add(LIFETIME));
+        for AnnouncedSession { owner, session } in announced {
+            let mut sessions = self.owners.entry(*owner).or_default();
+            match sessions.binary_search_by_key(session, |(session, _)| *session) {
+                Ok(known) => sessions[known].1 = until,
+                Err(position) if self.len.load(Ordering::Relaxed) < self.max => {
+                    self.len.fetch_add(1, Ordering::Relaxed);
+                    sessions.insert(position, (*session, until));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Removes a session that has ended.
+    pub(crate) fn remove(&self, owner: ScopeId, session: &SessionId) {
+        self.owners.remove_if_mut(&owner, |_, sessions| {
+            if let Ok(known) = sessions.binary_search_by_key(&short(session), |(session, _)| *session) {
+                sessions.remove(known);
+                self.len.fetch_sub(1, Ordering::Relaxed);
+            }
+            sessions.is_empty()
+        });
+    }
+
+    /// Returns the number of sessions of an owner, without those that `is_excluded` returns true for.
+    pub(crate) fn count(&self, owner: ScopeId, now: Duration, is_excluded: impl Fn(u64) -> bool) -> usize {
+        let now = millis(now);
+        let counts = |(session, until): &&(u64, u64)| *until > now && !is_excluded(*session);
+        self.owners.get(&owner).map_or(0, |sessions| sessions.iter().filter(counts).count())
+    }
+
+    /// Removes the sessions that do not count any more.
+    pub(crate) fn prune(&self, now: Duration) {
+        if !self.owners.is_empty() {
+            let now = millis(now);
+            self.owners.retain(|_, sessions| {
+                let before = sessions.len();
+                sessions.retain(|(_, until)| *until > now);
+                self.len.fetch_sub(before - sessions.len(), Ordering::Relaxed);
+                !sessions.is_empty()
+            });
+        }
+    }
+}
+
+/// Returns the first half of a session id.
+pub(crate) fn short(session: &SessionId) -> u64 {
+    session.first_chunk().map_or(0, |half| u64::from_be_bytes(*half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announced(owner: u8, session: u64) -> AnnouncedSession {
+        AnnouncedSession { owner: ScopeId([owner; 16]), session }
+    }
+
+    /// E13: a session counts once, until it ends or is not announced any more, and the number is bounded.
+    #[test]
+    fn announced_sessions_count_for_their_owner() {
+        let (sessions, now) = (PeerSessions::new(3), Duration::from_secs(1000));
+        let count = |owner, now| sessions.count(ScopeId([owner; 16]), now, |session| session == 9);
+        sessions.add(&[announced(1, 7), announced(1, 5), announced(1, 9), announced(1, 5), announced(2, 8)], now);
+        assert_eq!((count(1, now), count(2, now)), (2, 0), "the fourth one does not fit");
+        let mut id = [0; 16];
+        id[7] = 7;
+        sessions.remove(ScopeId([1; 16]), &id);
+        sessions.add(&[announced(1, 5)], now + LIFETIME / 2);
+        assert_eq!(count(1, now + LIFETIME), 1);
+        sessions.prune(now + LIFETIME);
+        assert_eq!(sessions.len.load(Ordering::Relaxed), 1);
+        assert_eq!(count(1, now + LIFETIME * 2), 0);
+        sessions.prune(now + LIFETIME * 2);
+        assert!(sessions.owners.is_empty() && sessions.len.load(Ordering::Relaxed) == 0);
+    }
+
+    /// E13: what one process announces, another one reads.
+    #[test]
+    fn announcements_return_from_their_encoding() {
+        let announced = announced(3, u64::MAX - 7);
+        assert_eq!(AnnouncedSession::decode(&announced.encode()), Some(announced));
+        assert_eq!(AnnouncedSession::decode(&announced.encode()[1..]), None);
+        assert_eq!(AnnouncedSession::decode(&[0; AnnouncedSession::ENCODED_LENGTH + 1]), None);
+    }
+}

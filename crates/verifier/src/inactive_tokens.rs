@@ -1,0 +1,105 @@
+//! Tokens that introspection has found inactive, here or in another process.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use portcullis_metadata::AccessToken;
+use sha2::{Digest as _, Sha256};
+
+use crate::token_hash::TokenHash;
+
+/// The number of entries below which nothing is removed.
+const MIN_TOKENS: usize = 256;
+
+/// Learns which tokens introspection has found inactive, for example to tell other processes with
+/// [`Verifier::drop_token`](crate::Verifier::drop_token). It is called on the task of a request or of a check, once for each, and must
+/// not block.
+pub trait InactiveTokens: fmt::Debug + Send + Sync + 'static {
+    /// Introspection has found this token inactive. This process may never have accepted it.
+    fn found(&self, token: TokenId);
+}
+
+/// The hash by which processes name a token to each other: the first half of its SHA-256. It is not keyed, so that processes need
+/// no common key. It is used only for tokens that are inactive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TokenId(pub [u8; 16]);
+
+impl TokenId {
+    /// Returns the id of a token.
+    pub fn of(token: &AccessToken) -> Self {
+        let hash: [u8; 32] = Sha256::digest(token.secret()).into();
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash[..16]);
+        Self(id)
+    }
+}
+
+/// The introspected tokens that are cached, watched, or being introspected, by the ids that other processes use.
+///
+/// Entries that are not needed any more are removed when the table has doubled.
+#[derive(Default)]
+pub(crate) struct IntrospectedTokens(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    hashes: HashMap<TokenId, TokenHash>,
+    /// The number of entries at which those that are not needed are removed.
+    full_at: usize,
+}
+
+impl IntrospectedTokens {
+    /// Adds a token that is about to be introspected. `is_needed` returns whether another token is cached or watched.
+    pub(crate) fn add(&self, token: TokenId, hash: TokenHash, is_needed: impl Fn(TokenHash) -> bool) {
+        let mut table = self.lock();
+        if table.hashes.len() >= table.full_at.max(MIN_TOKENS) {
+            table.hashes.retain(|_, hash| is_needed(*hash));
+            table.full_at = table.hashes.len() * 2;
+        }
+        table.hashes.insert(token, hash);
+    }
+
+    /// Returns whether a token was added, and not found inactive since.
+    pub(crate) fn contains(&self, token: TokenId) -> bool {
+        self.lock().hashes.contains_key(&token)
+    }
+
+    /// Removes a token that is inactive, and returns its hash.
+    pub(crate) fn remove(&self, token: TokenId) -> Option<TokenHash> {
+        self.lock().hashes.remove(&token)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u32) -> TokenId {
+        TokenId::of(&AccessToken::new(number.to_string()))
+    }
+
+    /// E13: a token is found by its id until it is inactive, and only tokens that are needed stay.
+    #[test]
+    fn tokens_are_kept_while_they_are_needed() {
+        let tokens = IntrospectedTokens::default();
+        for number in 0..10_000 {
+            tokens.add(id(number), TokenHash(number.into()), |hash| hash.0 < 100);
+        }
+        assert!(tokens.lock().hashes.len() <= MIN_TOKENS);
+        assert!((0..100).all(|number| tokens.contains(id(number))));
+        assert_eq!((tokens.remove(id(7)), tokens.remove(id(7))), (Some(TokenHash(7)), None));
+        assert!(!tokens.contains(id(7)));
+    }
+
+    /// E13: all processes name a token alike.
+    #[test]
+    fn ids_are_equal_everywhere() {
+        assert_eq!(id(1).0[..4], [0x6b, 0x86, 0xb2, 0x73]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Tokens that other processes have found inactive, and what they learn from this one.
+
+use portcullis_metadata::AccessToken;
+
+use super::Verifier;
+use crate::inactive_tokens::TokenId;
+
+impl Verifier {
+    /// Drops a token that another process has found inactive: it is introspected again at its next use, and at once if an open
+    /// stream depends on it. Returns whether this process knows the token. Has no effect without
+    /// [`VerifierSettings::inactive_tokens`](crate::VerifierSettings::inactive_tokens).
+    pub fn drop_token(&self, token: TokenId) -> bool {
+        let Some(hash) = self.introspected.remove(token) else { return false };
+        self.cache.remove(hash);
+        self.issuers.iter().for_each(|issuer| issuer.rechecks().check_now(hash));
+        true
+    }
+
+    /// A token is about to be introspected: another process can find it inactive from now on.
+    pub(super) fn note_introspection(&self, token: &AccessToken) {
+        if self.settings.inactive_tokens.is_some() {
+            let is_needed =
+                |hash| self.cache.contains(hash) || self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash));
+            self.introspected.add(TokenId::of(token), self.token_hash(token), is_needed);
+        }
+    }
+
+    /// Returns whether another process has found a token inactive since its introspection here began.
+    pub(super) fn was_dropped(&self, token: &AccessToken) -> bool {
+        self.settings.inactive_tokens.is_some() && !self.introspected.contains(TokenId::of(token))
+    }
+
+    pub(super) fn report_inactive(&self, token: &AccessToken) {
+        if let Some(inactive_tokens) = &self.settings.inactive_tokens {
+            let id = TokenId::of(token);
+            self.introspected.remove(id);
+            self.cache.remove(self.token_hash(token));
+            inactive_tokens.found(id);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Tokens that introspection has found inactive, here or in another process.
+
+use std::sync::Mutex;
+
+use portcullis_metadata::Secret;
+
+use super::*;
+use crate::{IntrospectionSettings, TokenId, testing::settle};
+
+const TOKEN: &str = "opaque-canary";
+
+/// Keeps the ids that were reported.
+#[derive(Debug, Default)]
+struct Found(Mutex<Vec<TokenId>>);
+
+impl InactiveTokens for Found {
+    fn found(&self, token: TokenId) {
+        self.0.lock().unwrap().push(token);
+    }
+}
+
+/// A fixture whose issuer introspects tokens, and what its verifier reports.
+async fn sharing() -> (Fixture, Arc<Found>) {
+    let introspection =
+        IntrospectionSettings { client_secret: Some(Secret::new("hush")), ..IntrospectionSettings::new("portcullis") };
+    let mut fixture = Fixture::with(|issuer| issuer.validation = Validation::Introspection(introspection));
+    let mut settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
+    let found = Arc::<Found>::default();
+    settings.inactive_tokens = Some(found.clone());
+    let clock = Arc::new(fixture.clock.clone());
+    fixture.verifier = Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], clock).unwrap();
+    respond(&fixture, true);
+    fixture.issuer.refresh_now().await.unwrap();
+    (fixture, found)
+}
+
+fn respond(fixture: &Fixture, is_active: bool) {
+    let response = json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "client_id": "editor", "sub": "alice" });
+    fixture.fake.serve(fixture.test_issuer.endpoint("introspect"), 200, response.to_string());
+}
+
+fn id() -> TokenId {
+    TokenId::of(&AccessToken::new(TOKEN))
+}
+
+/// E13: an inactive token is reported, also one that was never accepted here. A token that is dropped is introspected again.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_token_is_introspected_again() {
+    let (fixture, found) = sharing().await;
+    assert!(!fixture.verifier.drop_token(id()), "it is not known");
+    fixture.verify(TOKEN).await.unwrap();
+    respond(&fixture, false);
+    assert!(fixture.verify(TOKEN).await.is_ok(), "it is cached");
+    assert!(found.0.lock().unwrap().is_empty());
+    assert!(fixture.verifier.drop_token(id()) && !fixture.verifier.drop_token(id()));
+    assert_eq!(fixture.rejection(TOKEN).await, Some("token.inactive"));
+    assert_eq!(fixture.rejection("never accepted").await, Some("token.inactive"));
+    assert_eq!(*found.0.lock().unwrap(), [id(), TokenId::of(&AccessToken::new("never accepted"))]);
+}
+
+/// E13, L3: a dropped token that an open stream depends on is checked at once.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_token_is_checked_at_once() {
+    let (fixture, _) = sharing().await;
+    let verified = fixture.verify(TOKEN).await.unwrap();
+    let watched = fixture.verifier.hold(&verified, TOKEN).unwrap().watch().unwrap();
+    respond(&fixture, false);
+    fixture.issuer.start_due_rechecks();
+    settle().await;
+    assert!(watched.latest().is_ok());
+    assert!(fixture.verifier.drop_token(id()));
+    fixture.issuer.start_due_rechecks();
+    settle().await;
+    assert_eq!(watched.latest().unwrap_err(), crate::RecheckFailure::Inactive);
+}
+
+/// E13: a token that is dropped while it is introspected is not cached.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_dropped_meanwhile_is_not_cached() {
+    let (fixture, _) = sharing().await;
+    let verifier = Arc::clone(&fixture.verifier);
+    let introspected = tokio::spawn(async move { verifier.verify(&AccessToken::new(TOKEN)).await.is_ok() });
+    while !fixture.verifier.drop_token(id()) {
+        tokio::task::yield_now().await;
+    }
+    assert!(introspected.await.unwrap());
+    assert_eq!(fixture.verifier.cached_tokens(), 0);
+}
+
+/// E13: all introspected tokens of an issuer can be dropped; those that were verified by signature only stay.
+#[tokio::test(start_paused = true)]
+async fn introspected_tokens_are_dropped_together() {
+    let (fixture, _) = sharing().await;
+    fixture.verify(TOKEN).await.unwrap();
+    fixture.issuer.drop_introspected_tokens();
+    assert_eq!(fixture.verifier.sweep(), 1);
+    let fixture = ready().await;
+    fixture.verify(&fixture.test_issuer.token().sign()).await.unwrap();
+    fixture.issuer.drop_introspected_tokens();
+    assert_eq!((fixture.verifier.sweep(), fixture.verifier.cached_tokens()), (0, 1));
+}

@@ -1,0 +1,118 @@
+//! The listener for administrators on all addresses of the machine, with TLS.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use portcullis_scenarios::{
+    Administration, Deployment, Finished, Portcullis, PrivateAuthority, Request, Scratch, free_address,
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use tokio_rustls::TlsConnector;
+
+/// A deployment whose listener for administrators has a certificate of a private authority for localhost.
+struct Listener {
+    authority: PrivateAuthority,
+    address: SocketAddr,
+    token: Scratch,
+    _deployment: Deployment,
+    _files: [Scratch; 2],
+}
+
+impl Listener {
+    async fn start() -> Self {
+        let (authority, token) = (PrivateAuthority::new(), Scratch::file("admin-token", Administration::TOKEN));
+        let (certificate, key) = authority.issue("localhost");
+        let files = [Scratch::file("cert.pem", &certificate.pem()), Scratch::file("key.pem", &key.serialize_pem())];
+        let address = free_address().unwrap();
+        let table = format!(
+            "[admin]\nlisten = \"0.0.0.0:{}\"\ntoken = {{ file = \"{}\" }}\nallowed_hosts = [\"localhost\"]\n\
+             [admin.tls]\ncertificates = \"{}\"\nkey = \"{}\"",
+            address.port(),
+            token.as_str(),
+            files[0].as_str(),
+            files[1].as_str()
+        );
+        let deployment = Deployment::builder().tables(table).start().await;
+        deployment.open_session(&deployment.token().subject("alice").sign()).await;
+        Self { authority, address, token, _deployment: deployment, _files: files }
+    }
+
+    /// Runs `portcullis admin` over HTTPS.
+    async fn run(&self, arguments: &[&str], more: &[&str]) -> Finished {
+        let url = format!("https://localhost:{}", self.address.port());
+        let server = ["--url", &url, "--token-file", self.token.as_str()];
+        Portcullis::run(&[&["admin"], arguments, &server, more].concat()).await
+    }
+
+    /// Sends a request over TLS, and returns what the listener answers.
+    async fn send(&self, request: Request) -> String {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(self.authority.file()).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let server = ServerName::try_from("localhost").unwrap();
+        exchange(TlsConnector::from(Arc::new(config)).connect(server, stream).await.unwrap(), &request).await
+    }
+}
+
+async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &Request) -> String {
+    stream.write_all(&request.to_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // An error ends the answer, too.
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn list(host: &str) -> Request {
+    list_with(host, Administration::TOKEN)
+}
+
+fn list_with(host: &str, token: &str) -> Request {
+    let request = Request::without_host("GET", "/v1/sessions").header("Host", host);
+    request.header("Connection", "close").bearer(token)
+}
+
+/// F8, E12: on all addresses, the listener serves HTTPS only, and `portcullis admin` uses it with the private authority and the token.
+#[tokio::test]
+async fn only_https_is_served() {
+    let listener = Listener::start().await;
+    let plain = exchange(TcpStream::connect(listener.address).await.unwrap(), &list("localhost")).await;
+    assert!(!plain.contains("HTTP/") && !plain.contains("alice"), "{plain:?}");
+    let listed = listener.run(&["sessions"], &["--ca-file", listener.authority.file()]).await;
+    assert!(listed.code == Some(0) && listed.stdout.contains("alice"), "{listed:?}");
+    let ended = listener.run(&["end", "--subject", "alice"], &["--ca-file", listener.authority.file()]).await;
+    assert!(ended.code == Some(0) && ended.stdout.contains("ended 1 session"), "{ended:?}");
+    let untrusted = listener.run(&["sessions"], &[]).await;
+    assert_eq!(untrusted.code, Some(1), "{untrusted:?}");
+    assert!(!untrusted.stderr.contains(Administration::TOKEN), "{untrusted:?}");
+}
+
+/// F3, F8: with TLS, a wrong host and a wrong token are rejected, too.
+#[tokio::test]
+async fn hosts_and_tokens_are_checked() {
+    let listener = Listener::start().await;
+    let answer = listener.send(list("localhost")).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("alice"), "{answer}");
+    let wrong_token = list_with("localhost", "wrong-token-of-a-scenario-0123456789abcdef");
+    for (request, status, code) in [
+        (list("evil.example"), "403", "host.not_allowed"),
+        (list("localhost.evil.example"), "403", "host.not_allowed"),
+        (list("localhost").header("Origin", "https://localhost"), "403", "origin.not_allowed"),
+        (wrong_token, "401", "admin.token_invalid"),
+    ] {
+        let answer = listener.send(request).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(code), "{answer}");
+        assert!(!answer.contains("alice"), "{answer}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Tokens that an administrator drops, or that introspection finds inactive, at one replica.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use portcullis_scenarios::{
+    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Request, Scratch, Upstream,
+};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::deployment::{Redis, Replicas, wait_for_state, wait_until_ready};
+
+const TOKEN: &str = "opaque-canary-token";
+const JSON: (&str, &str) = ("content-type", "application/json");
+/// The maximum time of a message between replicas, on a loaded machine. Tokens are cached for longer.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An issuer whose tokens are introspected.
+struct Issuer {
+    server: Upstream,
+    is_active: Arc<AtomicBool>,
+    secret: Scratch,
+}
+
+impl Issuer {
+    async fn start() -> Self {
+        let is_active = Arc::new(AtomicBool::new(true));
+        let answer = Arc::clone(&is_active);
+        let server = Upstream::scripted(move |request| {
+            let origin = format!("http://{}", request.header("host").unwrap());
+            let is_probe = String::from_utf8_lossy(&request.body).contains("portcullis-probe-");
+            let body = match request.target.as_str() {
+                "/introspect" => json!({
+                    "active": answer.load(Ordering::SeqCst) && !is_probe, "aud": Deployment::RESOURCE, "client_id": "editor",
+                    "sub": "alice", "scope": "mcp:tools",
+                }),
+                _ => json!({ "issuer": origin, "introspection_endpoint": format!("{origin}/introspect") }),
+            };
+            Some(Upstream::response(200, &[JSON], body.to_string()))
+        })
+        .await;
+        Self { server, is_active, secret: Scratch::file("secret", "hush") }
+    }
+
+    fn deployment(&self) -> DeploymentBuilder {
+        Deployment::builder().resource(format!("issuers = [\"{}\"]\n{}", self.server.origin(), Deployment::SCOPED))
+    }
+
+    /// Returns the table, which follows `[shared]`.
+    fn table(&self) -> String {
+        let (name, secret) = (self.server.origin(), self.secret.as_str());
+        format!(
+            "[[issuer]]\nissuer = \"{name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
+             client_secret = {{ file = \"{secret}\" }}"
+        )
+    }
+
+    /// Starts two replicas at which the token is cached.
+    async fn replicas(&self, redis: &Redis) -> Replicas {
+        let replicas = Replicas::with(redis, 2, "", &self.table(), self.deployment()).await;
+        for number in 0..2 {
+            assert_eq!(initialize(&replicas, number).await.status, 200);
+        }
+        replicas
+    }
+
+    fn revoke(&self) {
+        self.is_active.store(false, Ordering::SeqCst);
+    }
+
+    fn drop_tokens(&self) -> Request {
+        let body = json!({ "issuer": self.server.origin() }).to_string();
+        Request::post("/v1/tokens/drop", body).bearer(Administration::TOKEN)
+    }
+}
+
+async fn initialize(replicas: &Replicas, number: usize) -> HttpResponse {
+    Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(TOKEN).send(replicas.replica(number).address()).await
+}
+
+/// Waits until a replica rejects the token.
+async fn wait_until_rejected(replicas: &Replicas, number: usize) {
+    let started = Instant::now();
+    while initialize(replicas, number).await.status != 401 {
+        assert!(started.elapsed() < MESSAGE_TIMEOUT, "the replica still accepts the token");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// C11, E13: an issuer's cached tokens are dropped at all replicas before the action is confirmed.
+#[tokio::test]
+async fn tokens_are_dropped_at_all() {
+    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let replicas = issuer.replicas(&redis).await;
+    issuer.revoke();
+    assert_eq!(initialize(&replicas, 1).await.status, 200, "the token is cached");
+    let (status, dropped) = replicas.administrations[0].send(issuer.drop_tokens()).await;
+    assert_eq!((status, &dropped["tokens_dropped"]), (200, &json!(1)), "{dropped}");
+    let response = initialize(&replicas, 1).await;
+    assert_eq!(response.status, 401, "{response:?}");
+    replicas.replica(1).assert_denied(&response, "token.inactive").await;
+    replicas.replica(1).logged("dropped at another replica", |_| true).await;
+}
+
+/// C11, E13: without Redis, a drop takes effect at its replica and is not confirmed. The other replica learns of it when Redis is back,
+/// even without its data.
+#[tokio::test]
+async fn a_drop_without_redis_is_not_confirmed() {
+    let (Some(mut redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let replicas = issuer.replicas(&redis).await;
+    redis.kill().await;
+    for replica in replicas.all() {
+        wait_for_state(replica, "unreachable").await;
+    }
+    let (status, refused) = replicas.administrations[0].send(issuer.drop_tokens()).await;
+    assert_eq!((status, &refused["error"]["code"]), (503, &json!("admin.drop_not_shared")), "{refused}");
+    let finished = replicas.administrations[0].run(&["drop-tokens", "--issuer", &issuer.server.origin()]).await;
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    redis.restart_empty().await;
+    replicas.replica(1).logged("dropped at another replica", |_| true).await;
+}
+
+/// D2, E13: a token that one replica finds inactive is introspected again by the others at once, although they have it cached.
+#[tokio::test]
+async fn an_inactive_token_is_known_to_all() {
+    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let mut replicas = issuer.replicas(&redis).await;
+    let fresh = replicas.add().await;
+    wait_until_ready(replicas.replica(fresh)).await;
+    issuer.revoke();
+    assert_eq!(initialize(&replicas, 0).await.status, 200, "the token is cached");
+    assert_eq!(initialize(&replicas, fresh).await.status, 401);
+    wait_until_rejected(&replicas, 0).await;
+    wait_until_rejected(&replicas, 1).await;
+}
+
+/// D2, E13: a replica that was disconnected introspects all tokens again.
+#[tokio::test]
+async fn a_missed_message_has_no_effect() {
+    let (Some(mut redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let replicas = issuer.replicas(&redis).await;
+    redis.kill().await;
+    wait_for_state(replicas.replica(0), "unreachable").await;
+    issuer.revoke();
+    assert_eq!(initialize(&replicas, 0).await.status, 200, "the token is cached");
+    redis.restart_empty().await;
+    wait_until_rejected(&replicas, 0).await;
+}
