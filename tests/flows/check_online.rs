@@ -1,5 +1,6 @@
 //! `check --online`: the first cause of broken set-ups, and no finding for sound ones.
 
+mod in_front;
 mod issuers;
 mod upstreams;
 

@@ -4,6 +4,7 @@
 mod audit;
 mod call;
 mod canary;
+mod certificates;
 mod check_online;
 mod claims;
 mod client_revisions;
@@ -13,6 +14,7 @@ mod cors;
 mod diagnosis;
 mod disconnecting;
 mod doctor;
+mod doctor_causes;
 mod egress_proxy;
 mod health;
 mod http2;

@@ -14,6 +14,7 @@ use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use portcullis_jose::Algorithm;
 use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 use tokio::net::TcpSocket;
@@ -32,17 +33,29 @@ impl AuthorizationServer {
     /// # Panics
     /// Panics if there is no free port.
     pub fn closed(resource: &str) -> Self {
+        Self::with_algorithm(resource, Algorithm::Rs256)
+    }
+
+    fn with_algorithm(resource: &str, algorithm: Algorithm) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
         let address = socket.local_addr().expect("an address");
         let test_issuer =
             TestIssuer::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
+        let test_issuer = test_issuer.with_algorithm(algorithm);
         Self { test_issuer: Arc::new(test_issuer), socket: Some(socket), hits: Arc::default() }
     }
 
     /// Starts an open server.
     pub fn start(resource: &str) -> Self {
         let mut server = Self::closed(resource);
+        server.open();
+        server
+    }
+
+    /// Starts an open server that signs with ES256, whose keys are generated quickly.
+    pub fn start_with_es256(resource: &str) -> Self {
+        let mut server = Self::with_algorithm(resource, Algorithm::Es256);
         server.open();
         server
     }

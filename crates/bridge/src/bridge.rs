@@ -45,8 +45,9 @@ use stdio::{
 ///
 /// The client selects the protocol revision; messages are forwarded unchanged. The bridge adds what the transport
 /// requires: the session identifier, the headers that mirror message fields, and the access token, which the
-/// [`TokenManager`] renews while requests wait. It resumes interrupted streams. When the server has lost the session, the
-/// bridge opens another one and sends the rejected request again. Failures are reported to the client as JSON-RPC errors.
+/// [`TokenManager`] renews while requests wait. It resumes interrupted streams. When the server has lost the session,
+/// the bridge opens another one and sends the rejected request again. Failures are reported to the client as JSON-RPC
+/// errors.
 ///
 /// The messages of one stream keep their order, and so do the client's notifications and responses. Requests are sent
 /// concurrently, in no particular order, after a handshake in progress has finished.
@@ -65,11 +66,11 @@ impl Bridge {
         Self { token_manager, fetch, settings }
     }
 
-    /// Forwards messages until the input ends, the output is closed, or `stop` is ready. Then it deletes the session. When
-    /// the input ends, requests in progress get [`BridgeSettings::grace`] to finish.
+    /// Forwards messages until the input ends, the output is closed, or `stop` is ready. Then it deletes the session.
+    /// When the input ends, requests in progress get [`BridgeSettings::grace`] to finish.
     ///
-    /// Input and output may be pipes, sockets, files or terminals. Pipes and sockets are set to non-blocking mode. `run`
-    /// needs a tokio runtime with I/O and time.
+    /// Input and output may be pipes, sockets, files or terminals. Pipes and sockets are set to non-blocking mode.
+    /// `run` needs a tokio runtime with I/O and time.
     ///
     /// # Errors
     /// When input or output cannot be registered with the runtime, and when reading the input fails. Errors of the server
@@ -140,7 +141,7 @@ enum EndReason {
 
 /// Answers the pending requests with an error, and ends the session.
 async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandle<io::Result<()>>) {
-    let left = context.pending.take_all();
+    let left = context.pending.remove_all();
     let answers = async {
         for (id, _) in left {
             let text = "the bridge has ended";

@@ -1,24 +1,5 @@
 //! [`McpClient`]: MCP calls over Streamable HTTP.
 
-use std::{
-    fmt,
-    sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
-
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
-use portcullis_mcp::{Revision, header as names};
-use serde_json::{Value, json};
-use url::Url;
-
-use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenManager};
-
-use crate::{error::McpError, http_sse::suggests_http_sse, tool_headers::ToolHeaders};
-
 mod call;
 mod endpoint;
 mod http_sse;
@@ -26,14 +7,35 @@ mod message_stream;
 mod outgoing;
 mod server_request_handler;
 mod server_requests;
+mod session;
+mod settings;
+#[cfg(test)]
+mod tests;
 
-pub use message_stream::MessageStream;
-pub use server_request_handler::ServerRequestHandler;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use endpoint::ProtectedEndpoint;
-use http_sse::SseConnection;
-use message_stream::Answer;
-use outgoing::Outgoing;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use portcullis_client::{Authorizer, ResourceToken, StartUrl, TokenManager};
+use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, UrlPolicy};
+use portcullis_mcp::{Revision, header as names};
+use serde_json::{Value, json};
+use url::Url;
+
+use self::{
+    endpoint::ProtectedEndpoint,
+    http_sse::SseConnection,
+    message_stream::Answer,
+    outgoing::Outgoing,
+    session::{Session, SessionState},
+};
+pub use self::{message_stream::MessageStream, server_request_handler::ServerRequestHandler, settings::McpSettings};
+use crate::{error::McpError, http_sse::suggests_http_sse, response::BodyLimits, tool_headers::ToolHeaders};
 
 /// A client of one MCP endpoint over Streamable HTTP. It obtains a token when the endpoint requires one.
 ///
@@ -44,57 +46,14 @@ use outgoing::Outgoing;
 pub struct McpClient {
     endpoint: ProtectedEndpoint,
     settings: McpSettings,
-    session: RwLock<Option<Session>>,
+    session: SessionState,
     next_id: AtomicU64,
     tools: ToolHeaders,
-    requests: Option<Arc<dyn ServerRequestHandler>>,
-}
-
-/// The settings of an [`McpClient`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct McpSettings {
-    /// The protocol version to request. 2025-11-25 by default, which servers of older versions answer with their own;
-    /// 2026-07-28 has no sessions and no fallback.
-    pub revision: Revision,
-    /// The client's name. `portcullis` by default.
-    pub client_name: String,
-    /// The client's version. This crate's by default.
-    pub client_version: String,
-    /// The header for the identifier of a legacy session. `Mcp-Session-Id` by default.
-    pub session_header: HeaderName,
-    /// The time limit for the head of a response, and for a body that is not a stream. 60 s by default.
-    pub timeout: Duration,
-    /// The maximum size of a JSON response and of one event of a stream. 64 MiB by default.
-    pub max_message: usize,
-}
-
-impl Default for McpSettings {
-    fn default() -> Self {
-        Self {
-            revision: Revision::V2025_11_25,
-            client_name: "portcullis".into(),
-            client_version: env!("CARGO_PKG_VERSION").into(),
-            session_header: names::SESSION,
-            timeout: Duration::from_secs(60),
-            max_message: 64 * 1024 * 1024,
-        }
-    }
+    request_handler: Option<Arc<dyn ServerRequestHandler>>,
 }
 
 /// The revision whose transport is HTTP with SSE.
 const HTTP_SSE_REVISION: &str = "2024-11-05";
-
-/// The result of a legacy handshake.
-#[derive(Clone)]
-struct Session {
-    /// None if the server has no sessions.
-    identifier: Option<HeaderValue>,
-    /// None for 2024-11-05, which has no header for it.
-    revision: Option<Revision>,
-    /// The connection, if the server uses HTTP with SSE.
-    connection: Option<SseConnection>,
-}
 
 impl McpClient {
     /// Creates a client without a token and without a session. Without an authorizer, a 401 is an error.
@@ -114,19 +73,25 @@ impl McpClient {
     /// Creates a client that uses a shared token manager.
     pub fn with_token_manager(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
         let endpoint = ProtectedEndpoint::new(token_manager, fetch, settings.timeout);
-        let (session, next_id, tools) = (RwLock::default(), AtomicU64::new(1), ToolHeaders::default());
-        Self { endpoint, settings, session, next_id, tools, requests: None }
+        Self {
+            endpoint,
+            settings,
+            session: SessionState::default(),
+            next_id: AtomicU64::new(1),
+            tools: ToolHeaders::default(),
+            request_handler: None,
+        }
     }
 
-    /// Declares the capabilities of `requests`, which then answers the server's requests: during a call, and on a stream
+    /// Declares the capabilities of `handler`, which then answers the server's requests: during a call, and on a stream
     /// that [`answer_stream`](Self::answer_stream) reads. See [`ServerRequestHandler`] for an example.
     #[must_use]
-    pub fn with_request_handler(self, requests: Arc<dyn ServerRequestHandler>) -> Self {
-        Self { requests: Some(requests), ..self }
+    pub fn with_request_handler(self, handler: Arc<dyn ServerRequestHandler>) -> Self {
+        Self { request_handler: Some(handler), ..self }
     }
 
     /// Performs the handshake of the legacy versions (`initialize`, then `notifications/initialized`) and returns its
-    /// result. 2026-07-28 has no handshake: nothing is sent, and the result is None. If the server rejects the
+    /// result. 2026-07-28 has no handshake: nothing is sent, and the result is `None`. If the server rejects the
     /// handshake as servers of 2024-11-05 do, HTTP with SSE is used.
     ///
     /// # Errors
@@ -136,21 +101,22 @@ impl McpClient {
         if self.settings.revision.is_modern() {
             return Ok(None);
         }
-        *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.session.clear();
         let params = json!({
             "protocolVersion": self.settings.revision.as_str(),
             "capabilities": self.capabilities(),
             "clientInfo": self.client_info(),
         });
-        let message = Outgoing::request(self.id(), "initialize", Some(params));
-        let (head, answer, connection) = match self.post(&message).await {
-            Ok((head, answer)) => (head, answer, None),
+        let message = Outgoing::request(self.next_id(), "initialize", Some(params));
+        let (identifier, answer, connection) = match self.post(&message).await {
+            Ok((identifier, answer)) => (identifier, answer, None),
             Err(error) if error.rejection().is_some_and(|(status, code)| suggests_http_sse(status, code)) => {
-                let connection = match SseConnection::open(&self.endpoint, self.settings.max_message).await {
-                    Ok(connection) => connection,
-                    Err(McpError::NoSseEndpoint) => return Err(error),
-                    Err(other) => return Err(other),
-                };
+                let connection = SseConnection::open(&self.endpoint, self.settings.max_message).await;
+                // If the server does not support this transport either, its first error says more.
+                let connection = connection.map_err(|other| match other {
+                    McpError::NoSseEndpoint => error,
+                    other => other,
+                })?;
                 (None, self.post_over_sse(&message, &connection).await?, Some(connection))
             }
             Err(error) => return Err(error),
@@ -163,8 +129,7 @@ impl McpClient {
                 Some(legacy.ok_or(McpError::UnsupportedRevision)?)
             }
         };
-        let session = Session { identifier: head, revision, connection };
-        *self.session.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        self.session.set(Session { identifier, revision, connection });
         self.notify("notifications/initialized", None).await?;
         Ok(Some(result))
     }
@@ -190,7 +155,7 @@ impl McpClient {
     /// }
     /// ```
     pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
-        let message = self.outgoing(Some(self.id()), method, params)?;
+        let message = self.outgoing(Some(self.next_id()), method, params)?;
         self.post(&message).await?.1.into_messages().ok_or(McpError::UnavailableInRevision)
     }
 
@@ -230,7 +195,7 @@ impl McpClient {
     /// in both cases.
     pub async fn delete(&self) -> Result<(), McpError> {
         let session = self.legacy_session()?;
-        *self.session.write().unwrap_or_else(PoisonError::into_inner) = None;
+        self.session.clear();
         if session.identifier.is_none() {
             return Ok(());
         }
@@ -245,13 +210,13 @@ impl McpClient {
         message_stream::accepted(answer, &self.limits()).await
     }
 
-    /// The current token, if there is one.
+    /// Returns the current token, if there is one.
     pub fn token(&self) -> Option<Arc<ResourceToken>> {
         self.endpoint.token_manager().current()
     }
 
-    /// Sets the current token, for example the [`token`](Self::token) of another client of the same endpoint. A token that
-    /// cannot be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
+    /// Sets the current token, for example the [`token`](Self::token) of another client of the same endpoint. A token
+    /// that cannot be used for the endpoint ([`ResourceToken::is_for`]) is ignored.
     pub fn set_token(&self, token: Arc<ResourceToken>) {
         self.endpoint.token_manager().set_current(token);
     }
@@ -290,16 +255,17 @@ impl McpClient {
         Ok(Answer::on_session(stream, message.id()))
     }
 
+    /// Returns the connection of a session over HTTP with SSE.
     fn connection(&self) -> Option<SseConnection> {
-        self.session.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.connection.clone()
+        self.session.current()?.connection
     }
 
     fn post_request(&self, message: &Outgoing, url: &Url) -> FetchRequest {
         let mut request = FetchRequest::post_json(url.clone(), message.body(), UrlPolicy::StartOrigin)
             .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         request.headers.extend(message.headers());
-        match &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(session) => self.with_session(request, session),
+        match self.session.current() {
+            Some(session) => self.with_session(request, &session),
             None => request,
         }
     }
@@ -316,9 +282,8 @@ impl McpClient {
 
     /// Replaces the session identifier if the response has another one.
     fn keep_session(&self, answer: &OpenResponse) {
-        let mut session = self.session.write().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(session), Some(identifier)) = (&mut *session, answer.headers.get(&self.settings.session_header)) {
-            session.identifier = Some(identifier.clone());
+        if let Some(identifier) = answer.headers.get(&self.settings.session_header) {
+            self.session.set_identifier(identifier);
         }
     }
 
@@ -326,11 +291,10 @@ impl McpClient {
         if self.settings.revision.is_modern() {
             return Err(McpError::UnavailableInRevision);
         }
-        let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
-        session.clone().ok_or(McpError::NotInitialized)
+        self.session.current().ok_or(McpError::NotInitialized)
     }
 
-    fn id(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -339,11 +303,11 @@ impl McpClient {
     }
 
     fn capabilities(&self) -> Value {
-        self.requests.as_ref().map_or_else(|| json!({}), |requests| requests.capabilities())
+        self.request_handler.as_ref().map_or_else(|| json!({}), |handler| handler.capabilities())
     }
 
-    fn limits(&self) -> crate::response::BodyLimits {
-        crate::response::BodyLimits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+    fn limits(&self) -> BodyLimits {
+        BodyLimits { timeout: self.settings.timeout, max_message: self.settings.max_message }
     }
 }
 
@@ -352,6 +316,3 @@ impl fmt::Debug for McpClient {
         f.debug_struct("McpClient").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

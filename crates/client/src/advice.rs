@@ -4,8 +4,8 @@ use std::error::Error;
 
 use portcullis_discovery::{CertificateProblem, FetchError, NetworkError, NetworkFailure, UrlPolicyError};
 
-/// Returns what the user of a command can do about an error, as one clause for the end of the error message. It names the
-/// option of `portcullis`, the environment variable, or what to change at the server or on this machine.
+/// Returns what the user of a command can do about an error, as one clause for the end of the error message. It names
+/// the option of `portcullis`, the environment variable, or what to change at the server or on this machine.
 ///
 /// The first [`FetchError`] among the error and its sources decides. Returns `None` if there is none, or if its message
 /// already says everything, such as that of a timeout.

@@ -19,7 +19,8 @@ use crate::{
     token::{access_tokens::AccessTokens, sessions::Sessions},
 };
 
-/// The parts of the server. None of them knows another one except the configuration and the keys; the endpoints combine them.
+/// The parts of the server. None of them knows another one except the configuration and the keys; the endpoints combine
+/// them.
 pub(crate) struct App {
     pub(crate) config: Arc<Config>,
     pub(crate) keys: Arc<Keys>,

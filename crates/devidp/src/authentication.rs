@@ -76,8 +76,8 @@ fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
     }
 }
 
-/// Authenticates the protected resource at the introspection endpoint and returns its client identifier. A secret may be in
-/// the header or in the form.
+/// Authenticates the protected resource at the introspection endpoint and returns its client identifier. A secret may
+/// be in the header or in the form.
 pub(crate) fn authenticate_resource(app: &App, headers: &HeaderMap, form: &Params) -> Result<Box<str>, ErrorResponse> {
     let rejected = failed("the client is unknown, may not introspect, or has another secret");
     let presented = PresentedCredential::parse(headers, form)?;

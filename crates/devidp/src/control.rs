@@ -57,8 +57,8 @@ impl Control {
         ids.iter().filter(|id| self.forget_client(id)).count()
     }
 
-    /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3). Returns whether it exists, is
-    /// not answered yet and has not expired, and whether the user name is valid.
+    /// Approves the device authorization with this user code for a user (RFC 8628 section 3.3). Returns whether it
+    /// exists, is not answered yet and has not expired, and whether the user name is valid.
     pub fn approve_device(&self, user_code: &str, user: &str) -> bool {
         is_user_name(user) && self.answer_device(user_code, Some(user.into()))
     }

@@ -13,8 +13,8 @@ use crate::providers::profile::{Profile, RegistrationRule};
 
 /// A provider to imitate: the server rejects, omits and renames the same things as the provider.
 ///
-/// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a provider, and the paths of
-/// the endpoints are this server's own.
+/// [`differences`](Self::differences) lists what is imitated. Everything else stays as without a provider, and the
+/// paths of the endpoints are this server's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Provider {

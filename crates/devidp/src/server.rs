@@ -40,7 +40,8 @@ pub struct DevIdp {
 }
 
 impl DevIdp {
-    /// Validates the settings, opens the port and generates the signing keys, which takes a noticeable part of a second.
+    /// Validates the settings, opens the port and generates the signing keys, which takes a noticeable part of a
+    /// second.
     ///
     /// # Errors
     /// Fails if the address is not a loopback address or is in use, a setting is invalid, or the keys cannot be generated.
@@ -79,7 +80,8 @@ impl DevIdp {
         Control(Arc::clone(&self.app))
     }
 
-    /// Returns the issuer identifier: `http://`, the address and the issuer path, for some providers with a final slash.
+    /// Returns the issuer identifier: `http://`, the address and the issuer path, for some providers with a final
+    /// slash.
     pub fn issuer(&self) -> &Issuer {
         &self.app.config.issuer
     }

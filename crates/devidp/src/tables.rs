@@ -31,11 +31,11 @@ struct Row<V> {
     order: u64,
 }
 
-/// The capacity of tables whose oldest value is evicted first: of codes, consent pages, device authorizations, opaque access
-/// tokens, and sessions with refresh tokens.
+/// The capacity of tables whose oldest value is evicted first: of codes, consent pages, device authorizations, opaque
+/// access tokens, and sessions with refresh tokens.
 pub(crate) const EVICTING_CAPACITY: usize = 1000;
-/// The capacity of tables whose values are never evicted: of revoked tokens, withdrawn sessions, and used assertions and
-/// proofs.
+/// The capacity of tables whose values are never evicted: of revoked tokens, withdrawn sessions, and used assertions
+/// and proofs.
 pub(crate) const LASTING_CAPACITY: usize = 10_000;
 
 /// The table is full and no value can be evicted.
@@ -64,7 +64,8 @@ impl<V> Table<V> {
         let _ = self.try_insert(key, value, |_| true);
     }
 
-    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value that is evictable.
+    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value that is
+    /// evictable.
     pub(crate) fn try_insert(&self, key: &str, value: V, is_evictable: impl Fn(&V) -> bool) -> Result<(), TableFull> {
         self.insert_locked(&mut self.rows(), key, value, is_evictable)
     }

@@ -1,6 +1,12 @@
 //! [`Discovery`]: finds metadata documents.
 
-use std::sync::Arc;
+mod endpoints;
+mod error;
+mod resource_match;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc};
 
 use http::StatusCode;
 use portcullis_metadata::{
@@ -9,17 +15,15 @@ use portcullis_metadata::{
 };
 use url::Url;
 
-mod endpoints;
-mod error;
-mod resource_match;
-
+pub use self::{
+    endpoints::{InsecureEndpoint, insecure_endpoints},
+    error::{Attempt, AttemptOutcome, Attempts, DiscoveryError},
+    resource_match::ResourceMatch,
+};
 use crate::{
     fetch::{Fetch, FetchRequest, ResponseExcerpt, shown_url},
     url_policy::ChainPolicy,
 };
-pub use endpoints::{InsecureEndpoint, insecure_endpoints};
-pub use error::{Attempt, AttemptOutcome, Attempts, DiscoveryError};
-pub use resource_match::ResourceMatch;
 
 /// Finds the metadata of protected resources (RFC 9728 section 5) and of authorization servers (RFC 8414 section 3). It
 /// has no state and no cache.
@@ -186,11 +190,8 @@ fn check_resource(
     }
 }
 
-impl std::fmt::Debug for Discovery {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Discovery").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

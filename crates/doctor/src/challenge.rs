@@ -15,9 +15,9 @@ const METADATA: Rule = Rule { id: "challenge.resource_metadata", source: "RFC 97
 const NO_ERROR: Rule = Rule { id: "challenge.no_error", source: "RFC 6750 section 3.1" };
 const SCOPE: Rule = Rule { id: "challenge.scope", source: "MCP 2025-11-25 authorization, scope selection strategy" };
 
-/// Checks the response, and returns its challenge, if any.
-pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
-    findings.push(check_status(response));
+/// Checks the response of the resource, and returns its challenge, if any.
+pub(crate) fn check(asked: &Url, response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
+    findings.push(check_status(asked, response));
     let values: Vec<_> = response.headers.get_all(WWW_AUTHENTICATE).iter().map(|value| value.as_bytes()).collect();
     if values.is_empty() {
         if response.status == StatusCode::UNAUTHORIZED {
@@ -58,7 +58,7 @@ pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Op
     Some(challenge)
 }
 
-fn check_status(response: &FetchResponse) -> Finding {
+fn check_status(asked: &Url, response: &FetchResponse) -> Finding {
     let status = response.status;
     if status == StatusCode::UNAUTHORIZED {
         return Finding::met(STATUS, "a request without a token is answered with 401");
@@ -70,23 +70,41 @@ fn check_status(response: &FetchResponse) -> Finding {
             "use https in the URL",
         );
     }
-    let page = page::WebPage::of(response);
-    let redirects_to_http = page::redirect_target(response).is_some_and(|target| target.starts_with("http:"));
-    let fix = if page.as_ref().is_some_and(|page| page.firewall.is_some()) {
-        "let the firewall pass requests of MCP clients to this URL: they are not browsers and cannot answer its challenges"
-    } else if status.is_success() && page.is_some() {
-        "give clients the URL of the MCP endpoint: this URL is a web site"
-    } else if status.is_success() {
-        "require a token: anyone who knows this URL can use it"
-    } else if status.is_redirection() && redirects_to_http {
-        "configure the server for https behind a proxy (X-Forwarded-Proto), or correct its redirect"
-    } else if status.is_redirection() {
-        "answer at this URL, or give clients the URL that it redirects to"
-    } else {
-        "answer with 401 and a Bearer challenge before anything else is checked"
-    };
     let described = page::describe_response(response);
+    let fix = fix_of_status(asked, response);
     Finding::problem(STATUS, format!("a request without a token is answered with {described}, not with 401"), fix)
+}
+
+fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
+    let status = response.status;
+    let page = page::WebPage::of(response);
+    let redirects_to_http =
+        asked.scheme() == "https" && page::redirect_target(response).is_some_and(|target| target.starts_with("http:"));
+    if page.as_ref().is_some_and(|page| page.firewall.is_some()) {
+        return page::FIREWALL_FIX;
+    }
+    match status {
+        _ if status.is_success() && page.is_some() => {
+            "give clients the URL of the MCP endpoint: this URL is a web site"
+        }
+        _ if status.is_success() => "require a token: anyone who knows this URL can use it",
+        _ if status.is_redirection() && redirects_to_http => {
+            "configure the server for https behind a proxy (X-Forwarded-Proto), or correct its redirect"
+        }
+        _ if status.is_redirection() => "answer at this URL, or give clients the URL that it redirects to",
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            "give clients the whole URL of the MCP endpoint, with its path; if this is it, let the proxy pass POST requests to \
+             this path"
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            "raise the rate limit of the server or of the proxy or firewall in front of it"
+        }
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            "start the MCP server, or correct the address to which the proxy in front of it sends requests"
+        }
+        _ if status.is_server_error() => "see the log of the server for the error",
+        _ => "answer with 401 and a Bearer challenge before anything else is checked",
+    }
 }
 
 fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
@@ -136,7 +154,7 @@ mod tests {
             body: Bytes::new(),
         };
         let mut findings = Vec::new();
-        check(&response, &mut findings);
+        check(&Url::parse("https://mcp.example.com/mcp").unwrap(), &response, &mut findings);
         findings.into_iter().map(|finding| (finding.rule.id, finding.verdict)).collect()
     }
 

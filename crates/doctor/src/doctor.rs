@@ -36,8 +36,8 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs that a server names are
-    /// subject to [`ChainPolicy::started_at`].
+    /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs that a server names
+    /// are subject to [`ChainPolicy::started_at`].
     pub fn new(fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Self {
         Self { fetch, clock, private_addresses: false, assume_pkce: false }
     }
@@ -49,7 +49,8 @@ impl Doctor {
         self
     }
 
-    /// Sets whether PKCE is assumed where the metadata of an authorization server has no list of methods. Default `false`.
+    /// Sets whether PKCE is assumed where the metadata of an authorization server has no list of methods. Default
+    /// `false`.
     #[must_use]
     pub fn assume_pkce(mut self, assume: bool) -> Self {
         self.assume_pkce = assume;
@@ -58,7 +59,8 @@ impl Doctor {
 
     /// Checks the chain of the resource at `url`. It calls `on_step` after each step.
     ///
-    /// It sends at most a few dozen requests, each bounded in time and size. A step that prevents the next ones is the last.
+    /// It sends at most a few dozen requests, each bounded in time and size. A step that prevents the next ones is the
+    /// last.
     ///
     /// With a token, two more steps check the token's claims and its result in a guard that is configured as the chain
     /// states. The token is not sent anywhere. `examine` needs a tokio runtime.
@@ -123,7 +125,7 @@ impl Examination<'_> {
             self.close(step);
             return None;
         };
-        let challenge = challenge::check(&response, &mut step.findings);
+        let challenge = challenge::check(self.url, &response, &mut step.findings);
         step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
         self.close(step);
         Some(challenge)
@@ -166,10 +168,11 @@ impl Examination<'_> {
         for (index, (place, url)) in places.into_iter().enumerate() {
             let mut step = Step::new(place.title());
             let request = FetchRequest::get(url.clone(), self.policy.of(&url));
-            let lookup = Lookup { place, url: &url, needed: found.is_none(), is_last: index == last };
+            let lookup = Lookup { place, url: &url, is_needed: found.is_none(), is_last: index == last };
             let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
                 Some(response) => resource::check(&lookup, self.url, &response, &mut search, &mut step.findings),
                 None => {
+                    resource::explain_unreachable(&lookup, self.url, &mut step.findings);
                     step.findings.extend(search.earlier(resource::FOUND));
                     None
                 }

@@ -7,7 +7,7 @@ use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
 use url::Url;
 
 use crate::{
-    Finding, Rule, malformed, registration,
+    Finding, Rule, malformed, page, registration,
     search::{Search, outcome},
     text,
 };
@@ -52,7 +52,7 @@ pub(crate) fn check(
         AuthorizationServerMetadata::parse(&response.body)
     } else {
         search.add(url, response);
-        return absent(response, last, search, findings);
+        return absent(issuer, response, last, search, findings);
     };
     match parsed {
         Ok(metadata) if metadata.issuer == *issuer => {
@@ -69,20 +69,31 @@ pub(crate) fn check(
         }
         Err(DocumentError::NotJson) => {
             search.add(url, response);
-            absent(response, last, search, findings)
+            absent(issuer, response, last, search, findings)
         }
         Err(error) => {
             findings.extend(malformed::check_document(&response.body));
-            findings.push(Finding::problem(DOCUMENT, error.to_string(), "fix that member of the document"));
+            findings.push(Finding::problem(DOCUMENT, error.to_string(), "fix that member of the document; behind a proxy, tell the authorization server its public https address"));
             MetadataLookup::Failed
         }
     }
 }
 
-fn absent(response: &FetchResponse, last: bool, search: &Search, findings: &mut Vec<Finding>) -> MetadataLookup {
+fn absent(
+    issuer: &Issuer,
+    response: &FetchResponse,
+    last: bool,
+    search: &Search,
+    findings: &mut Vec<Finding>,
+) -> MetadataLookup {
     if last {
         let fix = match search.web_page() {
-            Some(url) => format!("serve the document as JSON at {url}instead of a web page"),
+            _ if page::blocking_firewall(response).is_some() => page::FIREWALL_FIX.to_owned(),
+            _ if issuer.as_str().contains("/.well-known/") => {
+                "write the issuer into authorization_servers, not the URL of its metadata: without /.well-known/ and what follows"
+                    .to_owned()
+            }
+            Some(url) => format!("serve the document as JSON at {url} instead of a web page"),
             None => "correct the issuer in the resource's metadata, or publish the document at the first of these URLs"
                 .into(),
         };

@@ -55,7 +55,7 @@ mod time;
 mod token;
 
 pub use doctor::Doctor;
-pub use page::{asks_for_tls, describe_response};
+pub use page::{asks_for_tls, blocking_firewall, describe_response};
 pub use probe::describe_failure;
 pub use report::{Finding, Report, RequestSummary, ResponseSummary, Rule, Step, Verdict};
 

@@ -6,7 +6,8 @@ use portcullis_discovery::{
 
 use crate::{Finding, RequestSummary, ResponseSummary, Rule, Step};
 
-const REACHABLE: Rule = Rule { id: "connection.reachable", source: "RFC 9110 section 7.3" };
+/// The server can be reached.
+pub(crate) const REACHABLE: Rule = Rule { id: "connection.reachable", source: "RFC 9110 section 7.3" };
 const TLS: Rule = Rule { id: "connection.tls", source: "RFC 6750 section 5.3" };
 const HTTPS: Rule = Rule { id: "connection.https", source: "RFC 6749 section 1.6" };
 const PUBLIC: Rule = Rule { id: "connection.public_address", source: "MCP authorization, security considerations" };

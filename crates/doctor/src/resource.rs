@@ -6,7 +6,7 @@ use portcullis_metadata::{DocumentError, ProtectedResourceMetadata, has_media_ty
 use url::Url;
 
 use crate::{
-    Finding, Rule, malformed,
+    Finding, Rule, malformed, page, probe,
     search::{Search, outcome},
     text,
 };
@@ -46,7 +46,7 @@ pub(crate) struct Lookup<'a> {
     pub(crate) place: Place,
     pub(crate) url: &'a Url,
     /// Whether no place before it had the document.
-    pub(crate) needed: bool,
+    pub(crate) is_needed: bool,
     /// Whether there is no place after it.
     pub(crate) is_last: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Lookup<'a> {
 /// Checks the response of one place.
 pub(crate) fn check(
     lookup: &Lookup<'_>,
-    asked: &Url,
+    requested: &Url,
     response: &FetchResponse,
     search: &mut Search,
     findings: &mut Vec<Finding>,
@@ -67,7 +67,7 @@ pub(crate) fn check(
     match ProtectedResourceMetadata::parse(&response.body) {
         Ok(metadata) => {
             findings.push(check_content_type(response));
-            findings.push(check_match(asked, &metadata));
+            findings.push(check_match(requested, &metadata));
             check_members(&metadata, findings);
             findings.extend(malformed::check_document(&response.body));
             Some(metadata)
@@ -86,11 +86,29 @@ pub(crate) fn check(
     }
 }
 
-/// The finding for a response with 200 that is not JSON. Clients that check the content try the next place; others stop.
+/// Replaces the fix if a URL of the challenge cannot be reached and has another origin than the resource, as it happens behind a proxy.
+pub(crate) fn explain_unreachable(lookup: &Lookup<'_>, asked: &Url, findings: &mut [Finding]) {
+    if lookup.place != Place::Challenge || lookup.url.origin() == asked.origin() {
+        return;
+    }
+    let origin = text::quoted(&lookup.url.origin().ascii_serialization());
+    for finding in findings.iter_mut().filter(|finding| finding.rule == probe::REACHABLE) {
+        finding.text = format!(
+            "the challenge names metadata at {origin}, and not at the origin of the resource: {}",
+            finding.text
+        );
+        let fix =
+            "write the public URL into resource_metadata; behind a proxy, configure the public base URL of the server";
+        finding.fix = Some(fix.to_owned());
+    }
+}
+
+/// The finding for a response with 200 that is not JSON. Clients that check the content try the next place; others
+/// stop.
 fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
     let outcome = outcome(response);
     let fix = "answer with the document, or with 404: several clients stop at such a response";
-    match (lookup.needed, lookup.is_last) {
+    match (lookup.is_needed, lookup.is_last) {
         (true, true) => {
             let fix = "serve the document as JSON at the first of these URLs";
             Finding::problem(FOUND, search.summary(), fix).at(search.web_page())
@@ -101,20 +119,23 @@ fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> F
 }
 
 fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
-    let (&Lookup { place, needed, .. }, status) = (lookup, response.status);
+    let (&Lookup { place, is_needed, .. }, status) = (lookup, response.status);
     let text = format!("no document: {}", outcome(response));
     if status.is_redirection() && place == Place::Challenge {
         let fix = "serve the document at the URL of the challenge: clients do not follow redirects of metadata";
         return Finding::problem(FOUND, text, fix);
     }
-    if needed && status.is_server_error() {
+    if is_needed && page::blocking_firewall(response).is_some() {
+        return Finding::problem(FOUND, text, page::FIREWALL_FIX);
+    }
+    if is_needed && status.is_server_error() {
         return Finding::problem(FOUND, text, "repair the server: clients end their search at such a response");
     }
     match place {
         Place::Challenge => Finding::problem(FOUND, text, "serve the document at the URL of the challenge"),
-        Place::Path if needed => Finding::note(FOUND, text),
+        Place::Path if is_needed => Finding::note(FOUND, text),
         Place::Path => Finding::warning(FOUND, text, "serve it here too, for clients that have no challenge"),
-        Place::Root if needed => {
+        Place::Root if is_needed => {
             Finding::problem(FOUND, search.summary(), "serve the document at the well-known URL of the resource")
                 .at(search.web_page())
         }
@@ -136,9 +157,9 @@ fn check_content_type(response: &FetchResponse) -> Finding {
     }
 }
 
-fn check_match(asked: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
+fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     let named = text::quoted(metadata.resource.as_str());
-    match ResourceMatch::of(&metadata.resource, asked) {
+    match ResourceMatch::of(&metadata.resource, requested) {
         Some(ResourceMatch::Same) => Finding::met(MATCH, format!("it is the metadata of this resource: {named}")),
         Some(ResourceMatch::PathPrefix) => Finding::warning(
             MATCH,

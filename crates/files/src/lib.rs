@@ -11,8 +11,8 @@ pub const PRIVATE: u32 = 0o600;
 
 /// Replaces a file, or creates it. It gets exactly this mode.
 ///
-/// The content is written to a temporary file, which then takes the place of the old one. `temporary` must be in the same
-/// directory as `path`. A file or link at `temporary` is removed first: it is what a killed process left.
+/// The content is written to a temporary file, which then takes the place of the old one. `temporary` must be in the
+/// same directory as `path`. A file or link at `temporary` is removed first: it is what a killed process left.
 ///
 /// # Errors
 /// Fails if the file cannot be written or renamed. The old content then stays, and the temporary file is removed. If only
@@ -27,8 +27,8 @@ pub fn replace(path: &Path, temporary: &Path, content: &[u8], mode: u32) -> io::
     sync_parent(path)
 }
 
-/// Creates a file and waits until its content is on disk. It gets exactly this mode. To make its name durable, too, call
-/// [`sync_parent`].
+/// Creates a file and waits until its content is on disk. It gets exactly this mode. To make its name durable, too,
+/// call [`sync_parent`].
 ///
 /// # Errors
 /// Fails if there is a file or link at the path, or the file cannot be written. An incomplete file is removed, which frees

@@ -97,8 +97,8 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns the `id` of a request that [`parse`](Self::parse) rejects, as written, for the error response. `None` if there
-    /// is no single valid `id`, and for a message without a method, whose `id` belongs to the other side.
+    /// Returns the `id` of a request that [`parse`](Self::parse) rejects, as written, for the error response. `None` if
+    /// there is no single valid `id`, and for a message without a method, whose `id` belongs to the other side.
     pub fn refused_id(body: &'a [u8]) -> Option<&'a RawValue> {
         let id = reader::read_id(std::str::from_utf8(body).ok()?).filter(|id| is_identifier(id))?;
         serde_json::from_str(id).ok()

@@ -3,14 +3,17 @@
 //! They exist only with a listener for administrators. A request changes a few counters of its worker, without a lock and without
 //! an allocation. Label values are configured names and reason codes of the program, so the number of series is bounded.
 
+mod certificates;
 mod codes;
 mod exposition;
 pub(crate) mod family;
 mod histogram;
 mod process;
+mod reloads;
 mod requests;
 mod sinks;
 
+pub(crate) use certificates::Expiry;
 pub(crate) use codes::CodeCounts;
 pub(crate) use exposition::Exposition;
 pub(crate) use requests::ResourceMetrics;
@@ -23,6 +26,10 @@ use std::sync::{
 
 use portcullis_metadata::{Clock, ResourceUri, UnixTime};
 use portcullis_session::EndReason;
+use tokio::runtime::Handle;
+
+use certificates::Certificates;
+use reloads::ReloadCounts;
 
 /// The metrics of the process.
 #[derive(Debug)]
@@ -33,6 +40,10 @@ pub(crate) struct Metrics {
     sessions_opened: AtomicU64,
     sessions_ended: CodeCounts,
     streams_ended: CodeCounts,
+    reloads: ReloadCounts,
+    certificates: Certificates,
+    /// The runtimes whose tasks are counted.
+    runtimes: Mutex<Vec<Handle>>,
 }
 
 impl Metrics {
@@ -45,6 +56,9 @@ impl Metrics {
             sessions_opened: AtomicU64::new(0),
             sessions_ended: CodeCounts::default(),
             streams_ended: CodeCounts::default(),
+            reloads: ReloadCounts::new(clock.now()),
+            certificates: Certificates::default(),
+            runtimes: Mutex::default(),
         })
     }
 
@@ -76,11 +90,31 @@ impl Metrics {
         self.streams_ended.add(code);
     }
 
+    /// Counts a reload of the configuration that ended at this time.
+    pub(crate) fn reloaded(&self, is_accepted: bool, now: UnixTime) {
+        self.reloads.count(is_accepted, now);
+    }
+
+    /// Adds the certificate that a table configures.
+    pub(crate) fn add_certificate(&self, table: &'static str, expiry: Expiry) {
+        self.certificates.add(table, expiry);
+    }
+
+    /// Adds a runtime whose tasks are counted.
+    pub(crate) fn add_runtime(&self, runtime: Handle) {
+        self.runtimes.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+    }
+
     /// Writes what the process itself has counted.
     pub(crate) fn write(&self, out: &mut Exposition) {
         out.value(&family::SESSIONS_OPENED, &[], self.sessions_opened.load(Ordering::Relaxed));
         self.sessions_ended.write(out, &family::SESSIONS_ENDED, "reason", &[]);
         self.streams_ended.write(out, &family::STREAMS_ENDED, "code", &[]);
+        self.reloads.write(out);
+        self.certificates.write(out);
+        let runtimes = self.runtimes.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks: usize = runtimes.iter().map(|runtime| runtime.metrics().num_alive_tasks()).sum();
+        out.value(&family::TASKS, &[], tasks);
         out.value(&family::BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION"))], 1_u8);
         process::write(out, self.started);
     }
@@ -91,6 +125,24 @@ mod tests {
     use portcullis_metadata::SystemClock;
 
     use super::*;
+
+    /// J7: the tasks of all runtimes are counted until they end.
+    #[tokio::test]
+    async fn tasks_are_counted() {
+        let metrics = Metrics::new(1, &SystemClock::new());
+        metrics.add_runtime(Handle::current());
+        let text = || {
+            let mut out = Exposition::new();
+            metrics.write(&mut out);
+            out.finish()
+        };
+        assert!(text().contains("\nportcullis_tasks 0\n"), "{}", text());
+        let task = tokio::spawn(std::future::pending::<()>());
+        assert!(text().contains("\nportcullis_tasks 1\n"), "{}", text());
+        task.abort();
+        let _ = task.await;
+        assert!(text().contains("\nportcullis_tasks 0\n"), "{}", text());
+    }
 
     /// J7: a resource keeps its counts while it is in use, for example over a reload, and is forgotten afterwards.
     #[test]

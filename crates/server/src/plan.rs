@@ -47,7 +47,7 @@ pub(crate) use rates::RatesPlan;
 pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
-pub(crate) use tls::{Loaded, TlsFiles, Written};
+pub(crate) use tls::{Loaded, TlsFiles, Written, date};
 pub(crate) use traces::TracesPlan;
 pub(crate) use upstream::UpstreamPlan;
 pub(crate) use warnings::is_public_address;
@@ -142,6 +142,8 @@ impl Plan {
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
         let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
         warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
+        let of_administrators = admin.iter().flatten().filter_map(|admin| admin.tls.as_ref());
+        warnings.extend(tls::warnings(tls.iter().flatten().chain(of_administrators)));
         warnings.extend(admin::warnings(config).iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
         Some(Self {
             listen: config.listen,
@@ -185,12 +187,22 @@ pub(crate) fn state_dir_of(config: &Config) -> anyhow::Result<Option<PathBuf>> {
 fn base_url(text: &str) -> anyhow::Result<Url> {
     let url = Url::parse(text)
         .with_context(|| format!("base_url = {text:?} is not a URL; write it as \"https://mcp.example.com\""))?;
+    // The text is not repeated, because it may contain a password.
+    ensure!(
+        url.username().is_empty() && url.password().is_none(),
+        "base_url contains a user name or a password; remove everything before the `@`"
+    );
+    let has_slashes = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//") && !rest.starts_with("///"));
+    ensure!(
+        has_slashes && !url.host_str().is_some_and(|host| host.contains('*')),
+        "base_url = {text:?} is not the URL of one host; write it as \"https://mcp.example.com\""
+    );
     ensure!(
         is_https_or_loopback_http(&url),
         "base_url = {text:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"
     );
     ensure!(
-        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty(),
+        url.path() == "/" && url.query().is_none() && url.fragment().is_none(),
         "base_url = {text:?} has more than scheme, host and port; put the path into `resource.endpoint`"
     );
     Ok(url)

@@ -29,6 +29,7 @@ use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use portcullis_verifier::LimitHasher;
 use tokio::{
+    runtime::Handle,
     sync::{mpsc, oneshot, watch},
     time::{Instant, timeout, timeout_at},
 };
@@ -150,7 +151,7 @@ pub(crate) async fn serve(
     }
     kept.warn();
     state.spawn_key_refresh();
-    let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
+    let tls = plan.tls.as_ref().map(|files| Tls::measured(files, process.observers.metrics.as_deref())).transpose()?;
 
     // Background tasks: reloaded files, ended sessions, sweeps.
     let journal = kept.journal();
@@ -203,6 +204,10 @@ pub(crate) async fn serve(
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;
     drop(worker_done);
+    if let Some(metrics) = &process.observers.metrics {
+        workers.iter().for_each(|worker| metrics.add_runtime(worker.runtime().clone()));
+        metrics.add_runtime(Handle::current());
+    }
 
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
     accept::run(listener, workers, plan.limits.max_connections, draining).await;

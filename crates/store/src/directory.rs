@@ -69,8 +69,9 @@ impl StateDirectory {
         keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
     }
 
-    /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of an audit trail, and secrets
-    /// that an operator added, one per line. The first call generates one and stores it. Does not check the secrets.
+    /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of an audit trail, and
+    /// secrets that an operator added, one per line. The first call generates one and stores it. Does not check the
+    /// secrets.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written, or if other users can read it.

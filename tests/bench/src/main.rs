@@ -21,6 +21,7 @@ mod report;
 mod request_template;
 mod servers;
 mod sessions;
+mod soak;
 mod streams;
 mod upstream;
 
@@ -67,6 +68,8 @@ enum Part {
     Sessions,
     /// Measure only event streams: the memory of an idle one, and what remains when they have closed.
     Streams(streams::Options),
+    /// Send mixed traffic for 30 minutes, and check that memory, descriptors and tasks do not grow.
+    Soak(soak::Options),
     /// Compare the stdio bridge with `mcp-remote`. Needs Node.js and npm.
     Connect(connect::Options),
     #[command(hide = true)]
@@ -86,6 +89,7 @@ fn main() -> anyhow::Result<()> {
         Some(Part::Sessions) => sessions::run(),
         Some(Part::Connect(options)) => connect::run(&options),
         Some(Part::Streams(options)) => streams::run(&options),
+        Some(Part::Soak(options)) => soak::run(&options),
         Some(Part::StreamsUpstream) => streams::run_upstream(),
         Some(Part::Upstream) => upstream::run(),
         Some(Part::Introspection { audience }) => introspection::run(&audience),

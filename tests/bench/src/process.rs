@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use portcullis_scenarios::Process;
+use portcullis_scenarios::{Process, Signal};
 use tokio::{net::TcpStream, time::sleep};
 
 /// The maximum time until a process listens.
@@ -61,6 +61,11 @@ impl MeasuredProcess {
             }
             sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Sends a signal.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
     }
 
     /// Returns the CPU time so far, user and system, of the process, its threads and its children.

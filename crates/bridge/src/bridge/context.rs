@@ -55,8 +55,8 @@ pub(crate) struct Request {
     pub(crate) message: Message,
     /// The message's share of the budget.
     pub(crate) _reservation: Reservation,
-    /// Ends when the request is answered, rejected or cancelled.
-    pub(crate) over: watch::Receiver<()>,
+    /// Closed when the request is answered, rejected or cancelled.
+    pub(crate) pending: watch::Receiver<()>,
     /// What to do when the server rejects the token.
     pub(crate) token_renewal: TokenRenewal,
 }
@@ -122,7 +122,7 @@ impl Context {
 
     /// Delivers the response to a request, once.
     async fn resolve(&self, id: &RequestId, answer: Message) {
-        let Some(PendingRequest { requester, purpose, .. }) = self.pending.take(id) else {
+        let Some(PendingRequest { requester, purpose, .. }) = self.pending.remove(id) else {
             tracing::debug!("a response to no pending request was dropped");
             return;
         };
@@ -170,7 +170,7 @@ impl Context {
 
     /// Reports to the client that a request failed, unless it has been answered or cancelled.
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
-        let Some(entry) = self.pending.take(id) else { return };
+        let Some(entry) = self.pending.remove(id) else { return };
         let text = with_advice(error);
         tracing::warn!(reason = error.code(), "a request has no answer: {text}");
         if matches!(entry.requester, Requester::Client) {
@@ -190,11 +190,11 @@ impl Context {
         let (sender, answer) = oneshot::channel();
         let requester = Requester::Bridge(sender);
         // A client that sends identifiers of this form can only lose its own responses.
-        let over = self.pending.begin(id.clone(), requester, purpose, usize::MAX);
-        let over = over.unwrap_or_else(|| watch::channel(()).1);
+        let pending = self.pending.insert(id.clone(), requester, purpose, usize::MAX);
+        let pending = pending.unwrap_or_else(|| watch::channel(()).1);
         let message = message::request(&id, method, params);
         let _reservation = Reservation::uncounted();
-        (Request { id, method: method.to_owned(), message, _reservation, over, token_renewal }, answer)
+        (Request { id, method: method.to_owned(), message, _reservation, pending, token_renewal }, answer)
     }
 
     /// Opens the server's own stream in the current session, unless it is open.

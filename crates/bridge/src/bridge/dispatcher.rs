@@ -73,24 +73,18 @@ impl Dispatcher {
 
     async fn request(&mut self, message: Message, id: RequestId, method: String) {
         let version = message.params().protocol_version();
-        let purpose = match (&version, method.as_str()) {
-            (Some(_), "tools/list") => Purpose::ModernToolsList,
-            (Some(_), _) => Purpose::Modern,
-            (None, "initialize") => Purpose::Initialize { identifier: None, connection: None },
-            (None, _) => {
-                SubscriptionChange::of(&method, message.params()).map_or(Purpose::Plain, Purpose::ChangeSubscriptions)
-            }
-        };
-        let opens = matches!(purpose, Purpose::Initialize { .. });
+        let purpose = purpose_of(&message, &method, version.is_some());
+        let is_handshake = matches!(purpose, Purpose::Initialize { .. });
         let Some(reservation) = self.context.budget.try_reserve(message.text.len()) else {
             return self.reject(&id, "the messages in progress hold all the memory that is allowed for them").await;
         };
         let settings = &self.context.settings;
         let max = settings.max_requests.saturating_add(settings.max_waiting_requests);
-        let Some(over) = self.context.pending.begin(id.clone(), Requester::Client, purpose, max) else {
+        let Some(pending) = self.context.pending.insert(id.clone(), Requester::Client, purpose, max) else {
             return self.reject(&id, "too many requests are waiting, or the request identifier is in use").await;
         };
-        let closed = opens.then(|| {
+        // Other requests wait until the handshake ends.
+        let handshake = is_handshake.then(|| {
             self.context.subscriptions.clear();
             self.context.sessions.begin(message.params().raw().map(serde_json::value::RawValue::get));
             self.context.handshake.close()
@@ -100,26 +94,26 @@ impl Dispatcher {
         }
         let (context, slots) = (Arc::clone(&self.context), Arc::clone(&self.slots));
         let token_renewal = TokenRenewal::Allowed;
-        let request = Request { id: id.clone(), method, message, _reservation: reservation, over, token_renewal };
-        let stop = self.requests.spawn(async move {
+        let request = Request { id: id.clone(), method, message, _reservation: reservation, pending, token_renewal };
+        let task = self.requests.spawn(async move {
             // A handshake must not wait for a slot, because the holders of the slots can wait for the handshake.
-            let _slot = if opens { None } else { slots.acquire_owned().await.ok() };
-            if version.is_none() && !opens {
+            let _slot = if is_handshake { None } else { slots.acquire_owned().await.ok() };
+            if version.is_none() && !is_handshake {
                 context.handshake.opened().await;
                 context.initialized.opened().await;
             }
-            context.pending.sent(&request.id);
-            let outcome = match (&version, opens) {
+            context.pending.mark_sent(&request.id);
+            let result = match (&version, is_handshake) {
                 (Some(version), _) => modern::ask(&context, &request, version).await,
                 (None, true) => legacy::initialize(&context, &request).await,
                 (None, false) => session_requests::ask(&context, &request).await,
             };
-            drop(closed);
-            if let Err(error) = outcome {
+            drop(handshake);
+            if let Err(error) = result {
                 context.fail_request(&request.id, &error).await;
             }
         });
-        self.context.pending.stoppable(&id, stop);
+        self.context.pending.set_task(&id, task);
     }
 
     /// Answers a request with an error instead of sending it.
@@ -145,22 +139,22 @@ impl Dispatcher {
         }
     }
 
-    /// Cancels a request: the client gets no answer. A modern server is informed by the closed response, a legacy server
-    /// by the notification. A handshake is only abandoned, because it cannot be cancelled, and so is a request that still
-    /// waits.
+    /// Cancels a request: the client gets no answer. A modern server is informed by the closed response, a legacy
+    /// server by the notification. A handshake is only abandoned, because it cannot be cancelled, and so is a request
+    /// that still waits.
     async fn cancel(&mut self, message: Message) {
-        let Some(entry) = message.params().request_id().and_then(|id| self.context.pending.take(&id)) else { return };
+        let Some(entry) = message.params().request_id().and_then(|id| self.context.pending.remove(&id)) else { return };
         match entry.purpose {
             Purpose::Plain | Purpose::ChangeSubscriptions(_) if entry.is_sent => {
-                self.send(message, entry.stop, None).await
+                self.send(message, entry.task, None).await
             }
             Purpose::Plain
             | Purpose::ChangeSubscriptions(_)
             | Purpose::Initialize { .. }
             | Purpose::Modern
             | Purpose::ModernToolsList => {
-                if let Some(stop) = entry.stop {
-                    stop.abort();
+                if let Some(task) = entry.task {
+                    task.abort();
                 }
             }
         }
@@ -170,26 +164,28 @@ impl Dispatcher {
         let version = message.params().protocol_version();
         let version = version.or_else(|| self.modern.clone().filter(|_| self.context.sessions.handshake().is_none()));
         if let Some(version) = version {
-            return self.deliver(message, Protocol::Modern { method, version }, None, None).await;
+            return self.enqueue(message, Protocol::Modern { method, version }, None, None).await;
         }
-        let opens = (method == "notifications/initialized").then(|| self.context.initialized.close());
-        self.send(message, None, opens).await;
+        let initialized = (method == "notifications/initialized").then(|| self.context.initialized.close());
+        self.send(message, None, initialized).await;
     }
 
-    async fn send(&mut self, message: Message, stops: Option<AbortHandle>, opens: Option<GateGuard>) {
-        self.deliver(message, Protocol::Legacy, stops, opens).await;
+    /// Queues a message of the revisions with sessions.
+    async fn send(&mut self, message: Message, cancelled: Option<AbortHandle>, initialized: Option<GateGuard>) {
+        self.enqueue(message, Protocol::Legacy, cancelled, initialized).await;
     }
 
-    async fn deliver(
+    async fn enqueue(
         &mut self,
         message: Message,
         protocol: Protocol,
-        stops: Option<AbortHandle>,
-        opens: Option<GateGuard>,
+        cancelled: Option<AbortHandle>,
+        initialized: Option<GateGuard>,
     ) {
         let capacity = self.outgoing_capacity.acquire(message.text.len()).await;
+        let message = OutgoingMessage { message, protocol, cancelled, initialized, _capacity: capacity };
         // The queue ends with the dispatcher.
-        let _ = self.outgoing.send(OutgoingMessage { message, protocol, stops, opens, _capacity: capacity }).await;
+        let _ = self.outgoing.send(message).await;
     }
 
     /// Waits until all messages are delivered and all requests are answered.
@@ -198,6 +194,16 @@ impl Dispatcher {
         let (outgoing, _) = mpsc::channel(1);
         self.outgoing = outgoing;
         let _ = (&mut self.queue).await;
+    }
+}
+
+/// Returns what the response to a request of the client means.
+fn purpose_of(message: &Message, method: &str, is_modern: bool) -> Purpose {
+    match method {
+        "tools/list" if is_modern => Purpose::ModernToolsList,
+        _ if is_modern => Purpose::Modern,
+        "initialize" => Purpose::Initialize { identifier: None, connection: None },
+        _ => SubscriptionChange::of(method, message.params()).map_or(Purpose::Plain, Purpose::ChangeSubscriptions),
     }
 }
 

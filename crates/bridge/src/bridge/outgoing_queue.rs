@@ -19,10 +19,10 @@ use crate::bridge::{
 pub(crate) struct OutgoingMessage {
     pub(crate) message: Message,
     pub(crate) protocol: Protocol,
-    /// The task to stop after delivery.
-    pub(crate) stops: Option<AbortHandle>,
-    /// The gate to open after delivery, by dropping the guard.
-    pub(crate) opens: Option<GateGuard>,
+    /// The task of the request that the message cancels. It is aborted after delivery.
+    pub(crate) cancelled: Option<AbortHandle>,
+    /// Present for `notifications/initialized`. Requests wait until it is dropped, after delivery.
+    pub(crate) initialized: Option<GateGuard>,
     /// The message's share of the queue's capacity.
     pub(crate) _capacity: Option<OwnedSemaphorePermit>,
 }
@@ -63,25 +63,25 @@ pub(crate) const CAPACITY: usize = 64;
 
 /// Delivers the messages one by one.
 pub(crate) async fn run(context: Arc<Context>, mut outgoing: mpsc::Receiver<OutgoingMessage>) {
-    while let Some(OutgoingMessage { message, protocol, stops, opens, _capacity }) = outgoing.recv().await {
+    while let Some(OutgoingMessage { message, protocol, cancelled, initialized, _capacity }) = outgoing.recv().await {
         // A response is sent at once: the server may need it before it answers the handshake.
         let is_notification = matches!(message.kind, MessageKind::Notification { .. });
         if is_notification {
             context.handshake.opened().await;
         }
         // A cancellation and `notifications/initialized` are meaningless in another session.
-        let again = is_notification && stops.is_none() && opens.is_none();
+        let can_repeat = is_notification && cancelled.is_none() && initialized.is_none();
         let sent = match &protocol {
-            Protocol::Legacy => session_requests::notify(&context, message.text.clone(), again).await,
+            Protocol::Legacy => session_requests::notify(&context, message.text.clone(), can_repeat).await,
             Protocol::Modern { method, version } => modern::notify(&context, &message, method, version).await,
         };
         if let Err(error) = sent {
             tracing::warn!(reason = error.code(), "a message did not reach the server: {}", with_advice(&error));
-        } else if opens.is_some() {
+        } else if initialized.is_some() {
             context.start_server_stream();
         }
-        if let Some(stop) = stops {
-            stop.abort();
+        if let Some(task) = cancelled {
+            task.abort();
         }
     }
 }

@@ -40,8 +40,8 @@ pub(crate) fn start(context: &Arc<Context>) {
     });
 }
 
-/// Opens another session for a client with subscriptions, which waits for notifications and sends no request itself. This
-/// does not prompt the user for a sign-in. Without subscriptions, the client's next request opens the session.
+/// Opens another session for a client with subscriptions, which waits for notifications and sends no request itself.
+/// This does not prompt the user for a sign-in. Without subscriptions, the client's next request opens the session.
 async fn renew(context: &Arc<Context>, lost: &Session) {
     while !context.subscriptions.is_empty() {
         let unsolicited = context.server_stream.count_unsolicited_renewal();
@@ -68,8 +68,8 @@ async fn read_stream(context: &Arc<Context>, session: &Session) -> State {
     }
 }
 
-/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event. This
-/// does not prompt the user for a sign-in.
+/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event.
+/// This does not prompt the user for a sign-in.
 async fn listen(context: &Arc<Context>, session: &Session) -> State {
     let (mut position, mut attempts, mut was_open) = (ResumePosition::default(), ResumeAttempts::default(), false);
     loop {

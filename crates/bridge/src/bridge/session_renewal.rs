@@ -22,6 +22,9 @@ use crate::{
 const MAX_CONCURRENT: usize = 16;
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The beginning of warnings that something was not restored.
+const INCOMPLETE: &str = "the new session lacks subscriptions or the log level of the lost one";
+
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// Opens a session in place of a lost one, unless another task has done so, and restores the client's subscriptions and
@@ -32,7 +35,7 @@ pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal:
     let renewal = tokio::spawn(async move {
         tokio::select! {
             () = context.sessions.ended() => Err(McpError::SessionLost),
-            outcome = open(&context, &lost, token_renewal) => outcome,
+            result = open(&context, &lost, token_renewal) => result,
         }
     });
     renewal.await.unwrap_or(Err(McpError::SessionLost))
@@ -49,7 +52,7 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
     let purpose = Purpose::Initialize { identifier: None, connection: None };
     let (request, answer) = context.own_request("initialize", Some(&params), purpose, token_renewal);
     let opened = legacy::initialize(context, &request).await;
-    context.pending.take(&request.id);
+    context.pending.remove(&request.id);
     opened?;
     let accepted = answer.await.is_ok_and(|answer| answer.result().is_some());
     let Some(session) = context.sessions.current().filter(|now| accepted && now.generation != lost.generation) else {
@@ -68,42 +71,41 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
 /// be informed.
 async fn restore(context: &Arc<Context>, token_renewal: TokenRenewal) {
     let end = Instant::now() + RESTORE_TIMEOUT;
-    let (mut under_way, mut late) = (JoinSet::new(), 0);
+    let (mut requests, mut skipped) = (JoinSet::new(), 0);
     for change in context.subscriptions.all() {
-        if under_way.len() >= MAX_CONCURRENT {
-            under_way.join_next().await;
+        if requests.len() >= MAX_CONCURRENT {
+            requests.join_next().await;
         }
         if Instant::now() >= end {
-            late += 1;
+            skipped += 1;
             continue;
         }
         let context = Arc::clone(context);
-        under_way.spawn(async move { ask(&context, change, token_renewal, end).await });
+        requests.spawn(async move { restore_one(&context, change, token_renewal, end).await });
     }
-    while under_way.join_next().await.is_some() {}
-    if late > 0 {
-        tracing::warn!(subscriptions = late, "{LACKING}: the time limit was reached");
+    while requests.join_next().await.is_some() {}
+    if skipped > 0 {
+        tracing::warn!(subscriptions = skipped, "{INCOMPLETE}: the time limit was reached");
     }
 }
 
-const LACKING: &str = "the new session lacks subscriptions or the log level of the lost one";
-
-async fn ask(context: &Arc<Context>, change: SubscriptionChange, token_renewal: TokenRenewal, end: Instant) {
+/// Repeats a change in the new session. A change that the server rejects is forgotten.
+async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_renewal: TokenRenewal, end: Instant) {
     let (request, answer) = context.own_request(change.method(), Some(&change.params()), Purpose::Plain, token_renewal);
     let asked = async {
         legacy::ask_once(context, &request).await?;
         answer.await.map_err(|_| McpError::StreamEnded)
     };
-    let outcome = timeout_at(end, asked).await;
-    context.pending.take(&request.id);
+    let result = timeout_at(end, asked).await;
+    context.pending.remove(&request.id);
     let method = change.method();
-    match outcome {
+    match result {
         Ok(Ok(answer)) if answer.result().is_some() => {}
         Ok(Ok(_)) => {
             context.subscriptions.forget(&change);
-            tracing::warn!(method, reason = "mcp.rpc", "{LACKING}: the server rejects the request");
+            tracing::warn!(method, reason = "mcp.rpc", "{INCOMPLETE}: the server rejects the request");
         }
-        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{LACKING}: {}", with_advice(&error)),
-        Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{LACKING}: the server does not respond"),
+        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", with_advice(&error)),
+        Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{INCOMPLETE}: the server does not respond"),
     }
 }

@@ -23,6 +23,17 @@ use crate::{
 /// The maximum number of times that a server can request input during one call.
 const MAX_ROUNDS: u32 = 16;
 
+/// What was done already during a call to let it succeed when it is sent again.
+#[derive(Default)]
+struct Recoveries {
+    /// The server rejected the version that it lists as supported.
+    revision: bool,
+    /// The tools were read, because the server requires other headers.
+    tools: bool,
+    /// A new session was opened.
+    session: bool,
+}
+
 impl McpClient {
     /// Calls a method and returns its result. Messages before the result are ignored.
     ///
@@ -50,50 +61,68 @@ impl McpClient {
         observe: &mut (dyn FnMut(Value) + Send),
     ) -> Result<Value, McpError> {
         let is_modern = self.settings.revision.is_modern();
-        let (mut params, mut rounds) = (params, 0);
-        let (mut revision_sent_again, mut tools_read_again, mut began_again) = (false, false, false);
+        let (mut params, mut rounds, mut recoveries) = (params, 0, Recoveries::default());
         loop {
-            let message = self.outgoing(Some(self.id()), method, params.clone())?;
-            let outcome = match self.post(&message).await {
+            let message = self.outgoing(Some(self.next_id()), method, params.clone())?;
+            let result = match self.post(&message).await {
                 Ok((_, answer)) => self.result(answer, observe).await,
                 Err(error) => Err(error),
             };
-            match outcome {
-                Err(McpError::Rpc(error))
-                    if is_modern && !revision_sent_again && names_revision(&error, self.settings.revision) =>
-                {
-                    revision_sent_again = true;
+            let mut result = match result {
+                Ok(result) => result,
+                Err(error) => {
+                    self.recover(error, method, params.as_ref(), &mut recoveries).await?;
+                    continue;
                 }
-                Err(McpError::Rpc(error))
-                    if error.code == ErrorCode::HeaderMismatch.value()
-                        && method == "tools/call"
-                        && !tools_read_again =>
-                {
-                    tools_read_again = true;
-                    self.read_tools(params.as_ref()).await?;
+            };
+            if is_modern && result.get("resultType").is_some_and(|result_type| result_type == "input_required") {
+                rounds += 1;
+                if rounds > MAX_ROUNDS {
+                    return Err(McpError::TooManyInputRounds);
                 }
-                Err(error) if !is_modern && !began_again && self.lost_session(&error) => {
-                    began_again = true;
-                    self.initialize().await?;
-                }
-                Err(error) => return Err(error),
-                Ok(result) if is_modern && result.get("resultType").is_some_and(|kind| kind == "input_required") => {
-                    rounds += 1;
-                    if rounds > MAX_ROUNDS {
-                        return Err(McpError::TooManyInputRounds);
-                    }
-                    match self.with_input(params.as_ref(), &result).await {
-                        Some(next) => params = Some(next),
-                        None => return Ok(result),
-                    }
-                }
-                Ok(mut result) => {
-                    if is_modern && method == "tools/list" {
-                        self.tools.learn(&mut result);
-                    }
-                    return Ok(result);
-                }
+                let Some(next) = self.with_input(params.as_ref(), &result).await else { return Ok(result) };
+                params = Some(next);
+                continue;
             }
+            if is_modern && method == "tools/list" {
+                self.tools.learn(&mut result);
+            }
+            return Ok(result);
+        }
+    }
+
+    /// Prepares a rejected call to be sent again. Each cause is handled once per call.
+    ///
+    /// # Errors
+    /// Returns the error of the call if it would fail again, or the error of the preparation.
+    async fn recover(
+        &self,
+        error: McpError,
+        method: &str,
+        params: Option<&Value>,
+        recoveries: &mut Recoveries,
+    ) -> Result<(), McpError> {
+        let revision = self.settings.revision;
+        match &error {
+            McpError::Rpc(rejection)
+                if revision.is_modern() && !recoveries.revision && names_revision(rejection, revision) =>
+            {
+                recoveries.revision = true;
+                Ok(())
+            }
+            McpError::Rpc(rejection)
+                if rejection.code == ErrorCode::HeaderMismatch.value()
+                    && method == "tools/call"
+                    && !recoveries.tools =>
+            {
+                recoveries.tools = true;
+                self.read_tools(params).await
+            }
+            _ if !revision.is_modern() && !recoveries.session && self.lost_session(&error) => {
+                recoveries.session = true;
+                self.initialize().await.map(drop)
+            }
+            _ => Err(error),
         }
     }
 
@@ -163,7 +192,7 @@ impl McpClient {
         let mut cursor: Option<Value> = None;
         for _ in 0..MAX_PAGES {
             let params = cursor.map(|cursor| json!({ "cursor": cursor }));
-            let message = self.outgoing(Some(self.id()), "tools/list", params)?;
+            let message = self.outgoing(Some(self.next_id()), "tools/list", params)?;
             let (_, answer) = self.post(&message).await?;
             let mut page = self.result(answer, &mut |_| ()).await?;
             self.tools.learn(&mut page);

@@ -28,12 +28,12 @@ impl McpClient {
 
     /// Answers a message of a legacy stream if it is a request and there is a handler.
     pub(super) async fn answer(&self, message: &Value) -> Result<(), McpError> {
-        let (Some(requests), Some(id)) = (&self.requests, message.get("id")) else { return Ok(()) };
+        let (Some(handler), Some(id)) = (&self.request_handler, message.get("id")) else { return Ok(()) };
         let Some(method) = message.get("method").and_then(Value::as_str) else { return Ok(()) };
         let params = message.get("params").unwrap_or(&Value::Null);
         let outcome = match method {
             "ping" => Ok(json!({})),
-            _ => requests.answer(method, params).await.ok_or(METHOD_NOT_FOUND),
+            _ => handler.answer(method, params).await.ok_or(METHOD_NOT_FOUND),
         };
         self.send(&Outgoing::response(id.clone(), outcome)).await
     }
@@ -41,12 +41,12 @@ impl McpClient {
     /// The parameters for the next round of a request whose result requires input (2026-07-28): the responses by name,
     /// and the server's state unchanged. None if a request cannot be answered.
     pub(super) async fn with_input(&self, params: Option<&Value>, result: &Value) -> Option<Value> {
-        let requests = self.requests.as_ref()?;
+        let handler = self.request_handler.as_ref()?;
         let mut responses = Map::new();
         for (name, request) in result.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
             let method = request.get("method").and_then(Value::as_str)?;
-            let asked = request.get("params").unwrap_or(&Value::Null);
-            responses.insert(name.clone(), requests.answer(method, asked).await?);
+            let params = request.get("params").unwrap_or(&Value::Null);
+            responses.insert(name.clone(), handler.answer(method, params).await?);
         }
         let mut params = params.and_then(Value::as_object).cloned().unwrap_or_default();
         // Responses of an earlier round are not repeated.

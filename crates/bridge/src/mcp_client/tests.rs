@@ -1,10 +1,11 @@
 //! Tests of the MCP client.
 
+use http::HeaderName;
+use portcullis_client::AuthorizerSettings;
 use serde_json::json;
 
 use super::*;
 use crate::testing::{FetchFn, RESOURCE, Reply, ScriptedUser, clock, well_behaved};
-use portcullis_client::AuthorizerSettings;
 
 mod http_sse;
 mod rejections;

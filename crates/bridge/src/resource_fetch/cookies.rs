@@ -14,7 +14,8 @@ pub(crate) struct CookieJar {
     store: Mutex<CookieStore>,
 }
 
-/// The maximum number of cookies; further ones are ignored. RFC 6265 section 6.1 recommends at least 50 for each domain.
+/// The maximum number of cookies; further ones are ignored. RFC 6265 section 6.1 recommends at least 50 for each
+/// domain.
 const MAX_COOKIES: usize = 64;
 /// The maximum size of a `Set-Cookie` value, the size that RFC 6265 section 6.1 recommends to support.
 const MAX_SIZE: usize = 4096;

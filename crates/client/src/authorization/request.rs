@@ -20,58 +20,66 @@ pub struct AuthorizationRequest {
     promises_issuer: bool,
 }
 
-/// The parameters of a request.
+/// The parameters of an authorization request that differ between requests.
 pub(crate) struct RequestParameters<'a> {
     pub(crate) client_id: &'a str,
     pub(crate) redirect_uri: &'a Url,
     pub(crate) challenge: &'a PkceChallenge,
-    /// None if the request omits `resource`.
+    /// `None` if the request omits `resource`.
     pub(crate) resource: Option<&'a ResourceUri>,
     pub(crate) profile: &'a RequestProfile,
     pub(crate) scopes: &'a Scopes,
-    /// The key to bind the token to. The code is then bound to it too (RFC 9449 section 10).
+    /// The key to which the token will be bound. The code is then bound to it, too (RFC 9449 section 10).
     pub(crate) binding: Option<&'a DpopBinding>,
 }
 
-impl AuthorizationRequest {
-    pub(crate) fn new(server: &CodeFlow, asked: &RequestParameters<'_>) -> Result<Self, ClientError> {
-        let state = random::secret()?;
-        let mut url = server.authorization_endpoint.clone();
+impl RequestParameters<'_> {
+    /// Returns the URL of the request. The endpoint's own query is kept (RFC 6749 section 3.1).
+    fn url(&self, endpoint: &Url, state: &Secret) -> Url {
+        let mut url = endpoint.clone();
         url.set_fragment(None);
-        // The endpoint's own query is kept (RFC 6749 section 3.1).
-        url.query_pairs_mut()
+        let mut query = url.query_pairs_mut();
+        query
             .append_pair("response_type", "code")
-            .append_pair("client_id", asked.client_id)
-            .append_pair("redirect_uri", asked.redirect_uri.as_str())
-            .append_pair("code_challenge", asked.challenge.as_str())
+            .append_pair("client_id", self.client_id)
+            .append_pair("redirect_uri", self.redirect_uri.as_str())
+            .append_pair("code_challenge", self.challenge.as_str())
             .append_pair("code_challenge_method", PkceChallenge::METHOD)
             .append_pair("state", state.secret());
-        if let Some(resource) = asked.resource {
-            url.query_pairs_mut().append_pair("resource", resource.as_str());
+        if let Some(resource) = self.resource {
+            query.append_pair("resource", resource.as_str());
         }
-        if !asked.scopes.is_empty() {
-            url.query_pairs_mut().append_pair("scope", &asked.scopes.to_string());
+        if !self.scopes.is_empty() {
+            query.append_pair("scope", &self.scopes.to_string());
         }
-        if asked.scopes.contains(OFFLINE) && asked.profile.prompts_consent {
+        if self.scopes.contains(OFFLINE) && self.profile.prompts_consent {
             // Without `prompt=consent`, a server need not grant `offline_access` (OpenID Connect Core section 11).
-            url.query_pairs_mut().append_pair("prompt", "consent");
+            query.append_pair("prompt", "consent");
         }
-        for (name, value) in &asked.profile.parameters {
-            url.query_pairs_mut().append_pair(name, value);
+        query.extend_pairs(&self.profile.parameters);
+        if let Some(binding) = self.binding {
+            query.append_pair("dpop_jkt", binding.key().thumbprint());
         }
-        if let Some(binding) = asked.binding {
-            url.query_pairs_mut().append_pair("dpop_jkt", binding.key().thumbprint());
-        }
-        let policy = server.server.policy.of(&url);
-        Ok(Self { url, policy, state, issuer: server.server.issuer.clone(), promises_issuer: server.promises_issuer })
+        drop(query);
+        url
+    }
+}
+
+impl AuthorizationRequest {
+    /// Creates a request with a random `state`.
+    pub(crate) fn new(flow: &CodeFlow, parameters: &RequestParameters<'_>) -> Result<Self, ClientError> {
+        let state = random::secret()?;
+        let url = parameters.url(&flow.authorization_endpoint, &state);
+        let policy = flow.server.policy.of(&url);
+        Ok(Self { url, policy, state, issuer: flow.server.issuer.clone(), promises_issuer: flow.promises_issuer })
     }
 
-    /// The URL to visit: `https` or loopback `http`.
+    /// Returns the URL to visit: `https` or loopback `http`.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The policy for a program that fetches the URL instead of a browser.
+    /// Returns the policy for a program that fetches the URL instead of a browser.
     pub fn url_policy(&self) -> UrlPolicy {
         self.policy
     }
@@ -79,21 +87,22 @@ impl AuthorizationRequest {
     /// Validates a response: first `state`, then `iss` (RFC 9207 section 2.4), then the error or the code.
     ///
     /// # Errors
-    /// Why there is no code. Only [`RedirectError::Denied`] contains text of the response.
-    pub fn validate_response<'a>(&self, answer: &'a RedirectParameters) -> Result<&'a Secret, RedirectError> {
-        if answer.state.as_ref() != Some(&self.state) {
+    /// Fails if the response is not for this request or has no code. Only [`RedirectError::Denied`] contains text of the
+    /// response.
+    pub fn validate_response<'a>(&self, response: &'a RedirectParameters) -> Result<&'a Secret, RedirectError> {
+        if response.state.as_ref() != Some(&self.state) {
             return Err(RedirectError::State);
         }
-        check_response_issuer(&self.issuer, self.promises_issuer, answer.iss.as_deref())
+        check_response_issuer(&self.issuer, self.promises_issuer, response.iss.as_deref())
             .map_err(RedirectError::Issuer)?;
-        if let Some(error) = &answer.error {
+        if let Some(error) = &response.error {
             return Err(RedirectError::Denied(OAuthError {
                 error: error.clone(),
-                error_description: answer.error_description.clone(),
-                error_uri: answer.error_uri.clone(),
+                error_description: response.error_description.clone(),
+                error_uri: response.error_uri.clone(),
             }));
         }
-        answer.code.as_ref().ok_or(RedirectError::NoCode)
+        response.code.as_ref().ok_or(RedirectError::NoCode)
     }
 }
 
@@ -131,7 +140,7 @@ pub(crate) mod tests {
         metadata.authorization_response_iss_parameter_supported = promises_issuer;
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         let profile = RequestProfile::new(settings, &metadata, &resource);
-        let asked = RequestParameters {
+        let parameters = RequestParameters {
             client_id: "client&1",
             redirect_uri: &Url::parse("http://127.0.0.1:1/callback").unwrap(),
             challenge: &PkceVerifier::generate().unwrap().challenge(),
@@ -142,7 +151,7 @@ pub(crate) mod tests {
         };
         AuthorizationRequest::new(
             &CodeFlow::from_metadata(&metadata, UrlPolicy::Operator.into(), false).unwrap(),
-            &asked,
+            &parameters,
         )
         .unwrap()
     }
@@ -221,13 +230,13 @@ pub(crate) mod tests {
         for promises in [true, false] {
             let request = request(promises);
             let state = state(&request);
-            let said = |rest: &str| validate(&request, &format!("state={state}&{rest}"));
-            assert_eq!(said("code=c&iss=https%3A%2F%2Fauth.example.com"), Ok("c".into()));
+            let validate = |rest: &str| super::tests::validate(&request, &format!("state={state}&{rest}"));
+            assert_eq!(validate("code=c&iss=https%3A%2F%2Fauth.example.com"), Ok("c".into()));
             for other in ["https://evil.example", "https://auth.example.com/", "https://AUTH.example.com", ""] {
-                assert_eq!(said(&format!("code=c&iss={other}")), mismatch, "{other}");
-                assert_eq!(said(&format!("error=x&error_description=hush&iss={other}")), mismatch, "{other}");
+                assert_eq!(validate(&format!("code=c&iss={other}")), mismatch, "{other}");
+                assert_eq!(validate(&format!("error=x&error_description=hush&iss={other}")), mismatch, "{other}");
             }
-            let (code, error) = (said("code=c"), said("error=access_denied"));
+            let (code, error) = (validate("code=c"), validate("error=access_denied"));
             if promises {
                 assert_eq!((code, error), (missing.clone(), missing.clone()));
             } else {

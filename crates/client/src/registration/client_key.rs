@@ -8,15 +8,17 @@ use serde_json::json;
 
 use crate::{ClientError, random};
 
-/// A private key for client authentication (`private_key_jwt`, RFC 7523 section 2.2). Cheap to clone; `Debug` shows
-/// only the algorithm and the key identifier.
+/// A private key for client authentication (`private_key_jwt`, RFC 7523 section 2.2).
+///
+/// Cloning is cheap. `Debug` shows only the algorithm and the key identifier.
 #[derive(Clone)]
 pub struct ClientKey {
     key: Arc<SigningKey>,
-    named: bool,
+    /// Whether assertions name the key in `kid`.
+    has_kid: bool,
 }
 
-/// Why a text is not a valid key.
+/// Why a private key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientKeyError {
@@ -29,7 +31,7 @@ pub enum ClientKeyError {
 }
 
 impl ClientKeyError {
-    /// The stable code, for logs and tests.
+    /// Returns the stable code, for logs and tests.
     pub fn code(self) -> &'static str {
         match self {
             Self::Algorithm => "client_key.algorithm",
@@ -46,18 +48,18 @@ impl ClientKey {
     /// `ES256`; `kid` is the key's identifier at the authorization server, if it has one.
     ///
     /// # Errors
-    /// When the algorithm is not supported, or the key does not fit it.
+    /// Fails if the algorithm is not supported, or the text is not a private key that fits it.
     pub fn from_pem(algorithm: &str, pem: &str, kid: Option<&str>) -> Result<Self, ClientKeyError> {
         let algorithm: Algorithm = algorithm.parse().map_err(|_| ClientKeyError::Algorithm)?;
         let key = SigningKey::from_pem(algorithm, pem, kid.unwrap_or_default()).map_err(|_| ClientKeyError::Key)?;
-        Ok(Self { key: Arc::new(key), named: kid.is_some() })
+        Ok(Self { key: Arc::new(key), has_kid: kid.is_some() })
     }
 
-    /// A client assertion (RFC 7523 section 3). Its only audience is the issuer identifier, so that no other server
-    /// accepts it.
+    /// Returns a client assertion (RFC 7523 section 3). Its only audience is the issuer identifier, so that no other
+    /// server accepts it.
     pub(crate) fn assertion(&self, client_id: &str, audience: &Issuer, now: UnixTime) -> Result<Secret, ClientError> {
         let mut header = json!({ "alg": self.key.algorithm().as_str(), "typ": "JWT" });
-        if self.named {
+        if self.has_kid {
             header["kid"] = self.key.kid().into();
         }
         let claims = json!({
@@ -120,8 +122,8 @@ pub(crate) mod tests {
         assert_eq!((&claims["iat"], &claims["exp"]), (&json!(1_000), &json!(1_120)));
         let second = key.assertion("me", &issuer, UnixTime::from_secs(1_000)).unwrap();
         assert_ne!(claims["jti"], part(&second, 1)["jti"]);
-        let named = ClientKey::from_pem("ES256", PEM, Some("k1")).unwrap();
-        assert_eq!(part(&named.assertion("me", &issuer, UnixTime::default()).unwrap(), 0)["kid"], "k1");
+        let with_kid = ClientKey::from_pem("ES256", PEM, Some("k1")).unwrap();
+        assert_eq!(part(&with_kid.assertion("me", &issuer, UnixTime::default()).unwrap(), 0)["kid"], "k1");
     }
 
     /// Two keys from the same text differ.

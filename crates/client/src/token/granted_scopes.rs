@@ -5,15 +5,15 @@ use portcullis_metadata::Scopes;
 use crate::{ResourceToken, authorizer::selection::OFFLINE};
 
 impl ResourceToken {
-    /// Returns the scopes that were requested and not granted. `offline_access` counts as granted if there is a refresh token
-    /// (OpenID Connect Core 1.0 section 11). If the response has no scopes, all were granted (RFC 6749 section 5.1).
+    /// Returns the scopes that were requested and not granted. `offline_access` counts as granted if there is a refresh
+    /// token (OpenID Connect Core 1.0 section 11). If the response has no scopes, all were granted (RFC 6749 section
+    /// 5.1).
     pub fn ungranted_scopes(&self) -> Scopes {
         let Some(granted) = self.scopes() else { return Scopes::empty() };
-        let has_refresh_token = self.refresh_token().is_some();
-        let missing =
-            self.asked().iter().filter(|scope| !(granted.contains(scope) || has_refresh_token && *scope == OFFLINE));
-        // They are names of a set already.
-        Scopes::from_names(missing).unwrap_or_default()
+        let is_granted =
+            |scope: &&str| granted.contains(scope) || (*scope == OFFLINE && self.refresh_token().is_some());
+        // The names were validated before.
+        Scopes::from_names(self.asked().iter().filter(|scope| !is_granted(scope))).unwrap_or_default()
     }
 
     /// Returns the scopes of `wanted` that the token lacks: all of them if the server did not confirm its scopes. A grant of

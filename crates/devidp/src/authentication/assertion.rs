@@ -47,9 +47,9 @@ impl Assertions {
 
     /// Verifies an assertion (RFC 7523 section 3) and returns its claims.
     ///
-    /// Checks the signature, the times and the audience, which must be exactly `audience`. For assertions this is the issuer
-    /// identifier of this server (draft-ietf-oauth-rfc7523bis). Does not check the subject, nor whether the assertion was used
-    /// before; see [`use_once`](Self::use_once). The error is a sentence for the client's developer.
+    /// Checks the signature, the times and the audience, which must be exactly `audience`. For assertions this is the
+    /// issuer identifier of this server (draft-ietf-oauth-rfc7523bis). Does not check the subject, nor whether the
+    /// assertion was used before; see [`use_once`](Self::use_once). The error is a sentence for the client's developer.
     pub(crate) fn verify(
         &self,
         keys: &KeySet,

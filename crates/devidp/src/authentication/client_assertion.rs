@@ -40,7 +40,8 @@ impl<'a> ClientAssertion<'a> {
         &self.client_id
     }
 
-    /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer identifier of this server.
+    /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer identifier of this
+    /// server.
     pub(crate) fn verify(&self, assertions: &Assertions, keys: &KeySet, audience: &str) -> Result<(), ErrorResponse> {
         let claims = assertions.verify(keys, &self.compact, audience).map_err(failed)?;
         assertions.use_once(&claims).map_err(failed)

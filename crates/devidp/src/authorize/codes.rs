@@ -76,8 +76,8 @@ impl Codes {
         Ok(handle)
     }
 
-    /// Redeems a code. A code can be redeemed once, even if the token request fails afterwards (RFC 6749 section 10.5). It is
-    /// remembered until it expires, so a second use is detected.
+    /// Redeems a code. A code can be redeemed once, even if the token request fails afterwards (RFC 6749 section 10.5).
+    /// It is remembered until it expires, so a second use is detected.
     pub(crate) fn redeem(&self, code: &str) -> Result<Arc<Approval>, CodeError> {
         let presented = Handle::parse(code).ok_or(CodeError::Unknown)?;
         let redeemed = self.codes.update(presented.id(), |issued| {

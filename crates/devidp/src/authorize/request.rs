@@ -48,8 +48,8 @@ pub(crate) enum AuthorizeError {
 }
 
 impl AuthorizationRequest {
-    /// Parses a request. The client and the redirect URI are validated first, because errors can be sent to the redirect URI
-    /// only if both are valid.
+    /// Parses a request. The client and the redirect URI are validated first, because errors can be sent to the
+    /// redirect URI only if both are valid.
     pub(super) async fn parse(config: &Config, clients: &Clients, params: &Params) -> Result<Self, AuthorizeError> {
         let untrusted = AuthorizeError::Untrusted;
         let client_id = params

@@ -53,8 +53,8 @@ impl ClientDocuments {
         Self { fetch, policy, cache, fetch_permits: Semaphore::new(MAX_FETCHES), clock }
     }
 
-    /// Returns the client that the document at `id` describes. The document is fetched unless it is cached. Failures are not
-    /// cached. The error is a sentence for the user.
+    /// Returns the client that the document at `id` describes. The document is fetched unless it is cached. Failures
+    /// are not cached. The error is a sentence for the user.
     pub(crate) async fn client(&self, id: &ClientIdUrl) -> Result<Arc<Client>, &'static str> {
         let now = self.clock.monotonic();
         let cached =

@@ -1,4 +1,4 @@
-//! Grant types.
+//! [`GrantType`]: the grant types of the server.
 
 /// An OAuth grant type (RFC 7591 section 2, `grant_types`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ impl GrantType {
         Self::TokenExchange,
     ];
 
+    /// The grant types of a server without trusted issuers.
     pub(crate) const WITHOUT_ASSERTIONS: [Self; 4] =
         [Self::AuthorizationCode, Self::RefreshToken, Self::DeviceCode, Self::ClientCredentials];
 

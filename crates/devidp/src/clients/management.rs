@@ -20,8 +20,8 @@ use crate::{
     tables::RowAction,
 };
 
-/// Handles the client configuration endpoint (RFC 7592 section 2): `GET` reads a registration, `PUT` replaces it and its
-/// registration access token, `DELETE` removes it. The registration access token is required.
+/// Handles the client configuration endpoint (RFC 7592 section 2): `GET` reads a registration, `PUT` replaces it and
+/// its registration access token, `DELETE` removes it. The registration access token is required.
 pub(crate) fn manage(app: &App, id: &str, method: &Method, headers: &HeaderMap, body: &[u8]) -> Reply {
     let managed = match *method {
         Method::PUT => update(app, id, headers, body),
@@ -84,8 +84,8 @@ fn delete(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorRespon
     Ok(plain(StatusCode::NO_CONTENT, ""))
 }
 
-/// Forgets a registered client, its codes and device authorizations, and its sessions with refresh tokens, which end. Returns
-/// whether the client was registered. Access tokens of other sessions stay active until they expire.
+/// Forgets a registered client, its codes and device authorizations, and its sessions with refresh tokens, which end.
+/// Returns whether the client was registered. Access tokens of other sessions stay active until they expire.
 pub(crate) fn forget(app: &App, id: &str) -> bool {
     let is_removed = app.clients.remove_registered(id);
     if is_removed {
@@ -96,8 +96,8 @@ pub(crate) fn forget(app: &App, id: &str) -> bool {
     is_removed
 }
 
-/// Calls `f` with a registered client if the token is its registration access token. RFC 7592 requires the same error for
-/// unknown clients.
+/// Calls `f` with a registered client if the token is its registration access token. RFC 7592 requires the same error
+/// for unknown clients.
 fn with_client<R>(
     app: &App,
     id: &str,

@@ -68,8 +68,8 @@ pub enum FaultKind {
     Garbage,
     /// There is no response. The connection is closed when the client leaves, after 5 min, or when the server stops.
     Hang,
-    /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of redirects without a consent
-    /// page at [`FaultPoint::Authorize`]. Not valid at other points.
+    /// The response has another issuer: in `issuer` at [`FaultPoint::Metadata`], and in `iss` of redirects without a
+    /// consent page at [`FaultPoint::Authorize`]. Not valid at other points.
     WrongIssuer,
     /// The connection is closed without a response.
     Drop,

@@ -107,8 +107,8 @@ impl DeviceAuthorizations {
         self.update_pending(user_code, |authorization| authorization.request.clone())
     }
 
-    /// Stores the user's answer and returns the client identifier. Returns `None` if no device authorization with this user
-    /// code waits for an answer.
+    /// Stores the user's answer and returns the client identifier. Returns `None` if no device authorization with this
+    /// user code waits for an answer.
     pub(super) fn answer(&self, user_code: &UserCode, answer: Answer) -> Option<Box<str>> {
         let client_id = self.update_pending(user_code, |authorization| {
             authorization.answer = answer;

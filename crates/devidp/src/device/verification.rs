@@ -22,8 +22,8 @@ pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
     entry_page(app, StatusCode::OK, None)
 }
 
-/// Displays the consent page for the user code in the query. Its approval needs the same page, browser and ticket as that of
-/// an authorization request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
+/// Displays the consent page for the user code in the query. Its approval needs the same page, browser and ticket as
+/// that of an authorization request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
 pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
     // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628 section 5.1).
     if app.devices.has_too_many_wrong_user_codes() {

@@ -72,7 +72,8 @@ pub(crate) enum AudienceRule {
     Default(Option<&'static str>),
     /// As `Default(None)`, but a second `resource` is an error.
     DefaultWithSingleResource,
-    /// `resource` is ignored. The audience is the parameter `audience` or, without it, the default resource of the settings.
+    /// `resource` is ignored. The audience is the parameter `audience` or, without it, the default resource of the
+    /// settings.
     AudienceParameter,
     /// The audience is this value. A `resource` must be the prefix of the requested scopes.
     Fixed(&'static str),
@@ -93,7 +94,8 @@ pub(crate) enum TokenFormat {
 pub(crate) enum RefreshTokenRule {
     /// If it requests the scope `offline_access`.
     OfflineAccess,
-    /// If it sends `access_type=offline`, and the user approves the client for the first time or it sends `prompt=consent`.
+    /// If it sends `access_type=offline`, and the user approves the client for the first time or it sends
+    /// `prompt=consent`.
     AccessType,
     Always,
     Never,

@@ -52,8 +52,8 @@ pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -
 /// Returns an HTML page. `html` gets the nonce of the style sheet. The page cannot be framed and runs no scripts.
 pub(crate) fn page(status: StatusCode, html: impl FnOnce(&str) -> String) -> Result<Reply, getrandom::Error> {
     let nonce = random_text(16)?;
-    // Chromium applies `form-action` to all redirects after a form post: to the client's redirect URI and to later ones.
-    // Their hosts are unknown, so the policy allows them by scheme.
+    // Chromium applies `form-action` to all redirects after a form post: to the client's redirect URI and to later
+    // ones. Their hosts are unknown, so the policy allows them by scheme.
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{}'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'",
         *nonce
@@ -95,9 +95,9 @@ pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
     reply
 }
 
-/// Returns a response with the security headers for browsers. The referrer policy is not `no-referrer`, because browsers
-/// then send `Origin: null` with the consent form, like some pages of other sites. `same-origin` also sends no referrer to
-/// other origins.
+/// Returns a response with the security headers for browsers. The referrer policy is not `no-referrer`, because
+/// browsers then send `Origin: null` with the consent form, like some pages of other sites. `same-origin` also sends no
+/// referrer to other origins.
 fn browser_response(status: StatusCode, body: Bytes, content_type: &'static str) -> Reply {
     let headers = [
         (CONTENT_TYPE, content_type),

@@ -73,8 +73,8 @@ impl AccessTokens {
         Ok(token)
     }
 
-    /// Verifies an access token and returns its claims. Returns `None` if it was not issued by this process or has expired.
-    /// Does not check whether it or its session was revoked.
+    /// Verifies an access token and returns its claims. Returns `None` if it was not issued by this process or has
+    /// expired. Does not check whether it or its session was revoked.
     pub(super) fn verify(&self, token: &str) -> Option<AccessTokenClaims> {
         let claims = match self.find_opaque(token) {
             Some(payload) => AccessTokenClaims::parse(&payload).ok()?,

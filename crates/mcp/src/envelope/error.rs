@@ -27,8 +27,8 @@ pub enum EnvelopeError {
     /// A member differs from one that is read only in letter case or after a NUL.
     #[error("a member of the message could be taken for a known one")]
     LookAlikeMember,
-    /// A name of a tool, prompt, resource or task, `params._meta`, or a member of `_meta` is missing although the method
-    /// requires it, or has the wrong type.
+    /// A name of a tool, prompt, resource or task, `params._meta`, or a member of `_meta` is missing although the
+    /// method requires it, or has the wrong type.
     #[error("a parameter of the message is missing or of the wrong type")]
     InvalidParams,
     /// The message has more than 1,000 names of tools, prompts, resources and tasks.

@@ -1,7 +1,7 @@
 //! The objects of a message, and the members of them that are read.
 //!
-//! A value stays as written until it is used. `ref`, `notifications` and the related task are objects too, but only some
-//! methods have them, so they are read in a second step.
+//! A value stays as written until it is used. `ref`, `notifications` and the related task are objects too, but only
+//! some methods have them, so they are read in a second step.
 
 use super::EnvelopeError;
 use crate::meta;

@@ -20,8 +20,8 @@ pub(super) fn read_message(text: &str, max_depth: usize) -> Result<Message<'_>, 
     if reader.scanner.next().is_some() { Err(EnvelopeError::NotJson) } else { Ok(message) }
 }
 
-/// Reads the `id` of a request that is rejected for another reason. Returns `None` unless the text is one JSON object with a
-/// method and exactly one `id`, and without a look-alike of it.
+/// Reads the `id` of a request that is rejected for another reason. Returns `None` unless the text is one JSON object
+/// with a method and exactly one `id`, and without a look-alike of it.
 pub(super) fn read_id(text: &str) -> Option<&str> {
     let mut reader = Reader { scanner: Scanner::new(text), max_depth: usize::MAX };
     let message: RejectedMessage<'_> = reader.object().ok()?;
@@ -139,9 +139,9 @@ fn set<T>(field: &mut Option<T>, value: T) -> Result<(), EnvelopeError> {
     }
 }
 
-/// Returns whether some parsers take a name for that of a member: those that ignore letter case, and those that end a string
-/// at a NUL. With Unicode simple case folding, the long s and the Kelvin sign fold to ASCII letters. Java also folds the two
-/// Turkish letters.
+/// Returns whether some parsers take a name for that of a member: those that ignore letter case, and those that end a
+/// string at a NUL. With Unicode simple case folding, the long s and the Kelvin sign fold to ASCII letters. Java also
+/// folds the two Turkish letters.
 fn looks_alike(name: &str, member: &str) -> bool {
     // Neither folding nor a NUL makes a string longer.
     if name.len() < member.len() {

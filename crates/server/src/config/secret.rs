@@ -46,9 +46,10 @@ impl SecretSource {
         let text = match self {
             // The error of a variable that is not UTF-8 contains its value.
             Self::Env(name) => env::var(name).map(Zeroizing::new).map_err(|error| match error {
-                env::VarError::NotPresent => {
-                    anyhow::anyhow!("the environment variable {name} is not set; set it for this process")
-                }
+                env::VarError::NotPresent => match name.strip_prefix('$') {
+                    Some(meant) => anyhow::anyhow!("{name:?} is not the name of a variable; write {meant:?}"),
+                    None => anyhow::anyhow!("the environment variable {name} is not set; set it for this process"),
+                },
                 env::VarError::NotUnicode(_) => {
                     anyhow::anyhow!("the environment variable {name} is not UTF-8; set it to text")
                 }
@@ -131,8 +132,9 @@ impl<'de> Visitor<'de> for SourceVisitor {
             Some("file") => SecretSource::File(members.next_value()?),
             _ => return Err(de::Error::custom(FIX)),
         };
-        if members.next_key::<String>()?.is_some() {
-            return Err(de::Error::custom(FIX));
+        if let Some(other) = members.next_key::<String>()? {
+            let is_source = matches!(other.as_str(), "env" | "file");
+            return Err(de::Error::custom(if is_source { "`env` and `file` are both set; remove one" } else { FIX }));
         }
         Ok(source)
     }

@@ -9,7 +9,7 @@ use figment::{
 };
 
 use super::{Config, Diagnostic, KeyPath, Segment, TomlLines, schema};
-use description::{describe, last_name};
+use description::{REMOVE_HEADER, describe, last_name, synonym};
 
 /// The most errors that are searched for. Each causes another reading of the configuration.
 const MAX_ERRORS: usize = 100;
@@ -64,11 +64,13 @@ fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
         let is_unknown = |found: &Found| !found.is_missing && !schema::has(&found.key);
         // A top-level key in a table has an error that names it.
         let is_moved = table.as_ref().is_some_and(KeyPath::is_root)
-            && found.iter().any(|other| is_unknown(other) && last_name(&other.key) == name);
+            && found.iter().any(|other| {
+                is_unknown(other) && (last_name(&other.key) == name || other.text.contains(REMOVE_HEADER))
+            });
         let suggested = format!("did you mean `{name}`?");
         let in_table = |other: &Found| is_unknown(other) && other.key.parent() == table;
         let is_suggested = found.iter().any(|other| in_table(other) && other.text.ends_with(&suggested));
-        let mut unknown = found.iter_mut().filter(|other| in_table(other));
+        let mut unknown = found.iter_mut().filter(|other| in_table(other) && synonym(&other.key).is_none());
         let only = match (unknown.next(), unknown.next()) {
             (Some(only), None) if !is_moved && !is_suggested => Some(only),
             _ => None,

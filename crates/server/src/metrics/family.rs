@@ -74,6 +74,16 @@ families! {
         "Audit records that were lost because the target is too slow.";
     READY "gauge" "portcullis_ready" [""]
         "Whether /readyz answers 200.";
+    CERTIFICATE_EXPIRY "gauge" "portcullis_certificate_expiry_timestamp_seconds" ["table"]
+        "When the certificate of [tls] or [admin.tls] expires, in seconds since 1970.";
+    RELOADS "counter" "portcullis_reloads_total" ["result"]
+        "Reloads of the configuration by result (accepted, rejected).";
+    LAST_RELOAD_SUCCESSFUL "gauge" "portcullis_last_reload_successful" [""]
+        "Whether the last reload was accepted; 1 before the first one.";
+    LAST_RELOAD_TIME "gauge" "portcullis_last_reload_success_timestamp_seconds" [""]
+        "When the running configuration was read, in seconds since 1970.";
+    TASKS "gauge" "portcullis_tasks" [""]
+        "Tasks that have not ended, of all workers and of the control runtime.";
     BUILD_INFO "gauge" "portcullis_build_info" ["version"]
         "1, with the version of the program.";
     PROCESS_START "gauge" "process_start_time_seconds" [""]

@@ -84,7 +84,9 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     if let Err(error) = settings.check() {
         let text = error.to_string();
         let text = text.strip_prefix(&format!("issuer {}: ", settings.issuer)).unwrap_or(&text);
-        errors.add(key_of(&error), text);
+        let is_too_long = matches!(error, VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. });
+        let fix = if is_too_long { "; write \"30s\" or less" } else { "" };
+        errors.add(key_of(&error), format!("{text}{fix}"));
     }
     (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(IssuerPlan {
         settings,

@@ -10,7 +10,8 @@ pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
         ("max_depth", limits.max_depth, 8, 127),
         ("max_token", limits.max_token, 1 << 10, 64 << 10),
         ("max_connections", limits.max_connections, 1, 1_000_000),
-        ("upstream_connections", limits.upstream_connections.unwrap_or(limits.max_connections), 1, 1_000_000),
+        // By default, it is max_connections.
+        ("upstream_connections", limits.upstream_connections.unwrap_or(1), 1, 1_000_000),
         ("max_headers", limits.max_headers, 16, 10_000),
         ("max_streams", limits.max_streams as usize, 1, 10_000),
         ("max_resets", limits.max_resets, 1, 10_000),

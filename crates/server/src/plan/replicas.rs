@@ -63,7 +63,7 @@ fn check(text: &str) -> anyhow::Result<Url> {
     };
     ensure!(
         matches!(url.scheme(), "redis" | "rediss"),
-        "shared.redis has the scheme {:?}; expected rediss, or redis without TLS",
+        "shared.redis has the scheme {:?}; write it as \"rediss://host:6379\", or \"redis://\" without TLS",
         url.scheme()
     );
     ensure!(
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn unusable_values_are_rejected() {
         for (url, named) in [
-            ("redis.example.com:6379", "expected rediss"),
+            ("redis.example.com:6379", "write it as \"rediss://host:6379\""),
             ("", "is not a URL"),
             ("http://redis.example.com", "has the scheme \"http\""),
             ("rediss://:hunter2@redis.example.com", "shared.password = { env"),

@@ -1,5 +1,7 @@
 //! Certificate and key files: validation of `[tls]`.
 
+mod validity;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -8,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
 use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
@@ -16,7 +19,9 @@ use rustls::{
 use url::Url;
 
 use super::files;
-use crate::config;
+use crate::config::{self, Diagnostic, KeyPath};
+
+pub(crate) use validity::{Validity, date};
 
 /// The certificate file and the key file.
 #[derive(Clone, Debug)]
@@ -32,6 +37,8 @@ pub(crate) struct TlsFiles {
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) certificate: Arc<CertifiedKey>,
+    /// The validity of the server's own certificate, if it can be read.
+    pub(crate) validity: Option<Validity>,
     /// The modification times of the files before they were read.
     pub(crate) written: Written,
 }
@@ -73,10 +80,33 @@ impl TlsFiles {
         load(&self.certificates, &self.key, self.table)
     }
 
+    /// Returns the name of its table.
+    pub(crate) fn table(&self) -> &'static str {
+        self.table
+    }
+
+    /// Returns what is wrong with the validity of the certificate at this time, and the fix.
+    pub(crate) fn invalidity(&self, now: UnixTime) -> Option<validity::Invalidity> {
+        let key = format!("{}.certificates = {}", self.table, self.certificates.display());
+        self.first.validity.and_then(|validity| validity.at(now, &key))
+    }
+
+    /// Returns the times between which the certificate is valid, if they can be read.
+    pub(crate) fn validity(&self) -> Option<Validity> {
+        self.first.validity
+    }
+
     /// Returns the modification times of the files.
     pub(crate) fn written(&self) -> Written {
         written(&self.certificates, &self.key)
     }
+}
+
+/// Warns of certificates that are not valid, or not for long.
+pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Diagnostic> {
+    let now = SystemClock::new().now();
+    let invalid = files.filter_map(|files| files.invalidity(now));
+    invalid.map(|found| Diagnostic::new(&KeyPath::default(), &format!("{}; {}", found.text, found.fix))).collect()
 }
 
 fn load(certificates: &Path, key: &Path, table: &str) -> anyhow::Result<Loaded> {
@@ -89,6 +119,7 @@ fn load(certificates: &Path, key: &Path, table: &str) -> anyhow::Result<Loaded> 
         "{table}.certificates = {} has no certificate; name a PEM file that has BEGIN CERTIFICATE",
         certificates.display()
     );
+    let validity = chain.first().and_then(|own| Validity::of(own));
     let private = read(key, &format!("{table}.key"), PrivateKeyDer::from_pem_slice)?;
     let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
         format!(
@@ -97,7 +128,7 @@ fn load(certificates: &Path, key: &Path, table: &str) -> anyhow::Result<Loaded> 
             certificates.display()
         )
     })?;
-    Ok(Loaded { certificate: Arc::new(certificate), written })
+    Ok(Loaded { certificate: Arc::new(certificate), validity, written })
 }
 
 fn written(certificates: &Path, key: &Path) -> Written {
@@ -110,7 +141,7 @@ where
 {
     let text = files::read(name, file)?;
     parse(&text).with_context(|| {
-        let expected = if name == "tls.key" { "PRIVATE KEY" } else { "CERTIFICATE" };
+        let expected = if name.ends_with(".key") { "PRIVATE KEY" } else { "CERTIFICATE" };
         format!(
             "{name} = {} is not a PEM file of the expected type; name one that has BEGIN {expected}",
             file.display()

@@ -27,9 +27,13 @@ pub(crate) struct TracesPlan {
 /// Fails when a value is invalid, or a header's source cannot be read.
 pub(super) fn plan(configured: &Traces) -> anyhow::Result<TracesPlan> {
     let Traces { endpoint: text, sample, service_name, client, headers, ca_file } = configured;
-    let mut endpoint = Url::parse(text).with_context(|| format!("traces.endpoint = {text:?} is not a URL"))?;
+    let mut endpoint = Url::parse(text)
+        .with_context(|| format!("traces.endpoint = {text:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
     UrlPolicy::Operator.check(&endpoint).with_context(|| {
-        format!("traces.endpoint = {text:?} must be https, or http on loopback: run a collector on this host")
+        format!(
+            "traces.endpoint = {text:?} must be https, or http on loopback; run a collector on this host, and write \
+             \"http://127.0.0.1:4318\""
+        )
     })?;
     if endpoint.path() == "/" {
         endpoint.set_path(DEFAULT_PATH);

@@ -68,7 +68,7 @@ pub(super) fn plan(
     }
     // Created only to validate the settings. Each worker creates its own.
     if let Err(error) = HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())) {
-        errors.add(key_of(&error), error.to_string());
+        errors.add(key_of(&error), format!("{error}{}", fix_of(&error)));
         return None;
     }
     Some(UpstreamPlan::Http(Box::new(settings)))
@@ -138,6 +138,15 @@ fn key_of(error: &UpstreamSettingsError) -> &'static str {
         }
         UpstreamSettingsError::ForwardHeader(..) => "forward_headers",
         _ => "upstream",
+    }
+}
+
+/// The fix of an error whose text does not imply it.
+fn fix_of(error: &UpstreamSettingsError) -> &'static str {
+    match error {
+        UpstreamSettingsError::AddressUserInformation => "; remove everything before the `@`",
+        UpstreamSettingsError::AddressFragment => "; remove the `#` and what follows it",
+        _ => "",
     }
 }
 

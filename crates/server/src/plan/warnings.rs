@@ -1,6 +1,7 @@
 //! Warnings of `serve` and `check` about configurations that run but should change.
 
 mod network;
+mod patterns;
 
 pub(crate) use network::is_public_address;
 
@@ -26,6 +27,7 @@ pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePla
     warn_of_application_audiences(config, &mut warnings);
     warn_of_loopback(config, base_url, &mut warnings);
     network::warn(config, base_url, &mut warnings);
+    patterns::warn(config, &mut warnings);
     warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
 }
 

@@ -69,7 +69,8 @@ impl AdminServer {
         plan: &AdminPlan,
         state: Arc<ArcSwap<ServerState>>,
     ) -> anyhow::Result<Self> {
-        let tls = plan.tls.as_ref().map(Tls::new).transpose()?;
+        let metrics = state.load().process().observers.metrics.clone();
+        let tls = plan.tls.as_ref().map(|files| Tls::measured(files, metrics.as_deref())).transpose()?;
         let certificate = tls.clone().zip(plan.tls.clone()).map(|(tls, files)| CertificateFiles::new(tls, files));
         let policy = AccessPolicy::new(plan);
         Ok(Self { listener: listener.start()?, tls, certificate, context: Arc::new(AdminContext { state, policy }) })

@@ -105,12 +105,16 @@ impl Reloader {
                 }
                 result
             }
-            Err(_) => return tracing::error!(config.reload = self.number, "reading the configuration was interrupted"),
+            Err(_) => {
+                self.count(false);
+                return tracing::error!(config.reload = self.number, "reading the configuration was interrupted");
+            }
         };
         let result = match result {
             Ok(candidate) => self.apply(candidate).await.map_err(|error| vec![format!("{error:#}")]),
             Err(ConfigErrors(errors)) => Err(errors.iter().map(ToString::to_string).collect()),
         };
+        self.count(result.is_ok());
         if let Err(reasons) = result {
             self.log_rejected(&reasons);
         }
@@ -156,6 +160,14 @@ impl Reloader {
             "the configuration was replaced"
         );
         Ok(())
+    }
+
+    fn count(&self, is_accepted: bool) {
+        let state = self.state.load();
+        let process = state.process();
+        if let Some(metrics) = &process.observers.metrics {
+            metrics.reloaded(is_accepted, process.clock.now());
+        }
     }
 
     fn log_rejected(&self, reasons: &[String]) {

@@ -15,7 +15,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::plan::{Loaded, TlsFiles};
+use crate::{
+    metrics::{Expiry, Metrics},
+    plan::{Loaded, TlsFiles},
+};
 
 /// The time limit for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,6 +28,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Tls {
     acceptor: TlsAcceptor,
     current: Arc<Current>,
+    expiry: Expiry,
 }
 
 /// The certificate for new connections.
@@ -42,7 +46,21 @@ impl Tls {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&current) as _);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current })
+        let expiry = Expiry::default();
+        expiry.set(files.first().validity.map(|validity| validity.until));
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current, expiry })
+    }
+
+    /// As [`new`](Self::new), with the expiry of the certificate in the metrics.
+    ///
+    /// # Errors
+    /// Fails when TLS cannot be set up.
+    pub(super) fn measured(files: &TlsFiles, metrics: Option<&Metrics>) -> anyhow::Result<Self> {
+        let tls = Self::new(files)?;
+        if let Some(metrics) = metrics {
+            metrics.add_certificate(files.table(), tls.expiry.clone());
+        }
+        Ok(tls)
     }
 
     /// Performs the handshake with a client.
@@ -61,6 +79,7 @@ impl Tls {
     /// Replaces the certificate for new connections.
     pub(super) fn set_certificate(&self, loaded: &Loaded) {
         self.current.0.store(Arc::clone(&loaded.certificate));
+        self.expiry.set(loaded.validity.map(|validity| validity.until));
     }
 }
 

@@ -10,7 +10,10 @@ use std::{
     thread,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, mpsc, watch},
+};
 
 use super::{
     connection::{self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable},
@@ -44,6 +47,7 @@ pub(super) struct StopSignals {
 pub(super) struct Worker {
     inbox: mpsc::Sender<Accepted>,
     load: Arc<AtomicUsize>,
+    runtime: Handle,
 }
 
 impl Worker {
@@ -62,7 +66,7 @@ impl Worker {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (inbox, accepted) = mpsc::channel(INBOX_CAPACITY);
         let load = Arc::new(AtomicUsize::new(0));
-        let worker = Self { inbox, load: Arc::clone(&load) };
+        let worker = Self { inbox, load: Arc::clone(&load), runtime: runtime.handle().clone() };
         thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
             use_slot_of_worker(number);
             runtime.block_on(run(accepted, handler, tls, limits, ending, load));
@@ -70,6 +74,11 @@ impl Worker {
             drop((runtime, done));
         })?;
         Ok(worker)
+    }
+
+    /// Returns its runtime.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// Returns the number of its connections.

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use portcullis_metadata::EscapedText;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until, timeout},
@@ -21,6 +22,8 @@ use crate::single_flight::{Joined, Operation, ResultReceiver};
 
 /// The maximum duration of a fetch of the keys, including discovery.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of characters of a logged cause.
+const MAX_CAUSE: usize = 300;
 /// The minimum time between two probes of an introspection endpoint that rejected calls cause.
 const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -91,6 +94,7 @@ impl TrustedIssuer {
             tracing::warn!(
                 token.issuer = %self.settings.issuer,
                 issuer.failure = error.code(),
+                cause = last_cause(error),
                 "cannot fetch issuer keys: {error}"
             );
         }
@@ -161,4 +165,13 @@ async fn sleep_until_rejection(rejections: &Notify, delay: Duration) {
     if timeout(delay, rejections.notified()).await.is_ok() {
         sleep_until(started + MIN_PROBE_INTERVAL.min(delay)).await;
     }
+}
+
+/// Returns the last cause of an error, which is the most specific one. `None` if the message says everything.
+fn last_cause(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut last = error.source()?;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    Some(EscapedText::first(&last.to_string(), MAX_CAUSE).to_string())
 }

@@ -12,7 +12,7 @@ const MAX_CLAIM: usize = 256;
 /// The maximum number of audiences in the log.
 const MAX_AUDIENCES: usize = 8;
 
-/// The claims of a token, or of an introspection response. Empty if the line is not logged.
+/// The claims of a token or of an introspection response, as far as they can be read.
 #[derive(Default)]
 pub(super) struct Claimed<'a> {
     issuer: Option<&'a str>,

@@ -28,9 +28,9 @@ pub(crate) struct PendingRequest {
     /// Whether it was sent to the server. Until then, the server needs no cancellation.
     pub(crate) is_sent: bool,
     /// Aborts its task.
-    pub(crate) stop: Option<AbortHandle>,
-    /// Dropped with the entry, which ends the watchers' wait.
-    _over: watch::Sender<()>,
+    pub(crate) task: Option<AbortHandle>,
+    /// Dropped with this value, which tells the receivers that the request is no longer pending.
+    _pending: watch::Sender<()>,
 }
 
 /// The receiver of the response.
@@ -54,8 +54,9 @@ pub(crate) enum Purpose {
 }
 
 impl PendingRequests {
-    /// Adds a request. None if the identifier is in use, or there are `max` requests.
-    pub(crate) fn begin(
+    /// Adds a request. The returned receiver is closed when the request is removed. Returns `None` if the identifier is
+    /// in use, or there are `max` requests.
+    pub(crate) fn insert(
         &self,
         id: RequestId,
         requester: Requester,
@@ -66,27 +67,27 @@ impl PendingRequests {
         if entries.len() >= max || entries.contains_key(&id) {
             return None;
         }
-        let (over, watched) = watch::channel(());
-        entries.insert(id, PendingRequest { requester, purpose, is_sent: false, stop: None, _over: over });
-        Some(watched)
+        let (pending, receiver) = watch::channel(());
+        entries.insert(id, PendingRequest { requester, purpose, is_sent: false, task: None, _pending: pending });
+        Some(receiver)
     }
 
     /// Records that a request is being sent.
-    pub(crate) fn sent(&self, id: &RequestId) {
+    pub(crate) fn mark_sent(&self, id: &RequestId) {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.is_sent = true;
         }
     }
 
-    /// Sets the handle that aborts a request.
-    pub(crate) fn stoppable(&self, id: &RequestId, stop: AbortHandle) {
+    /// Stores the task of a request.
+    pub(crate) fn set_task(&self, id: &RequestId, task: AbortHandle) {
         if let Some(entry) = self.entries().get_mut(id) {
-            entry.stop = Some(stop);
+            entry.task = Some(task);
         }
     }
 
-    /// Stores how to reach the session that a request opens.
-    pub(crate) fn opens(
+    /// Stores how to reach the session that a handshake opens.
+    pub(crate) fn set_session(
         &self,
         id: &RequestId,
         identifier: Option<HeaderValue>,
@@ -99,13 +100,13 @@ impl PendingRequests {
         }
     }
 
-    /// Removes a request.
-    pub(crate) fn take(&self, id: &RequestId) -> Option<PendingRequest> {
+    /// Removes and returns a request.
+    pub(crate) fn remove(&self, id: &RequestId) -> Option<PendingRequest> {
         self.entries().remove(id)
     }
 
-    /// Removes all requests of the client.
-    pub(crate) fn take_all(&self) -> Vec<(RequestId, PendingRequest)> {
+    /// Removes all requests, and returns those of the client.
+    pub(crate) fn remove_all(&self) -> Vec<(RequestId, PendingRequest)> {
         self.entries().drain().filter(|(_, entry)| matches!(entry.requester, Requester::Client)).collect()
     }
 

@@ -8,14 +8,18 @@ use crate::bridge::message::RequestId;
 /// It does not check that the text is JSON, because the text is not used for anything else.
 #[derive(Debug, Default)]
 pub(crate) struct OversizedLine {
+    /// The number of open objects and arrays.
     depth: u32,
-    in_string: bool,
+    is_in_string: bool,
+    /// Whether the previous byte is a backslash that escapes the next one.
     is_escaped: bool,
     /// Whether the next string of the outermost object is a member's name.
     expects_name: bool,
-    /// The part of the text that is currently kept.
-    keeps: Keeps,
+    /// The field that the next byte is added to.
+    recording: Recording,
+    /// The name of the current member.
     name: Vec<u8>,
+    /// The value of `id` as written.
     id: Vec<u8>,
     has_method: bool,
     /// Whether the line cannot be an object.
@@ -23,7 +27,7 @@ pub(crate) struct OversizedLine {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Keeps {
+enum Recording {
     #[default]
     Nothing,
     Name,
@@ -50,19 +54,20 @@ impl OversizedLine {
             if self.is_other {
                 return;
             }
-            if self.in_string && self.keeps == Keeps::Nothing && !self.is_escaped {
+            // A string that is not recorded is skipped up to its end or its next escape.
+            if self.is_in_string && self.recording == Recording::Nothing && !self.is_escaped {
                 let Some(end) = memchr::memchr2(b'"', b'\\', piece) else { return };
                 if end > 0 {
                     piece = &piece[end..];
                     continue;
                 }
             }
-            self.byte(byte);
+            self.push_byte(byte);
             piece = rest;
         }
     }
 
-    /// The message, at the end of the line.
+    /// Returns what is known about the message, at the end of the line.
     pub(crate) fn finish(self) -> OversizedMessage {
         match RequestId::parse(&self.id) {
             Some(id) if self.depth == 0 && !self.is_other && self.has_method => OversizedMessage::Request(id),
@@ -71,16 +76,16 @@ impl OversizedLine {
         }
     }
 
-    fn byte(&mut self, byte: u8) {
-        if self.in_string {
-            return self.string_byte(byte);
+    fn push_byte(&mut self, byte: u8) {
+        if self.is_in_string {
+            return self.push_string_byte(byte);
         }
         match byte {
             b'"' => {
-                self.in_string = true;
+                self.is_in_string = true;
                 if self.depth == 1 && self.expects_name {
                     self.name.clear();
-                    self.keeps = Keeps::Name;
+                    self.recording = Recording::Name;
                     return;
                 }
             }
@@ -93,7 +98,7 @@ impl OversizedLine {
             }
             b'}' | b']' => {
                 if self.depth == 1 {
-                    self.keeps = Keeps::Nothing;
+                    self.recording = Recording::Nothing;
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
@@ -102,38 +107,38 @@ impl OversizedLine {
                 self.has_method |= self.name == b"method";
                 if self.name == b"id" {
                     self.id.clear();
-                    self.keeps = Keeps::Id;
+                    self.recording = Recording::Id;
                 }
                 return;
             }
             b',' if self.depth == 1 => {
                 self.expects_name = true;
-                self.keeps = Keeps::Nothing;
+                self.recording = Recording::Nothing;
             }
             byte if self.depth == 0 && !byte.is_ascii_whitespace() => self.is_other = true,
             _ => {}
         }
-        self.keep(byte);
+        self.record(byte);
     }
 
-    fn string_byte(&mut self, byte: u8) {
+    fn push_string_byte(&mut self, byte: u8) {
         let ends = byte == b'"' && !self.is_escaped;
         self.is_escaped = byte == b'\\' && !self.is_escaped;
-        self.in_string = !ends;
-        if ends && self.keeps == Keeps::Name {
-            self.keeps = Keeps::Nothing;
+        self.is_in_string = !ends;
+        if ends && self.recording == Recording::Name {
+            self.recording = Recording::Nothing;
             return;
         }
-        self.keep(byte);
+        self.record(byte);
     }
 
-    fn keep(&mut self, byte: u8) {
-        match self.keeps {
-            Keeps::Nothing => {}
+    fn record(&mut self, byte: u8) {
+        match self.recording {
+            Recording::Nothing => {}
             // One byte beyond the maximum is kept, so that a longer one does not match.
-            Keeps::Name if self.name.len() <= MAX_NAME => self.name.push(byte),
-            Keeps::Id if self.id.len() <= MAX_ID => self.id.push(byte),
-            Keeps::Name | Keeps::Id => {}
+            Recording::Name if self.name.len() <= MAX_NAME => self.name.push(byte),
+            Recording::Id if self.id.len() <= MAX_ID => self.id.push(byte),
+            Recording::Name | Recording::Id => {}
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) async fn initialize(context: &Arc<Context>, request: &Request) -> Res
         .send(post(context, context.endpoint.url(), request, HeaderMap::new()), request.token_renewal)
         .await?;
     if response.status.is_success() {
-        context.pending.opens(&request.id, context.sessions.identifier(&response.headers), None);
+        context.pending.set_session(&request.id, context.sessions.identifier(&response.headers), None);
         // There is no session yet in which the stream could be resumed.
         return event_stream::forward_response(context, request, response, None).await;
     }
@@ -48,7 +48,7 @@ async fn initialize_over_sse(
     request: &Request,
     connection: Arc<SseConnection>,
 ) -> Result<(), McpError> {
-    context.pending.opens(&request.id, None, Some(connection.clone()));
+    context.pending.set_session(&request.id, None, Some(connection.clone()));
     match send_over_sse(context, request, &connection).await? {
         Sent::Answered => Ok(()),
         Sent::Lost(refusal) | Sent::Refused(refusal) => context.forward_error(request, refusal).await,
@@ -147,10 +147,10 @@ async fn send_over_sse(
         return Ok(if refusal.is_unknown_session() { Sent::Lost(Some(refusal)) } else { Sent::Refused(Some(refusal)) });
     }
     drop(response);
-    let mut over = request.over.clone();
+    let mut pending = request.pending.clone();
     tokio::select! {
         // The sender is dropped with the request and never sends a value.
-        _ = over.changed() => Ok(Sent::Answered),
+        _ = pending.changed() => Ok(Sent::Answered),
         () = connection.lost() => Err(McpError::StreamEnded),
     }
 }

@@ -102,7 +102,7 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
             TokenRenewal::Allowed,
         );
         let outcome = page(context, &request, version).await;
-        context.pending.take(&request.id);
+        context.pending.remove(&request.id);
         outcome?;
         let Ok(answer) = answer.await else { return Err(McpError::StreamEnded) };
         let page = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());

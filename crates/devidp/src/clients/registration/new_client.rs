@@ -21,8 +21,8 @@ pub(in crate::clients) struct NewClient {
 }
 
 impl NewClient {
-    /// Validates client metadata. Unsupported members are ignored and not returned, as RFC 7591 section 3.2.1 requires. A
-    /// client that is updated keeps its `current` secret if it keeps its authentication method.
+    /// Validates client metadata. Unsupported members are ignored and not returned, as RFC 7591 section 3.2.1 requires.
+    /// A client that is updated keeps its `current` secret if it keeps its authentication method.
     pub(in crate::clients) fn from_metadata(
         metadata: ClientMetadata,
         mode: ClientAuthenticationMode,

@@ -1,6 +1,7 @@
 //! Wrong configurations as people write them: each has one line with its place, its key and the fix.
 
 mod issuers;
+mod newcomers;
 mod resources;
 mod syntax;
 mod tables;
@@ -43,9 +44,16 @@ type Mistake = (&'static str, &'static str, usize, &'static str, &'static str);
 #[test]
 #[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
 fn every_mistake_has_key_line_and_fix() {
-    let tables = [top_level::TOP_LEVEL, issuers::ISSUERS, resources::RESOURCES, tables::TABLES, syntax::SYNTAX];
+    let tables = [
+        top_level::TOP_LEVEL,
+        issuers::ISSUERS,
+        resources::RESOURCES,
+        tables::TABLES,
+        syntax::SYNTAX,
+        newcomers::NEWCOMERS,
+    ];
     let mistakes: Vec<&Mistake> = tables.into_iter().flatten().collect();
-    assert!(mistakes.len() >= 100, "{}", mistakes.len());
+    assert!(mistakes.len() >= 140, "{}", mistakes.len());
     let mut failures = Vec::new();
     Jail::expect_with(|jail| {
         jail.clear_env();

@@ -1,6 +1,7 @@
 //! `portcullis check --online`: queries the services that a configuration names.
 
 mod authorization_server;
+mod certificate;
 mod clock;
 mod failure;
 mod introspection;
@@ -25,6 +26,10 @@ use crate::{
 
 /// The time limit of each request.
 pub(in crate::command) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The fix for a response of a firewall.
+const FIREWALL_FIX: &str =
+    "let the firewall pass requests of this server and of MCP clients: they cannot answer its challenges";
 
 const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
 
@@ -78,6 +83,7 @@ async fn examine(
     if parts.contains(&Part::Listener) {
         on_start(&format!("the listener on {}", plan.listen));
         steps.add(listener::check(plan, base_url).await);
+        certificate::check(plan).into_iter().for_each(|step| steps.add(step));
     }
     for (position, issuer) in plan.issuers.iter().enumerate().filter(|_| parts.contains(&Part::Issuers)) {
         on_start(&format!("issuer {}", EscapedText(issuer.settings.issuer.as_str())));

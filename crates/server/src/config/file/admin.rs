@@ -24,6 +24,7 @@ pub(crate) struct Admin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) metrics_token: Option<SecretSource>,
     /// Further names in `Host` under which clients reach the listener.
+    #[schemars(example = ["admin.example.com"])]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed_hosts: Vec<String>,
     /// The certificate and key of the listener. Required on other addresses than loopback.

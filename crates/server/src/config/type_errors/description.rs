@@ -9,8 +9,12 @@ use figment::{
 use super::is_table_in_array;
 use crate::config::{KeyPath, Segment, TomlLines, schema, similar::similar};
 
+/// What helps if top-level keys are in a table.
+pub(super) const REMOVE_HEADER: &str = "its keys belong above all tables: remove the header";
 /// The similarity from which a key is suggested in place of another one, from 0 to 1.
 const SIMILAR_KEY: f64 = 0.8;
+/// The similarity from which a key of the same table is suggested in place of another table.
+const SAME_KEY: f64 = 0.95;
 /// The similarity from which one of a few values is suggested.
 const SIMILAR_VALUE: f64 = 0.65;
 
@@ -19,7 +23,7 @@ pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlL
         return format!("{key} is a single table; write [{key}] instead of [[{key}]]");
     }
     match &error.kind {
-        Kind::UnknownField(name, known) => unknown_key(key, name, known, lines),
+        Kind::UnknownField(name, known) => unknown_key(key, name, known, root, lines),
         Kind::UnknownVariant(name, known) => unknown_value(key, name, known),
         Kind::MissingField(_) => missing(key),
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
@@ -33,8 +37,11 @@ pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlL
     }
 }
 
-fn unknown_key(key: &KeyPath, name: &str, known: &[&str], lines: &TomlLines) -> String {
+fn unknown_key(key: &KeyPath, name: &str, known: &[&str], root: &Value, lines: &TomlLines) -> String {
     let table = key.parent().unwrap_or_default();
+    if let Some(fix) = synonym(key) {
+        return format!("{key} is not a known key; {fix}");
+    }
     if !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name) {
         let first = lines.first_table().map(|(line, header)| format!(", {header} in line {line}")).unwrap_or_default();
         return format!("{key} is a top-level key; move it above the first table{first}");
@@ -44,13 +51,41 @@ fn unknown_key(key: &KeyPath, name: &str, known: &[&str], lines: &TomlLines) -> 
     if elsewhere.iter().any(|table| table.starts_with(&within)) {
         elsewhere.retain(|table| table.starts_with(&within));
     }
-    if !elsewhere.is_empty() && (similar.is_none() || !table.is_root()) {
+    let is_typo = self::similar(name, known, SAME_KEY).is_some();
+    if !elsewhere.is_empty() && !is_typo && (similar.is_none() || !table.is_root()) {
         return format!("{key} is not a known key; move it to {}", elsewhere.join(" or "));
     }
     match similar {
         Some(similar) => format!("{key} is not a known key; did you mean `{similar}`?"),
+        None if holds_top_level_keys(key, root, lines) => {
+            format!("{key} is not a known table; {REMOVE_HEADER} [{key}]")
+        }
         None => format!("{key} is not a known key; remove it, or use one of {}", known.join(", ")),
     }
+}
+
+/// The fix for a name that other programs use.
+pub(super) fn synonym(key: &KeyPath) -> Option<&'static str> {
+    let table = key.parent().unwrap_or_default();
+    let is_resource = matches!(table.segments().first(), Some(Segment::Name(first)) if first == "resource");
+    Some(match last_name(key) {
+        "port" | "bind" | "address" if table.is_root() => "write address and port in listen = \"127.0.0.1:3000\"",
+        "log" | "logging" | "log_level" if table.is_root() => {
+            "remove it, and set the environment variable PORTCULLIS_LOG, such as PORTCULLIS_LOG=debug"
+        }
+        "metrics" | "prometheus" if table.is_root() => "write [admin], which serves /metrics",
+        "cors" if table.is_root() || is_resource => "remove it; allowed_origins of [[resource]] narrows the origins",
+        "enabled" | "enable" if !table.is_root() => "remove it; a table takes effect by being in the file",
+        _ => return None,
+    })
+}
+
+/// Whether this is a table at the top of the file that contains keys that belong above all tables.
+fn holds_top_level_keys(key: &KeyPath, root: &Value, lines: &TomlLines) -> bool {
+    let top_level = schema::keys_of(&KeyPath::default());
+    let is_at_top = key.parent().is_some_and(|parent| parent.is_root()) && lines.is_table(key);
+    let members = get(root, key).and_then(Value::as_dict);
+    is_at_top && members.is_some_and(|members| members.keys().any(|name| top_level.contains(&name.as_str())))
 }
 
 fn unknown_value(key: &KeyPath, name: &str, known: &[&str]) -> String {

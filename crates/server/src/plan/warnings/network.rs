@@ -51,7 +51,7 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
     };
     if base_url.scheme() == "http" && listen.ip().is_loopback() {
         if port != listen.port() {
-            return differs("clients connect to another port", "use the same port in both");
+            return differs("clients connect to another port", "use the same port in both, unless a proxy is in front");
         }
         let is_other = match base_url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address) != listen.ip(),

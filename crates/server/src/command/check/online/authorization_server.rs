@@ -2,13 +2,13 @@
 
 use http::StatusCode;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, UrlPolicy, insecure_endpoints};
-use portcullis_doctor::{Finding, Rule, Step, describe_response};
+use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
 use portcullis_metadata::{
     AuthorizationServerMetadata, Clock as _, DocumentError, EscapedText, Issuer, authorization_server_urls,
 };
 use portcullis_verifier::KeySource;
 
-use super::{IssuerContext, REQUEST_TIMEOUT, Steps, clock, failure, providers};
+use super::{FIREWALL_FIX, IssuerContext, REQUEST_TIMEOUT, Steps, clock, failure, providers};
 use crate::plan::ResourcePlan;
 
 const FOUND: Rule = Rule::new("issuer.found", "RFC 8414 section 3");
@@ -47,7 +47,7 @@ pub(super) async fn examine(context: &IssuerContext<'_>, steps: &mut Steps<'_>) 
         let Some(metadata) = found else {
             failed.push(format!("{url} ({})", describe_response(&response)));
             if failed.len() == places.len() {
-                step.findings.push(not_found(context, &failed).await);
+                step.findings.push(not_found(context, &failed, &response).await);
             }
             steps.add(step);
             continue;
@@ -92,11 +92,18 @@ fn parse(response: &FetchResponse) -> Place {
 }
 
 /// The metadata is at none of the places. Clients need it even if the server has the keys from elsewhere.
-async fn not_found(context: &IssuerContext<'_>, failed: &[String]) -> Finding {
+async fn not_found(context: &IssuerContext<'_>, failed: &[String], last: &FetchResponse) -> Finding {
     let settings = &context.issuer.settings;
     let text = format!("there is no metadata of this issuer at {}", failed.join(", "));
     let key = format!("{}.issuer", context.key);
     let fix = match similar_issuer(context).await {
+        None if blocking_firewall(last).is_some() => FIREWALL_FIX.to_owned(),
+        None if matches!(last.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            "let the issuer, or a proxy in front of it, answer there without authorization".to_owned()
+        }
+        None if last.status.is_redirection() => format!(
+            "write {key} as the `issuer` of the metadata to which the issuer redirects: redirects of metadata are not followed"
+        ),
         Some(found) => format!("write {key} = {:?}, whose metadata is there", found.as_str()),
         None => format!(
             "write {key} as `iss` in the tokens: with the path of the realm or tenant, and without /.well-known; or publish the \
@@ -153,7 +160,9 @@ fn other_issuer(context: &IssuerContext<'_>, found: &Issuer) -> Finding {
     let text = format!("the metadata is of the issuer {shown:?}");
     let write = format!("write {}.issuer = {shown:?}", context.key);
     let (has, is) = (configured.url(), found.url());
-    let fix = if has.host_str() == is.host_str() && has.scheme() == is.scheme() {
+    let fix = if shown.contains("{tenantid}") {
+        format!("write the ID of your tenant into {}.issuer: this metadata is a template for all tenants", context.key)
+    } else if has.host_str() == is.host_str() && has.scheme() == is.scheme() {
         format!("{write}, exactly as there")
     } else if has.scheme() != is.scheme() && has.host_str() == is.host_str() {
         format!(

@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 use portcullis_discovery::{FetchRequest, FetchResponse};
-use portcullis_doctor::{Finding, Rule, Step, describe_response};
+use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError};
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
 use url::Url;
 
-use super::{IssuerContext, Steps, failure};
+use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
 
 const FOUND: Rule = Rule::new("introspection.found", "RFC 8414 section 2");
 const CLIENT: Rule = Rule::new("introspection.client", "RFC 7662 section 2.1");
@@ -39,7 +39,7 @@ pub(super) async fn examine(
     let method = settings.method(metadata);
     let request = request(context, settings, endpoint, method);
     if let Some(response) = failure::send(context.fetch, request, key, &mut step).await {
-        let finding = match rejects_client(&response) {
+        let finding = match rejects_client(&response) && blocking_firewall(&response).is_none() {
             true => rejected(context, settings, endpoint, method, &response).await,
             false => check(key, &response),
         };
@@ -99,6 +99,9 @@ async fn rejected(
 fn check(key: &str, response: &FetchResponse) -> Finding {
     if response.status != StatusCode::OK {
         let text = format!("the endpoint answers {}", describe_response(response));
+        if blocking_firewall(response).is_some() {
+            return Finding::problem(RESPONSE, text, FIREWALL_FIX);
+        }
         return Finding::problem(
             RESPONSE,
             text,

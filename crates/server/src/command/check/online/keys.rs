@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 use portcullis_discovery::{FetchRequest, UrlPolicy};
-use portcullis_doctor::{Finding, Rule, Step, describe_response};
+use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{AuthorizationServerMetadata, JwkSet};
 use portcullis_verifier::KeySource;
 
-use super::{IssuerContext, Steps, failure};
+use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
 
 const FOUND: Rule = Rule::new("keys.found", "RFC 8414 section 2");
 const DOCUMENT: Rule = Rule::new("keys.document", "RFC 7517 section 5");
@@ -46,7 +46,9 @@ pub(super) async fn examine(
     let request = FetchRequest::get(url, UrlPolicy::Operator);
     if let Some(response) = failure::send(context.fetch, request, &context.key, &mut step).await {
         step.findings.push(if response.status != StatusCode::OK {
+            let is_blocked = blocking_firewall(&response).is_some();
             let (place, fix) = match configured {
+                _ if is_blocked => ("jwks_uri", FIREWALL_FIX.to_owned()),
                 Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {}", context.key)),
                 None => {
                     ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {}", context.key))
