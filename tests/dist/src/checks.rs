@@ -1,6 +1,7 @@
 //! Checks of the files in `deploy` that need no build.
 
 mod chart;
+mod tools;
 
 use std::{fs, path::Path, process::Command};
 
@@ -8,8 +9,10 @@ use anyhow::{Context as _, ensure};
 use xtask::workspace;
 
 use crate::{
+    release,
     report::{Report, Step},
-    shell,
+    sbom, shell,
+    target::TARGETS,
 };
 
 /// The maximum exposure of the service, as `systemd-analyze security` computes it: 0 is closed, 10 is open.
@@ -29,6 +32,9 @@ pub(crate) fn run(report: &mut Report) -> anyhow::Result<()> {
     report.add("npm launcher", || launcher(&deploy));
     report.add("yaml and values", || chart::values(&deploy, &folder));
     report.add("helm chart", || chart::rendered(&deploy, &folder));
+    report.add("compose file", || compose(&deploy, &folder));
+    report.add("homebrew formula", || formula(&deploy));
+    report.add("bills of materials", || bills_of_materials(&folder));
     Ok(())
 }
 
@@ -96,6 +102,47 @@ fn launcher(deploy: &Path) -> anyhow::Result<Step> {
     ensure!(output.status.code() == Some(1) && message.lines().count() == 1, "it says on another platform: {message}");
     ensure!(message.contains("there is no program for sunos-"), "it says on another platform: {message}");
     Ok(Step::Checked("one line on other platforms".to_owned()))
+}
+
+/// The compose file against the schema of the Compose Specification.
+fn compose(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
+    let python = match tools::python(folder) {
+        Ok(python) => python,
+        Err(error) => return Ok(Step::NotRun(format!("{error:#}"))),
+    };
+    let mut check = Command::new(python.with_file_name("check-jsonschema"));
+    check.args(["--builtin-schema", "vendor.compose-spec"]).arg(deploy.join("compose/compose.yaml"));
+    shell::output(&mut check)?;
+    Ok(Step::Checked("valid".to_owned()))
+}
+
+/// The syntax of the Homebrew formula.
+fn formula(deploy: &Path) -> anyhow::Result<Step> {
+    if !shell::exists("ruby") {
+        return missing("ruby");
+    }
+    shell::output(Command::new("ruby").args(["-w", "-c"]).arg(deploy.join("homebrew/portcullis.rb")))?;
+    Ok(Step::Checked("valid syntax".to_owned()))
+}
+
+/// The bill of materials of each program against the schema of CycloneDX.
+fn bills_of_materials(folder: &Path) -> anyhow::Result<Step> {
+    let python = match tools::python(folder) {
+        Ok(python) => python,
+        Err(error) => return Ok(Step::NotRun(format!("{error:#}"))),
+    };
+    let (root, file) = (workspace::root(), folder.join("bom.cdx.json"));
+    let version = release::version(&root)?;
+    let programs = TARGETS.iter().flat_map(|target| target.programs().iter().map(move |features| (target, *features)));
+    let mut count = 0;
+    for (target, features) in programs {
+        fs::write(&file, sbom::content(&root, &version, target, features)?)?;
+        let script = include_str!("checks/bill_of_materials.py");
+        shell::output(Command::new(&python).arg("-c").arg(script).arg(&file))
+            .with_context(|| format!("the bill of materials for {} is invalid", target.triple))?;
+        count += 1;
+    }
+    Ok(Step::Checked(format!("{count} bills of materials")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! The Debian package: the static program without the development commands, units, manual pages and completions.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     binaries::{self, Features},
@@ -35,7 +39,7 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     write_manual(release, &folder)?;
     write_documents(release, &folder)?;
     write_control(release, target, &folder)?;
-    let file = release.out.join(format!("portcullis_{}_{}.deb", release.version, target.debian));
+    let file = path(release, target);
     let mut dpkg = Command::new("dpkg-deb");
     dpkg.args(["--root-owner-group", "-Zxz", "--build"]).arg(&folder).arg(&file);
     shell::output(dpkg.env("SOURCE_DATE_EPOCH", release.time.to_string()))?;
@@ -57,16 +61,49 @@ fn write_manual(release: &Release, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the copyright file and the changelog.
+/// Writes the copyright file, the changelogs, and which tags of lintian do not apply.
 fn write_documents(release: &Release, folder: &Path) -> anyhow::Result<()> {
     let documents = folder.join("usr/share/doc/portcullis");
     let copyright = fs::read_to_string(release.deploy("debian/copyright"))?;
     let license = indented(&fs::read_to_string(release.root.join("LICENSE-MIT"))?);
     let copyright = fill(&copyright, &[("@MIT@", &license)])?;
     install_content(copyright.as_bytes(), &documents.join("copyright"), false)?;
+    let changes = documents.join("CHANGELOG.md");
+    install(&release.root.join("CHANGELOG.md"), &changes, false)?;
+    gzip(&changes)?;
+    let mut date = Command::new("date");
+    let date = shell::output(date.args(["--utc", "--rfc-email"]).arg(format!("--date=@{}", release.time)))?;
     let changelog = documents.join("changelog");
-    install(&release.root.join("CHANGELOG.md"), &changelog, false)?;
-    gzip(&changelog)
+    let entry = changelog_entry(&release.version, &release.maintainer, date.trim());
+    install_content(entry.as_bytes(), &changelog, false)?;
+    gzip(&changelog)?;
+    let overrides = folder.join("usr/share/lintian/overrides/portcullis");
+    install(&release.deploy("debian/lintian-overrides"), &overrides, false)
+}
+
+/// The changelog in Debian's format. What has changed is in `CHANGELOG.md`.
+fn changelog_entry(version: &str, maintainer: &str, date: &str) -> String {
+    format!(
+        "portcullis ({version}) unstable; urgency=medium\n\n  * Release {version}. The changes are in CHANGELOG.md.gz.\n\n \
+         -- {maintainer}  {date}\n"
+    )
+}
+
+/// Runs Debian's checks of packages.
+///
+/// # Errors
+/// Fails when `lintian` reports an error or a warning.
+pub(crate) fn lintian(release: &Release, target: &Target) -> anyhow::Result<Step> {
+    if !shell::exists("lintian") {
+        return Ok(Step::NotRun("lintian is not installed".to_owned()));
+    }
+    let mut lintian = Command::new("lintian");
+    shell::run(lintian.args(["--fail-on", "error,warning"]).arg(path(release, target)))?;
+    Ok(Step::Checked("no error and no warning".to_owned()))
+}
+
+fn path(release: &Release, target: &Target) -> PathBuf {
+    release.out.join(format!("portcullis_{}_{}.deb", release.version, target.debian))
 }
 
 /// Writes the files of `DEBIAN`.
@@ -109,6 +146,15 @@ fn indented(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_changelog_has_the_format_of_debian() {
+        let entry = changelog_entry("1.0.0", "A <a@example.com>", "Sun, 22 Nov 2026 16:53:33 +0000");
+        let lines: Vec<_> = entry.lines().collect();
+        assert_eq!(lines[0], "portcullis (1.0.0) unstable; urgency=medium");
+        assert_eq!(lines[2], "  * Release 1.0.0. The changes are in CHANGELOG.md.gz.");
+        assert_eq!(lines[4], " -- A <a@example.com>  Sun, 22 Nov 2026 16:53:33 +0000");
+    }
 
     #[test]
     fn a_license_becomes_a_field() {

@@ -11,6 +11,7 @@ mod foreign;
 mod formula;
 mod image;
 mod manual;
+mod memory;
 mod npm;
 mod release;
 mod report;
@@ -129,8 +130,12 @@ fn build_for(release: &Release, target: &Target, wants: &impl Fn(Part) -> bool, 
     }
     if target.is_static() && (wants(Part::Deb) || wants(Part::Image)) {
         let built = report.add(&format!("server {triple}"), || binaries::build(release, target, Server));
-        if built && wants(Part::Deb) {
-            report.add(&format!("deb {}", target.debian), || debian::build(release, target));
+        if built {
+            report.add(&format!("memory {triple}"), || memory::at_rest(release, target));
+        }
+        if built && wants(Part::Deb) && report.add(&format!("deb {}", target.debian), || debian::build(release, target))
+        {
+            report.add(&format!("lintian {}", target.debian), || debian::lintian(release, target));
         }
         if built && wants(Part::Image) {
             report.add(&format!("image {}", target.debian), || image::build(release, target));

@@ -36,10 +36,7 @@ impl Release {
     /// Fails when the workspace cannot be read, or the folders cannot be written.
     pub(crate) fn new(profile: &str, url: &str, maintainer: &str) -> anyhow::Result<Self> {
         let root = workspace::root();
-        let manifest = fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
-        let manifest: toml::Table = manifest.parse().context("Cargo.toml is not TOML")?;
-        let version = manifest.get("workspace").and_then(|table| table.get("package")?.get("version")?.as_str());
-        let version = version.context("Cargo.toml has no workspace.package.version")?.to_owned();
+        let version = version(&root)?;
         let time = shell::output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(&root))?;
         let out = workspace::metadata()?.target_directory.join("packages");
         let staging = out.join("staging");
@@ -85,6 +82,17 @@ impl Release {
         fs::write(&sums, lines)?;
         Ok(Step::Built(vec![sums]))
     }
+}
+
+/// Returns the version of the workspace.
+///
+/// # Errors
+/// Fails when `Cargo.toml` cannot be read or has none.
+pub(crate) fn version(root: &Path) -> anyhow::Result<String> {
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
+    let manifest: toml::Table = manifest.parse().context("Cargo.toml is not TOML")?;
+    let version = manifest.get("workspace").and_then(|table| table.get("package")?.get("version")?.as_str());
+    Ok(version.context("Cargo.toml has no workspace.package.version")?.to_owned())
 }
 
 /// Returns the SHA-256 hash of a file in hexadecimal digits.

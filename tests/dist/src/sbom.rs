@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    path::Path,
 };
 
 use anyhow::{Context as _, bail};
@@ -35,26 +36,43 @@ struct Facts {
     dependencies: BTreeSet<Crate>,
 }
 
-/// Writes the bill of materials of the full program.
+/// Writes the bills of materials of the programs for a target.
 ///
 /// # Errors
 /// Fails when cargo fails, or its output is not understood.
 pub(crate) fn write(release: &Release, target: &Target) -> anyhow::Result<Step> {
+    let write = |features: &Features| {
+        let content = content(&release.root, &release.version, target, *features)?;
+        let file = release.out.join(file_name(&release.version, target, *features));
+        install_content(content.as_bytes(), &file, false)?;
+        Ok(file)
+    };
+    Ok(Step::Built(target.programs().iter().map(write).collect::<anyhow::Result<_>>()?))
+}
+
+fn file_name(version: &str, target: &Target, features: Features) -> String {
+    let program = match features {
+        Features::Full => "",
+        Features::Server => "-server",
+    };
+    format!("portcullis-{version}-{}{program}.cdx.json", target.triple)
+}
+
+/// Returns the bill of materials of a program.
+///
+/// # Errors
+/// Fails when cargo fails, or its output is not understood.
+pub(crate) fn content(root: &Path, version: &str, target: &Target, features: Features) -> anyhow::Result<String> {
     let mut cargo = workspace::cargo(&["tree", "--locked", "--package=portcullis", "--prefix=depth"]);
-    cargo
-        .args(["--edges=normal,build", "--format=|{p}|{l}", "--target", target.triple])
-        .args(Features::Full.arguments());
+    cargo.args(["--edges=normal,build", "--format=|{p}|{l}", "--target", target.triple]).args(features.arguments());
     let mut crates = parse_tree(&shell::output(&mut cargo)?)?;
-    let lock = fs::read_to_string(release.root.join("Cargo.lock")).context("Cargo.lock cannot be read")?;
+    let lock = fs::read_to_string(root.join("Cargo.lock")).context("Cargo.lock cannot be read")?;
     for (name, checksum) in parse_lock(&lock)? {
         if let Some(facts) = crates.get_mut(&name) {
             facts.checksum = Some(checksum);
         }
     }
-    let document = document(&crates, &release.version, target.triple)?;
-    let file = release.out.join(format!("portcullis-{}-{}.cdx.json", release.version, target.triple));
-    install_content(serde_json::to_string_pretty(&document)?.as_bytes(), &file, false)?;
-    Ok(Step::Built(vec![file]))
+    Ok(serde_json::to_string_pretty(&document(&crates, version, target.triple)?)?)
 }
 
 /// Reads the output of `cargo tree`: `DEPTH|NAME vVERSION (MORE)|LICENSE` in each line. ` (*)` at its end stands for the
@@ -153,9 +171,9 @@ fn component(found: &Crate, facts: &Facts) -> Value {
 }
 
 impl Crate {
-    /// Returns the package URL.
+    /// Returns the package URL. A version of a package URL has no plus sign; that of a bundled C library often has one.
     fn purl(&self) -> String {
-        format!("pkg:cargo/{}@{}", self.name, self.version)
+        format!("pkg:cargo/{}@{}", self.name, self.version.replace('+', "%2B"))
     }
 }
 
@@ -174,6 +192,12 @@ mod tests {
         assert_eq!(names(&Crate { name: "portcullis".into(), version: "0.1.0".into() }), ["anyhow", "cc", "ring"]);
         assert_eq!(names(&Crate { name: "ring".into(), version: "0.17.1".into() }), ["cc"]);
         assert!(parse_tree("something else").is_err());
+    }
+
+    #[test]
+    fn package_urls_are_encoded() {
+        let found = Crate { name: "openssl-src".into(), version: "300.5.4+3.5.4".into() };
+        assert_eq!(found.purl(), "pkg:cargo/openssl-src@300.5.4%2B3.5.4");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use anyhow::Context as _;
 
+use crate::binaries::Features;
+
 /// A target for which programs are built.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -41,6 +43,11 @@ impl Target {
     /// Returns whether the program needs no libraries.
     pub(crate) fn is_static(&self) -> bool {
         self.glibc.is_none()
+    }
+
+    /// Returns the programs that are built. The packages of the server program contain a static one.
+    pub(crate) fn programs(&self) -> &'static [Features] {
+        if self.is_static() { &[Features::Full, Features::Server] } else { &[Features::Full] }
     }
 
     /// Returns whether this machine can run the program.
