@@ -1,4 +1,5 @@
 //! The listener for administrators on all addresses of the machine, with TLS.
+#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 use std::{net::SocketAddr, sync::Arc};
 

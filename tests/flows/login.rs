@@ -1,5 +1,7 @@
 //! `portcullis login`, `token`, `call` and `logout`, which share one credential store.
 
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
 use portcullis_scenarios::{Finished, Portcullis, Scratch};
 
 /// A demo that consents automatically, and a credential store.
@@ -50,6 +52,24 @@ async fn one_login_for_all_commands() {
     assert_eq!(fixture.run("token", &[]).await.code, Some(1));
     assert!(fixture.run("logout", &[]).await.stderr.contains("there was no token"));
     assert!(!fixture.demo.log().contains(&text));
+}
+
+/// I7: the redirect is received while a browser runs in the terminal.
+#[tokio::test]
+async fn a_browser_in_the_terminal() {
+    let fixture = Fixture::start().await;
+    let browser = Scratch::folder("browser");
+    // The name is that of a text browser. It follows redirects, and does not end by itself.
+    let program = browser.path().join("w3m");
+    fs::write(&program, "#!/bin/sh\nexec > /dev/null 2>&1\ncurl --silent --location \"$1\"\nexec sleep 60\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    let login = Portcullis::run_with(
+        &["login", &fixture.url, "--store", fixture.store.as_str()],
+        &[("BROWSER", program.to_str().unwrap())],
+    )
+    .await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert!(login.stderr.contains("signed in to"), "{login:?}");
 }
 
 /// I10: a token in the environment replaces the sign-in.

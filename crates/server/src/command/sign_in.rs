@@ -371,12 +371,16 @@ async fn line() -> Option<String> {
 
 pub(super) fn open_browser(url: &Url) {
     super::tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
-    if let Err(error) = webbrowser::open(url.as_str()) {
-        tracing::debug!(error = %error, "no browser opened");
-        super::tell(
-            "no browser can be opened on this machine; `portcullis login --device URL` signs in with another device",
-        );
-    }
+    let url = url.clone();
+    // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be received.
+    std::thread::spawn(move || {
+        if let Err(error) = webbrowser::open(url.as_str()) {
+            tracing::debug!(error = %error, "no browser opened");
+            super::tell(
+                "no browser can be opened on this machine; `portcullis login --device URL` signs in with another device",
+            );
+        }
+    });
 }
 
 pub(super) fn print_url(url: &Url) {

@@ -49,9 +49,13 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
     let differs = |what: &str, fix: &str| {
         Some(format!("base_url = {:?} does not fit listen = \"{listen}\": {what}; {fix}", config.base_url))
     };
-    if base_url.scheme() == "http" && listen.ip().is_loopback() {
+    let has_proxy = !config.trusted_proxies.is_empty();
+    if base_url.scheme() == "http" && listen.ip().is_loopback() && !has_proxy {
         if port != listen.port() {
-            return differs("clients connect to another port", "use the same port in both, unless a proxy is in front");
+            return differs(
+                "clients connect to another port",
+                "use the same port in both, or name the proxy in trusted_proxies",
+            );
         }
         let is_other = match base_url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address) != listen.ip(),
@@ -62,7 +66,7 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
             return differs("clients connect to another address", "use the same address in both");
         }
     }
-    let is_plain = base_url.scheme() == "https" && config.tls.is_none() && config.trusted_proxies.is_empty();
+    let is_plain = base_url.scheme() == "https" && config.tls.is_none() && !has_proxy;
     if is_plain && port == listen.port() && (is_loopback(base_url) || !listen.ip().is_loopback()) {
         return differs(
             "clients use TLS on a port where this server speaks plain http",
@@ -152,6 +156,7 @@ mod tests {
             ("0.0.0.0:8443", "https://mcp.example.com", "https://tools.internal/mcp", TLS),
             ("0.0.0.0:3000", "http://localhost:8080", "http://172.17.0.1:8000/mcp", ""),
             ("127.0.0.1:3000", "https://mcp.example.com", "https://mcp.example.com/backend", ""),
+            ("127.0.0.1:3000", "http://127.0.0.1:8080", UPSTREAM, PROXY),
         ] {
             let none: Vec<String> = Vec::new();
             assert_eq!(warned(listen, base_url, upstream, more), none, "{listen} {base_url} {upstream}");
