@@ -52,6 +52,26 @@ impl Setup {
     }
 }
 
+/// J9: behind a local proxy, which has the address of the base URL, the server listens elsewhere.
+#[tokio::test]
+async fn a_local_proxy_has_the_address_of_the_base_url() {
+    let setup = Setup::start().await;
+    let _proxy = TcpListener::bind(setup.base_url.trim_start_matches("http://")).await.unwrap();
+    let without = setup.run(&setup.idp.issuer, &[]).await;
+    assert_eq!(without.code, Some(1), "{without:?}");
+    assert!(without.stdout.contains("another program listens"), "{without:?}");
+
+    let listen = free_address().unwrap().to_string();
+    let finished = setup.run(&setup.idp.issuer, &["--listen", &listen]).await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(
+        setup.written().contains(&format!("listen = \"{listen}\"\n# The address of the proxy")),
+        "{}",
+        setup.written()
+    );
+    setup.assert_valid().await;
+}
+
 /// J9: options alone give a commented file, which `check --online` confirms and everyone can read.
 #[tokio::test]
 async fn options_give_a_valid_configuration() {

@@ -1,6 +1,6 @@
 //! The command line of `portcullis init`.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
@@ -19,6 +19,10 @@ pub(crate) struct Init {
     /// The scheme, host and port that clients use: https, or http on loopback.
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
+    /// Where this server listens, if a proxy in front of it has the address of the base URL. Default: the address of an http
+    /// base URL; for https, a free port on loopback.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
     /// The URL of the MCP server to protect, with its path.
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,

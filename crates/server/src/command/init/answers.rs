@@ -25,6 +25,8 @@ pub(super) struct Answers {
     /// The scheme, host and port that clients use.
     base_url: String,
     pub(super) listen: SocketAddr,
+    /// Whether `listen` is an answer of the user.
+    pub(super) is_listen_given: bool,
     pub(super) upstream: String,
     pub(super) endpoint: String,
     pub(super) scopes: Vec<String>,
@@ -39,6 +41,7 @@ impl Answers {
         Self {
             base_url: BASE_URL.to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            is_listen_given: false,
             upstream: UPSTREAM.to_owned(),
             endpoint: ENDPOINT.to_owned(),
             scopes: vec![SCOPE.to_owned()],
@@ -73,15 +76,21 @@ impl Answers {
         Ok(())
     }
 
+    /// Sets the address to listen on, which no other answer changes then.
+    pub(super) fn set_listen(&mut self, listen: SocketAddr) {
+        self.listen = listen;
+        self.is_listen_given = true;
+    }
+
     /// Sets the upstream. The address to listen on is then another one.
     pub(super) fn set_upstream(&mut self, text: &str) -> Result<(), String> {
         text.clone_into(&mut self.upstream);
         self.plan()?;
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         let is_here = is_on_this_machine(&url) && url.port_or_known_default() == Some(self.listen.port());
-        if is_here && !self.is_https() {
+        if is_here && (self.is_listen_given || !self.is_https()) {
             return Err(format!(
-                "upstream = {text:?} is the address of base_url; let the MCP server or this server use another port"
+                "upstream = {text:?} is the address of this server; let the MCP server or this server use another port"
             ));
         }
         if is_here {

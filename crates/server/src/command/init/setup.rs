@@ -156,6 +156,10 @@ impl<'a> Setup<'a> {
 
     fn set_base_url(&mut self, text: &str) -> Result<(), Invalid> {
         self.answers.set_base_url(text)?;
+        if let Some(listen) = self.arguments.listen {
+            self.answers.set_listen(listen);
+            return Ok(());
+        }
         // A proxy in front can be given any port.
         let listen = self.answers.listen;
         if self.answers.is_https() && !self.arguments.offline {

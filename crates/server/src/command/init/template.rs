@@ -59,12 +59,16 @@ sessions = \"off\"
 
 fn listen(answers: &Answers) -> String {
     let listen = quoted(&answers.listen.to_string());
-    if !answers.is_https() {
+    if !answers.is_https() && !answers.is_listen_given {
         return format!("# The address and port of this server.\nlisten = {listen}\n");
     }
+    let tls = if answers.is_https() {
+        "; the proxy terminates TLS. Without a proxy, set the address of the\n# network and add [tls] with certificates and key"
+    } else {
+        ""
+    };
     format!(
-        "# The address that the proxy in front connects to; the proxy terminates TLS. Without a proxy, set the address of the\n\
-         # network and add [tls] with certificates and key.\n\
+        "# The address that the proxy in front connects to{tls}.\n\
          listen = {listen}\n\
          # The address of the proxy, so that limits and logs have the address of the client (docs/guides/nginx.md, caddy.md,\n\
          # traefik.md). Uncomment it if there is a proxy:\n\

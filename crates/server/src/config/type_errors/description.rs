@@ -101,6 +101,12 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str]) -> String {
             return format!("{key} is a string; write {last} = {{ {form} = {name:?} }}");
         }
     }
+    if known.contains(&"unix") && matches!(name, "path" | "socket") {
+        return format!(
+            "{key} has the unknown member {name:?}; write the socket and the path of requests together: \
+             {last} = {{ unix = \"/path/to/socket:/request/path\" }}"
+        );
+    }
     match similar(name, known, SIMILAR_VALUE) {
         Some(suggestion) => {
             format!("{key} has the unknown value {name:?}; did you mean `{suggestion}`? known are {listed}")

@@ -72,6 +72,13 @@ pub(super) const RESOURCES: &[Mistake] = &[
         "resource[0].required_scopes: ",
         "one scope in each string",
     ),
+    (
+        UPSTREAM,
+        "upstream = { unix = \"/run/mcp.sock\", path = \"/mcp\" }",
+        10,
+        "resource[0].upstream has the unknown member \"path\"",
+        "upstream = { unix = \"/path/to/socket:/request/path\" }",
+    ),
     (SCOPES, "required_scopes = [\"offline_access\"]", 9, "resource[0].required_scopes: ", "remove it"),
     (SCOPES, "scopes = [\"mcp:tools\"]", 9, "resource[0].scopes is not a known key", "[[resource.rule]]"),
     (SCOPES, "allowed_hosts = [\"https://mcp.example.com\"]", 9, "resource[0].allowed_hosts: ", "write `name`"),
