@@ -20,7 +20,7 @@ const SOURCES: &[&str] = &[
     "crates/endpoint/src/rules/uri_spellings.rs",
     "crates/endpoint/src/session.rs",
     "crates/endpoint/src/stream.rs",
-    "crates/mcp/src/envelope.rs",
+    "crates/mcp/src/envelope/error.rs",
     "crates/mcp/src/era.rs",
     "crates/verifier/src/error.rs",
     "crates/jose/src/error.rs",
