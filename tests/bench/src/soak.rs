@@ -49,7 +49,7 @@ const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 const ROTATION_PERIOD: Duration = Duration::from_secs(10);
 /// The time between two reloads, which are valid and invalid in turn.
 const RELOAD_PERIOD: Duration = Duration::from_secs(5);
-/// The number of times that progress is reported.
+/// How often progress is reported.
 const PROGRESS_REPORTS: u32 = 30;
 /// Clients of each type.
 const SESSION_CLIENTS: usize = 8;

@@ -44,8 +44,9 @@ pub(super) struct SoakServer {
 pub(super) struct Sample {
     /// The time since the start.
     pub(super) seconds: f64,
-    /// Resident bytes.
+    /// Anonymous memory in bytes. Resident memory also has pages of the program's file, which the system reads and drops as it likes.
     pub(super) memory: f64,
+    resident: f64,
     pub(super) descriptors: f64,
     pub(super) tasks: f64,
     sessions: f64,
@@ -95,7 +96,8 @@ impl SoakServer {
         let text = self.metrics().await?;
         Ok(Sample {
             seconds: elapsed.as_secs_f64(),
-            memory: value(&text, "process_resident_memory_bytes")?,
+            memory: self.process.memory()?.anonymous as f64,
+            resident: value(&text, "process_resident_memory_bytes")?,
             descriptors: value(&text, "process_open_fds")?,
             tasks: value(&text, "portcullis_tasks")?,
             sessions: value(&text, "portcullis_sessions")?,
@@ -155,15 +157,18 @@ fn value(text: &str, sample: &str) -> anyhow::Result<f64> {
 impl Sample {
     /// Returns a sample without sessions and streams.
     pub(super) fn new(seconds: f64, memory: f64, descriptors: f64, tasks: f64) -> Self {
-        Self { seconds, memory, descriptors, tasks, sessions: 0.0, streams: 0.0 }
+        Self { seconds, memory, resident: 0.0, descriptors, tasks, sessions: 0.0, streams: 0.0 }
     }
 }
 
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { memory, descriptors, tasks, sessions, streams, .. } = self;
-        let memory = memory / 1e6;
-        write!(f, "{memory:.1} MB, {descriptors} descriptors, {tasks} tasks, {sessions} sessions, {streams} streams")
+        let Self { descriptors, tasks, sessions, streams, .. } = self;
+        let (memory, resident) = (self.memory / 1e6, self.resident / 1e6);
+        write!(
+            f,
+            "{memory:.1} MB anonymous, {resident:.1} MB resident, {descriptors} descriptors, {tasks} tasks, {sessions} sessions, {streams} streams"
+        )
     }
 }
 
