@@ -85,7 +85,7 @@ impl TlsFiles {
         self.table
     }
 
-    /// Returns what is wrong with the validity of the certificate at this time, and the fix.
+    /// Returns the problem of the validity of the certificate at this time, and the fix.
     pub(crate) fn invalidity(&self, now: UnixTime) -> Option<validity::Invalidity> {
         let key = format!("{}.certificates = {}", self.table, self.certificates.display());
         self.first.validity.and_then(|validity| validity.at(now, &key))

@@ -36,7 +36,7 @@ impl Validity {
         Some(Self { from: unix_time(certificate.not_before())?, until: unix_time(certificate.not_after())? })
     }
 
-    /// Returns what is wrong at this time. `key` is the key of the file with its value.
+    /// Returns the problem at this time, and the fix. `key` is the key of the file with its value.
     pub(super) fn at(&self, now: UnixTime, key: &str) -> Option<Invalidity> {
         let (from, until) = (date(self.from), date(self.until));
         let found = |is_rejected, text, fix| Some(Invalidity { is_rejected, text, fix });
