@@ -105,6 +105,11 @@ impl PendingRequests {
         self.entries().remove(id)
     }
 
+    /// Returns a guard that removes a request when it is dropped, also if the task that waits for the response is aborted.
+    pub(crate) fn removed_on_drop<'a>(&'a self, id: &'a RequestId) -> RemovedOnDrop<'a> {
+        RemovedOnDrop { requests: self, id }
+    }
+
     /// Removes all requests, and returns those of the client.
     pub(crate) fn remove_all(&self) -> Vec<(RequestId, PendingRequest)> {
         self.entries().drain().filter(|(_, entry)| matches!(entry.requester, Requester::Client)).collect()
@@ -112,5 +117,35 @@ impl PendingRequests {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<RequestId, PendingRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a request when it is dropped.
+#[must_use]
+pub(crate) struct RemovedOnDrop<'a> {
+    requests: &'a PendingRequests,
+    id: &'a RequestId,
+}
+
+impl Drop for RemovedOnDrop<'_> {
+    fn drop(&mut self) {
+        self.requests.remove(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A request of an aborted task takes no place, and an identifier is used once.
+    #[test]
+    fn a_request_is_removed_with_its_guard() {
+        let requests = PendingRequests::default();
+        let id = RequestId::own(1);
+        let insert = || requests.insert(id.clone(), Requester::Client, Purpose::ModernToolsList, 1);
+        assert!(insert().is_some());
+        assert!(insert().is_none());
+        drop(requests.removed_on_drop(&id));
+        assert!(insert().is_some());
     }
 }

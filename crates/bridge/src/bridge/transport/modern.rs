@@ -101,9 +101,10 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
             Purpose::ModernToolsList,
             TokenRenewal::Allowed,
         );
-        let outcome = page(context, &request, version).await;
-        context.pending.remove(&request.id);
-        outcome?;
+        {
+            let _pending = context.pending.removed_on_drop(&request.id);
+            page(context, &request, version).await?;
+        }
         let Ok(answer) = answer.await else { return Err(McpError::StreamEnded) };
         let page = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
         let Some(page) = page else { return Ok(()) };

@@ -59,12 +59,14 @@ fn shown_argument(option: &str, text: &str) -> String {
         _ if PUBLIC.contains(&option) => return text.to_owned(),
         _ => {}
     }
-    let is_short_number = text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_start(text) || ["connect", "mcp-remote"].contains(&text) || is_short_number {
+    // The port of the callback follows the URL.
+    let is_port = option.starts_with("http") && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_start(text) || ["connect", "mcp-remote"].contains(&text) || is_port {
         return text.to_owned();
     }
-    if text.starts_with('-') {
-        return text.split_once('=').map_or_else(|| text.to_owned(), |(name, _)| format!("{name}={HIDDEN}"));
+    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    if is_option(name) {
+        return value.map_or_else(|| name.to_owned(), |_| format!("{name}={HIDDEN}"));
     }
     match Url::parse(text) {
         Ok(url) if ["http", "https"].contains(&url.scheme()) => shown_url(url),
@@ -72,7 +74,15 @@ fn shown_argument(option: &str, text: &str) -> String {
     }
 }
 
-/// A URL without the parts that can contain a secret. A removed query is shown as `…`, so that the user sees that there is
+/// Whether a text is an option by its form. A part of a secret can begin with a hyphen, too.
+fn is_option(text: &str) -> bool {
+    match text.strip_prefix("--") {
+        Some(name) => name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'),
+        None => text.len() == 2 && text.starts_with('-'),
+    }
+}
+
+/// A URL without user information, query and fragment. Its path is shown, although it can contain a secret. A removed query is shown as `…`, so that the user sees that there is
 /// one.
 fn shown_url(mut url: Url) -> String {
     let has_user = !url.username().is_empty() || url.password().is_some();
@@ -113,11 +123,16 @@ mod tests {
             "--token=secret",
             "secret",
             "--debug",
+            "--token",
+            "-secret",
+            "--Secret=1",
+            "--pin",
+            "12345",
         ];
         let shown = shown_arguments(&arguments);
         assert_eq!(shown.len(), arguments.len());
         let expected = "-y mcp-remote@latest https://a.example/mcp?… 9696 --header A: … --header … --authorize-param k=… \
-                        --static-oauth-client-info … --static-oauth-client-info @/a.json --transport http-only --token=… … --debug";
+                        --static-oauth-client-info … --static-oauth-client-info @/a.json --transport http-only --token=… … --debug --token … … --pin …";
         assert_eq!(shown.join(" "), expected);
     }
 }
