@@ -51,9 +51,10 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
     let _others_wait = context.handshake.close();
     let purpose = Purpose::Initialize { identifier: None, connection: None };
     let (request, answer) = context.own_request("initialize", Some(&params), purpose, token_renewal);
-    let opened = legacy::initialize(context, &request).await;
-    context.pending.remove(&request.id);
-    opened?;
+    {
+        let _pending = context.pending.removed_on_drop(&request.id);
+        legacy::initialize(context, &request).await?;
+    }
     let accepted = answer.await.is_ok_and(|answer| answer.result().is_some());
     let Some(session) = context.sessions.current().filter(|now| accepted && now.generation != lost.generation) else {
         return Err(McpError::SessionLost);
@@ -96,8 +97,10 @@ async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_r
         legacy::ask_once(context, &request).await?;
         answer.await.map_err(|_| McpError::StreamEnded)
     };
-    let result = timeout_at(end, asked).await;
-    context.pending.remove(&request.id);
+    let result = {
+        let _pending = context.pending.removed_on_drop(&request.id);
+        timeout_at(end, asked).await
+    };
     let method = change.method();
     match result {
         Ok(Ok(answer)) if answer.result().is_some() => {}
