@@ -10,9 +10,9 @@ use crate::report::machine;
 
 /// The part of the duration that is not measured, in which caches and tables fill.
 const WARM_UP: f64 = 0.2;
-/// The growth that is permitted whatever its error: this part of the mean, or an amount, if that is more.
+/// The permitted growth, as a part of the mean.
 const PERMITTED_GROWTH: f64 = 0.02;
-/// Permitted growth in bytes, descriptors and tasks.
+/// The permitted growth in bytes, and in descriptors or tasks, where it is larger than that part of the mean.
 const PERMITTED_MEMORY: f64 = 1e6;
 const PERMITTED_COUNT: f64 = 5.0;
 

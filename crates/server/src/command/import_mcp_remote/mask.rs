@@ -64,9 +64,11 @@ fn shown_argument(option: &str, text: &str) -> String {
     if is_start(text) || ["connect", "mcp-remote"].contains(&text) || is_port {
         return text.to_owned();
     }
-    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-    if is_option(name) {
-        return value.map_or_else(|| name.to_owned(), |_| format!("{name}={HIDDEN}"));
+    if is_option(text) {
+        return text.to_owned();
+    }
+    if let Some((name, _)) = text.split_once('=').filter(|(name, _)| is_option(name)) {
+        return format!("{name}={HIDDEN}");
     }
     match Url::parse(text) {
         Ok(url) if ["http", "https"].contains(&url.scheme()) => shown_url(url),

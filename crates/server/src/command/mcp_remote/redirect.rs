@@ -13,7 +13,6 @@ const PATH: &str = "/oauth/callback";
 const RESERVED: [&str; 2] = ["/wait-for-auth", "/.mcp-remote/id"];
 
 /// The arguments of `portcullis connect` for the redirect URI.
-#[derive(Default)]
 pub(super) struct Redirect {
     pub(super) arguments: Vec<String>,
     /// Whether the given path cannot be used.
