@@ -18,7 +18,7 @@ pub fn root() -> PathBuf {
     package.ancestors().find(|folder| folder.join("Cargo.lock").exists()).unwrap_or(package).to_owned()
 }
 
-/// The `cargo` that runs this program, in the workspace's root.
+/// Returns the `cargo` that runs this program, in the workspace's root.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());

@@ -116,7 +116,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The measured request, the same for all variants: about 100 bytes of JSON with the token and a session.
+/// Returns the measured request, the same for all variants: about 100 bytes of JSON with the token and a session.
 pub(super) fn tool_call(token: &str, session: &str) -> Vec<u8> {
     const CALL: &str =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":17,"b":25}}}"#;

@@ -146,8 +146,8 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
     Ok(Report { streams, start, rounds })
 }
 
-/// The streams that the hard limit of open files permits. The server has two descriptors for each. Raises the soft limit of this
-/// process and of those that it starts.
+/// Returns the streams that the hard limit of open files permits. The server has two descriptors for each. Raises the
+/// soft limit of this process and of those that it starts.
 fn possible_streams() -> u32 {
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(1 << 20);
     // Without the permission, the soft limit is enough for fewer streams, and one fails to open.
@@ -162,7 +162,7 @@ impl Report {
         most.saturating_sub(self.start.resident) as f64 / f64::from(self.streams)
     }
 
-    /// The part of the memory at the start by which it has grown at the end.
+    /// Returns the part of the memory at the start by which it has grown at the end.
     fn growth(&self) -> f64 {
         let end = self.rounds.last().map_or(0, |round| round.closed.resident);
         end as f64 / self.start.resident as f64 - 1.0
