@@ -135,6 +135,7 @@ impl Connection {
     }
 }
 
+/// Returns a complete head, as a response without a body, and its length.
 fn parse_head(bytes: &[u8]) -> Option<(HttpResponse, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut response = httparse::Response::new(&mut fields);

@@ -29,6 +29,7 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// Returns whether cargo sets this variable for the package that it runs.
 fn is_of_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
@@ -63,7 +64,7 @@ pub struct Dependency {
 /// Runs `cargo metadata`.
 ///
 /// # Errors
-/// When cargo cannot be started or fails.
+/// Fails when cargo cannot be started or fails.
 pub fn metadata() -> anyhow::Result<Metadata> {
     let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()

@@ -65,7 +65,7 @@ fn codes_of(text: &str) -> Vec<(String, Option<String>)> {
     codes
 }
 
-/// Two words in lower case with a dot between them.
+/// Returns whether a text is two words in lower case with a dot between them.
 fn is_code(text: &str) -> bool {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_lowercase())
