@@ -84,7 +84,7 @@ impl Rate {
 /// change any limit. If it is still full, new keys share its overflow counter. Many addresses can therefore neither evict
 /// the counters of others nor grow the table. A check allocates only for a new key, and locks one shard.
 ///
-/// Several processes can count together if they exchange their uses: see [`share_uses`](Self::share_uses).
+/// Several processes can count together if they exchange their uses: see [`take_uses`](Self::take_uses).
 pub struct RateLimiter {
     counts: governor::RateLimiter<Key, SharedTable, MonotonicClock, NoOpMiddleware<Duration>>,
     table: Arc<Table>,
@@ -135,13 +135,9 @@ impl RateLimiter {
         self.check(principal.map_or(ANONYMOUS, Principal::limit_key))
     }
 
-    /// Counts uses from now on, for [`take_uses`](Self::take_uses).
-    pub fn share_uses(&self) {
-        self.table.share_uses();
-    }
-
     /// Returns how many requests of each key were allowed since the last call, for other processes with the same
-    /// [`LimitHasher`] key. Keys that share the overflow counter are left out.
+    /// [`LimitHasher`] key. Keys that share the overflow counter are left out. The first call returns nothing: requests are
+    /// counted by key only from then on, so that a process without others does not keep the counts.
     pub fn take_uses(&self) -> Vec<(u64, u32)> {
         self.table.take_uses()
     }

@@ -38,7 +38,7 @@ struct Shard {
     overflow: Option<Nanos>,
     /// The time from which idle counters may be removed again.
     next_cleanup: Duration,
-    /// The uses since they were last taken. `None` if no other process counts.
+    /// The uses since they were last taken; `None` before [`Table::take_uses`] was called.
     uses: Option<HashMap<Key, u32, BuildHasherDefault<PassThroughHasher>>>,
 }
 
@@ -59,16 +59,9 @@ impl Table {
         Self { shards: array::from_fn(|_| Mutex::default()), shard_capacity: capacity / SHARDS, clock, started }
     }
 
-    /// Counts uses from now on.
-    pub(super) fn share_uses(&self) {
-        for shard in &self.shards {
-            lock(shard).uses.get_or_insert_default();
-        }
-    }
-
-    /// Returns the uses of all keys with a counter since the last call.
+    /// Returns the uses of all keys with a counter since the last call. Uses are counted from the first call on.
     pub(super) fn take_uses(&self) -> Vec<(Key, u32)> {
-        self.shards.iter().filter_map(|shard| lock(shard).uses.as_mut().map(mem::take)).flatten().collect()
+        self.shards.iter().flat_map(|shard| mem::take(lock(shard).uses.get_or_insert_default())).collect()
     }
 
     /// Adds uses of other processes. Each delays the full rate by `interval`, up to `longest` from now.
