@@ -191,6 +191,7 @@ impl Session {
         &self.id
     }
 
+    /// Returns the key that seals the identifiers.
     pub(crate) fn key(&self) -> &SessionKey {
         &self.key
     }
@@ -276,10 +277,12 @@ impl Session {
         ScopeId::of_encoded_owner(self.encoded_owner.as_deref())
     }
 
+    /// Returns the encoding of the owner; `None` for [`Owner::Anonymous`].
     pub(crate) fn encoded_owner(&self) -> Option<&Arc<[u8]>> {
         self.encoded_owner.as_ref()
     }
 
+    /// Returns whether this is the resource and the owner of the session. The upstream is not compared.
     pub(crate) fn belongs_to(&self, resource: &ResourceUri, owner: Owner<'_>) -> bool {
         self.target.resource() == resource
             && match &self.encoded_owner {
@@ -298,10 +301,12 @@ impl Session {
         self.listed_generation.store(generation, Ordering::Relaxed);
     }
 
+    /// Returns the position in the heap of the owner's sessions. Call this only with the owner's lock.
     pub(crate) fn heap_position(&self) -> usize {
         self.heap_position.load(Ordering::Relaxed) as usize
     }
 
+    /// Sets the position in the heap of the owner's sessions. Call this only with the owner's lock.
     pub(crate) fn set_heap_position(&self, position: usize) {
         // An owner cannot have 2^32 sessions: each takes hundreds of bytes.
         self.heap_position.store(u32::try_from(position).unwrap_or(u32::MAX), Ordering::Relaxed);

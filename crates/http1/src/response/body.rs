@@ -45,6 +45,7 @@ impl BodyReader {
         }
     }
 
+    /// Returns whether the body was read to its end.
     pub(crate) fn is_complete(self) -> bool {
         self == Self::Complete
     }
