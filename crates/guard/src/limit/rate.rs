@@ -17,6 +17,13 @@ use super::{
     table::{Key, SharedTable, Table},
 };
 
+/// The maximum number of requests of a [`Rate`].
+const MAX_REQUESTS: u32 = 1_000_000;
+/// The shortest period of a [`Rate`].
+const MIN_PERIOD: Duration = Duration::from_secs(1);
+/// The longest period of a [`Rate`].
+const MAX_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A number of requests per time.
 ///
 /// All requests may arrive at once. After that, one more is allowed each time the period divided by their number has
@@ -55,15 +62,16 @@ impl Rate {
     /// # Errors
     /// Fails if one of the two is out of range.
     pub fn new(requests: u32, per: Duration) -> Result<Self, RateError> {
-        let requests = NonZeroU32::new(requests).filter(|requests| requests.get() <= 1_000_000);
-        let is_long = (Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60)).contains(&per);
+        let requests = NonZeroU32::new(requests).filter(|requests| requests.get() <= MAX_REQUESTS);
+        let is_valid_period = (MIN_PERIOD..=MAX_PERIOD).contains(&per);
         match requests {
             None => Err(RateError::Requests),
-            Some(_) if !is_long => Err(RateError::Per),
+            Some(_) if !is_valid_period => Err(RateError::Per),
             Some(requests) => Ok(Self { requests, per }),
         }
     }
 
+    /// Returns the rate in the form of `governor`.
     fn quota(self) -> Quota {
         let once = Quota::with_period(self.per / self.requests.get());
         once.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(self.requests)

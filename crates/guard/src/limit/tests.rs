@@ -19,7 +19,7 @@ fn address(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
-/// The number of these requests that are allowed.
+/// Returns the number of these requests that are allowed.
 fn passing(limiter: &RateLimiter, address: Option<IpAddr>, requests: usize) -> usize {
     (0..requests).filter(|_| limiter.check_address(address).is_ok()).count()
 }
@@ -129,7 +129,8 @@ fn waits_are_rounded_up() {
     }
 }
 
-/// E13: limiters that exchange their uses allow one rate together, after the burst that each allows before the first exchange.
+/// E13: limiters that exchange their uses allow one rate together, after the burst that each allows before the first
+/// exchange.
 #[test]
 fn uses_of_other_processes_count() {
     let clock = ManualClock::new();
