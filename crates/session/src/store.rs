@@ -201,7 +201,7 @@ impl SessionStore {
         if let Some(found) = self.0.find(&head.1)
             && found.session.belongs_to(target.resource(), owner)
             && found.is_named(identifier)
-            && self.0.is_listed(&found.session)
+            && self.0.has_listed_key(&found.session)
             && let Some(in_use) = self.begin_use(found, target, scopes)?
         {
             return Ok(in_use);
@@ -300,7 +300,7 @@ impl Inner {
     }
 
     /// Returns whether the key list still contains the key of a session.
-    fn is_listed(&self, session: &Session) -> bool {
+    fn has_listed_key(&self, session: &Session) -> bool {
         let generation = self.key_generation.load(Ordering::Acquire);
         let is_listed = session.is_known_as_listed(generation) || self.keys.load().contains(session.key());
         if is_listed {
