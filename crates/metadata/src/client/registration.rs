@@ -34,8 +34,9 @@ impl ClientRegistrationRequest {
 
     /// Serializes the request body.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut object = self.metadata.to_object();
-        object.string("software_statement", self.software_statement.as_deref());
+        let Self { metadata, software_statement } = self;
+        let mut object = metadata.to_object();
+        object.string("software_statement", software_statement.as_deref());
         object.into_json()
     }
 }
@@ -107,15 +108,24 @@ impl ClientRegistrationResponse {
 
     /// Serializes the response body, including the secrets.
     pub fn to_json(&self) -> Vec<u8> {
+        let Self {
+            client_id,
+            client_secret,
+            client_id_issued_at,
+            client_secret_expires_at,
+            registration_access_token,
+            registration_client_uri,
+            metadata,
+        } = self;
         // RFC 7591 requires the date with every secret.
-        let never = self.client_secret.as_ref().map(|_| UnixTime::default());
-        let mut object = self.metadata.to_object();
-        object.string("client_id", Some(&self.client_id));
-        object.string("client_secret", self.client_secret.as_ref().map(Secret::secret));
-        object.numeric_date("client_id_issued_at", self.client_id_issued_at);
-        object.numeric_date("client_secret_expires_at", self.client_secret_expires_at.or(never));
-        object.string("registration_access_token", self.registration_access_token.as_ref().map(Secret::secret));
-        object.string("registration_client_uri", self.registration_client_uri.as_deref());
+        let never = client_secret.as_ref().map(|_| UnixTime::default());
+        let mut object = metadata.to_object();
+        object.string("client_id", Some(client_id));
+        object.string("client_secret", client_secret.as_ref().map(Secret::secret));
+        object.numeric_date("client_id_issued_at", *client_id_issued_at);
+        object.numeric_date("client_secret_expires_at", client_secret_expires_at.or(never));
+        object.string("registration_access_token", registration_access_token.as_ref().map(Secret::secret));
+        object.string("registration_client_uri", registration_client_uri.as_deref());
         object.into_json()
     }
 
