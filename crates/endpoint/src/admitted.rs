@@ -23,6 +23,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// Only the admission of this crate calls this, after all checks.
     pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era, message_id: Option<MessageId>) -> Self {
         Self { parts, body, caller, era, message_id }
     }

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::{claims::JsonClaims, limit_hasher::LimitHasher};
+use crate::{json_claims::JsonClaims, limit_hasher::LimitHasher};
 
 /// The identity that a verified token names, and what the token grants.
 ///
@@ -33,6 +33,7 @@ pub(crate) struct PrincipalFields {
 }
 
 impl Principal {
+    /// Creates a principal from values that were checked.
     pub(crate) fn new(fields: PrincipalFields) -> Self {
         let (subject, client) = (fields.subject.as_deref(), fields.client.as_deref());
         let counted = (fields.issuer.as_str(), subject, client.filter(|_| subject.is_none()));

@@ -20,6 +20,7 @@ use crate::stream::{StreamGuard, StreamStop};
 pub struct AdmittedBody(Bytes);
 
 impl AdmittedBody {
+    /// Returns a body of these bytes, which were checked.
     pub(crate) fn new(bytes: Bytes) -> Self {
         Self(bytes)
     }
@@ -91,10 +92,12 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<EndpointBodyError<E>> for Box<d
 }
 
 impl<B> EndpointBody<B> {
+    /// Returns a body of the endpoint's own.
     pub(crate) fn own(data: Bytes) -> Self {
         Self { source: Source::Own { data } }
     }
 
+    /// Returns the body of the inner service's response. It keeps a session in use, and a stream registered, until it is dropped.
     pub(crate) fn inner(body: B, in_use: Option<InUse>, stream: Option<StreamGuard>) -> Self {
         Self { source: Source::Inner { body, in_use, revisions: None, stream } }
     }

@@ -42,6 +42,7 @@ impl SessionStreams {
         }
     }
 
+    /// See [`token_used`](Self::token_used).
     fn extend(&self, caller: &Caller) {
         let Some(verified) = caller.verified() else { return };
         let valid_until = validity(verified, caller.held_token().is_some());
@@ -66,12 +67,14 @@ impl SessionStreams {
         self.store_earliest(&open);
     }
 
+    /// Adds a stream that opens.
     pub(super) fn add(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open();
         open.push(Arc::clone(stream));
         self.store_earliest(&open);
     }
 
+    /// Removes a stream that ends.
     pub(super) fn remove(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open();
         let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));

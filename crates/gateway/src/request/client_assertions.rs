@@ -1,4 +1,4 @@
-//! The request headers in which a proxy asserts its client's address, identity or certificate.
+//! The request headers in which a proxy asserts its client's address, identity or certificate: one table.
 //!
 //! An upstream that trusts one of them must get it from a proxy, never from a client. A client's copy is dropped
 //! unless `forward_headers` lists its name.
@@ -10,10 +10,12 @@ struct Row {
     is_prefix: bool,
 }
 
+/// A row for one name.
 const fn exact(name: &'static str) -> Row {
     Row { name, is_prefix: false }
 }
 
+/// A row for all names with this beginning.
 const fn prefix(name: &'static str) -> Row {
     Row { name, is_prefix: true }
 }

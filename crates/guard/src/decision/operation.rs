@@ -4,6 +4,14 @@
 ///
 /// It is for logs and metrics. The strings come from the client and are truncated to [`MAX_BYTES`](Self::MAX_BYTES). At
 /// most [`MAX_ADDITIONAL_TARGETS`](Self::MAX_ADDITIONAL_TARGETS) targets are kept in addition to the first.
+///
+/// ```
+/// use portcullis_guard::Operation;
+///
+/// let call = Operation::new("tools/call", Some("add")).with_additional_targets(["multiply"].iter());
+/// assert_eq!((call.name(), call.target(), call.tool()), ("tools/call", Some("add"), Some("add")));
+/// assert_eq!(call.target_count(), 2);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The name and the target in one allocation.
@@ -50,32 +58,33 @@ impl Operation {
         self
     }
 
-    /// The method, such as `tools/call`.
+    /// Returns the method, such as `tools/call`.
     pub fn name(&self) -> &str {
         self.text.get(..self.split.unwrap_or(self.text.len())).unwrap_or_default()
     }
 
-    /// The first target, such as the name of a tool.
+    /// Returns the first target, such as the name of a tool.
     pub fn target(&self) -> Option<&str> {
         self.text.get(self.split?..)
     }
 
-    /// The name of the called tool: the first target of `tools/call`.
+    /// Returns the name of the called tool: the first target of `tools/call`.
     pub fn tool(&self) -> Option<&str> {
         self.target().filter(|_| self.name() == "tools/call")
     }
 
-    /// The targets after the [first](Self::target) that are kept.
+    /// Returns the targets after the [first](Self::target) that are kept.
     pub fn additional_targets(&self) -> impl Iterator<Item = &str> {
         self.additional.iter().flat_map(|additional| &additional.targets).map(|target| &**target)
     }
 
-    /// The number of targets, including those that are not kept.
+    /// Returns the number of targets, including those that are not kept.
     pub fn target_count(&self) -> usize {
         usize::from(self.split.is_some()) + self.additional.as_ref().map_or(0, |additional| additional.count)
     }
 }
 
+/// Truncates a string to [`Operation::MAX_BYTES`], between two characters.
 fn truncate(text: &str) -> &str {
     text.get(..text.floor_char_boundary(Operation::MAX_BYTES)).unwrap_or_default()
 }

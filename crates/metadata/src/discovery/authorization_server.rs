@@ -162,52 +162,75 @@ impl AuthorizationServerMetadata {
 
     /// Serializes the document. The members are in alphabetical order.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut object = ObjectBuilder::for_metadata(&self.extra);
-        object.string("issuer", Some(self.issuer.as_str()));
-        object.url("authorization_endpoint", self.authorization_endpoint.as_ref());
-        object.url("token_endpoint", self.token_endpoint.as_ref());
-        object.url("registration_endpoint", self.registration_endpoint.as_ref());
-        object.url("introspection_endpoint", self.introspection_endpoint.as_ref());
-        object.url("revocation_endpoint", self.revocation_endpoint.as_ref());
-        object.url("pushed_authorization_request_endpoint", self.pushed_authorization_request_endpoint.as_ref());
-        object.url("jwks_uri", self.jwks_uri.as_ref());
-        object.list("response_types_supported", &self.response_types_supported);
+        let Self {
+            issuer,
+            authorization_endpoint,
+            token_endpoint,
+            registration_endpoint,
+            introspection_endpoint,
+            revocation_endpoint,
+            pushed_authorization_request_endpoint,
+            jwks_uri,
+            response_types_supported,
+            response_modes_supported,
+            grant_types_supported,
+            scopes_supported,
+            code_challenge_methods_supported,
+            token_endpoint_auth_methods_supported,
+            token_endpoint_auth_signing_alg_values_supported,
+            introspection_endpoint_auth_methods_supported,
+            introspection_endpoint_auth_signing_alg_values_supported,
+            revocation_endpoint_auth_methods_supported,
+            revocation_endpoint_auth_signing_alg_values_supported,
+            service_documentation,
+            op_policy_uri,
+            op_tos_uri,
+            ui_locales_supported,
+            authorization_response_iss_parameter_supported,
+            client_id_metadata_document_supported,
+            signed_metadata,
+            extra,
+        } = self;
+        let mut object = ObjectBuilder::for_metadata(extra);
+        object.string("issuer", Some(issuer.as_str()));
+        object.url("authorization_endpoint", authorization_endpoint.as_ref());
+        object.url("token_endpoint", token_endpoint.as_ref());
+        object.url("registration_endpoint", registration_endpoint.as_ref());
+        object.url("introspection_endpoint", introspection_endpoint.as_ref());
+        object.url("revocation_endpoint", revocation_endpoint.as_ref());
+        object.url("pushed_authorization_request_endpoint", pushed_authorization_request_endpoint.as_ref());
+        object.url("jwks_uri", jwks_uri.as_ref());
+        object.list("response_types_supported", response_types_supported);
         for (member, entries) in [
-            ("response_modes_supported", &self.response_modes_supported),
-            ("grant_types_supported", &self.grant_types_supported),
-            ("scopes_supported", &self.scopes_supported),
-            ("code_challenge_methods_supported", &self.code_challenge_methods_supported),
-            ("token_endpoint_auth_methods_supported", &self.token_endpoint_auth_methods_supported),
-            (
-                "token_endpoint_auth_signing_alg_values_supported",
-                &self.token_endpoint_auth_signing_alg_values_supported,
-            ),
-            ("introspection_endpoint_auth_methods_supported", &self.introspection_endpoint_auth_methods_supported),
+            ("response_modes_supported", response_modes_supported),
+            ("grant_types_supported", grant_types_supported),
+            ("scopes_supported", scopes_supported),
+            ("code_challenge_methods_supported", code_challenge_methods_supported),
+            ("token_endpoint_auth_methods_supported", token_endpoint_auth_methods_supported),
+            ("token_endpoint_auth_signing_alg_values_supported", token_endpoint_auth_signing_alg_values_supported),
+            ("introspection_endpoint_auth_methods_supported", introspection_endpoint_auth_methods_supported),
             (
                 "introspection_endpoint_auth_signing_alg_values_supported",
-                &self.introspection_endpoint_auth_signing_alg_values_supported,
+                introspection_endpoint_auth_signing_alg_values_supported,
             ),
-            ("revocation_endpoint_auth_methods_supported", &self.revocation_endpoint_auth_methods_supported),
+            ("revocation_endpoint_auth_methods_supported", revocation_endpoint_auth_methods_supported),
             (
                 "revocation_endpoint_auth_signing_alg_values_supported",
-                &self.revocation_endpoint_auth_signing_alg_values_supported,
+                revocation_endpoint_auth_signing_alg_values_supported,
             ),
-            ("ui_locales_supported", &self.ui_locales_supported),
+            ("ui_locales_supported", ui_locales_supported),
         ] {
             object.optional_list(member, entries.as_ref());
         }
-        object.string("service_documentation", self.service_documentation.as_deref());
-        object.string("op_policy_uri", self.op_policy_uri.as_deref());
-        object.string("op_tos_uri", self.op_tos_uri.as_deref());
+        object.string("service_documentation", service_documentation.as_deref());
+        object.string("op_policy_uri", op_policy_uri.as_deref());
+        object.string("op_tos_uri", op_tos_uri.as_deref());
         object.boolean(
             "authorization_response_iss_parameter_supported",
-            self.authorization_response_iss_parameter_supported.then_some(true),
+            authorization_response_iss_parameter_supported.then_some(true),
         );
-        object.boolean(
-            "client_id_metadata_document_supported",
-            self.client_id_metadata_document_supported.then_some(true),
-        );
-        object.string("signed_metadata", self.signed_metadata.as_deref());
+        object.boolean("client_id_metadata_document_supported", client_id_metadata_document_supported.then_some(true));
+        object.string("signed_metadata", signed_metadata.as_deref());
         object.into_json()
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use portcullis_guard::RateLimiter;
+use portcullis_session::SessionStore;
 use portcullis_store::{LimitCounts, LimitUse};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{MissedTickBehavior, interval};
@@ -11,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::{sessions::replicas::Replicas, state::ServerState};
 
 /// How often the counts are exchanged.
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = SessionStore::ANNOUNCE_INTERVAL;
 
 /// The rate limits of a configuration, by numbers that all replicas with the same configuration use.
 pub(super) struct NumberedLimits(HashMap<u64, Arc<RateLimiter>>);
@@ -22,12 +23,10 @@ impl NumberedLimits {
         Self(limits.into_iter().map(|(name, limit)| (number(&name), Arc::clone(limit))).collect())
     }
 
-    /// Takes the requests that were counted here.
+    /// Takes the requests that were counted here. A limit that is new counts from the first call on.
     fn take_uses(&self) -> Vec<LimitUse> {
         let of_limit = |(limit, limiter): (&u64, &Arc<RateLimiter>)| {
             let limit = *limit;
-            // From here on, uses are counted.
-            limiter.share_uses();
             limiter.take_uses().into_iter().map(move |(key, count)| LimitUse { limit, key, count })
         };
         self.0.iter().flat_map(of_limit).collect()

@@ -37,6 +37,7 @@ const HEAD_BYTES: usize = HEAD_CHARACTERS / 4 * 3;
 pub(crate) struct AssociatedData(Vec<u8>);
 
 impl AssociatedData {
+    /// Returns the associated data of the identifiers of this owner at this resource.
     pub(crate) fn new(resource: &ResourceUri, owner: Owner<'_>) -> Self {
         let owner = if is_planted(Fault::UnboundOwner) { Owner::Anonymous } else { owner };
         let (resource, owner) = (resource.as_str().as_bytes(), owner.encode());

@@ -42,6 +42,8 @@ struct OwnerSessions {
 }
 
 impl Capacity {
+    /// Returns the limits, with nothing reserved. The limit per owner also counts sessions of other processes; see
+    /// [`reserve`](Self::reserve).
     pub(super) fn new(max_total: usize, max_per_owner: usize) -> Self {
         Self { max_total, max_per_owner, total: AtomicUsize::new(0), owners: DashMap::new() }
     }
@@ -137,6 +139,7 @@ impl Capacity {
         }
     }
 
+    /// Changes the entry of an owner, and removes it if it is empty afterwards.
     fn change_or_remove(&self, owner: ScopeId, change: impl FnOnce(&mut OwnerSessions)) {
         self.owners.remove_if_mut(&owner, |_, entry| {
             entry.change(change);
