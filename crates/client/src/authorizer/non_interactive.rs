@@ -6,7 +6,7 @@ use portcullis_metadata::{Secret, TokenResponse};
 use super::{Authorizer, GrantContext};
 use crate::{
     AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
-    authorization::server::Server,
+    server::Server,
     token::endpoint::{Fields, TokenEndpoint},
 };
 

@@ -3,9 +3,7 @@
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, TokenResponse};
 
 use super::{KnownIssuer, OtherApi, ProviderSettings};
-use crate::{
-    ClientError, StartUrl, authorization::server::device_authorization_endpoint, offline_access::OFFLINE_ACCESS,
-};
+use crate::{ClientError, StartUrl, offline_access::OFFLINE_ACCESS, server::device_authorization_endpoint};
 
 /// How the requests to one authorization server differ from MCP's profile, by the settings and by its known issuer.
 #[derive(Clone, Debug)]

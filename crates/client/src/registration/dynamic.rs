@@ -8,9 +8,7 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{
-    ClientError, StartUrl, TokenAuthMethod, authorization::server::Server, registration::registered::Registered,
-};
+use crate::{ClientError, StartUrl, TokenAuthMethod, registration::registered::Registered, server::Server};
 
 /// The parameters of a registration.
 pub(crate) struct Registration<'a> {
