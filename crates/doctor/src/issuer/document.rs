@@ -44,6 +44,7 @@ pub(crate) fn check_document(
     findings
 }
 
+/// Checks an endpoint that every client needs.
 fn check_endpoint(member: &'static str, url: Option<&Url>, policy: &ChainPolicy) -> Finding {
     match url {
         None => Finding::problem(ENDPOINTS, format!("`{member}` is missing"), "add it to the issuer's metadata"),
@@ -73,6 +74,7 @@ fn insecure_others(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy)
     })
 }
 
+/// Checks that the server issues codes.
 fn check_code(metadata: &AuthorizationServerMetadata) -> Finding {
     if metadata.response_types_supported.iter().any(|response_type| response_type == "code") {
         Finding::met(CODE, "it issues authorization codes")
@@ -81,6 +83,7 @@ fn check_code(metadata: &AuthorizationServerMetadata) -> Finding {
     }
 }
 
+/// Checks the grants, if they are listed.
 fn check_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
     let grants = metadata.grant_types_supported.as_ref()?;
     if !grants.iter().any(|grant| grant == "authorization_code") {
@@ -94,6 +97,7 @@ fn check_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
     })
 }
 
+/// Checks the PKCE methods.
 fn check_pkce(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>, assume_pkce: bool) -> Finding {
     if metadata.code_challenge_methods_supported.is_none() {
         if known.is_some_and(|known| known.assumes_pkce) {
@@ -120,6 +124,7 @@ fn check_pkce(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer
     )
 }
 
+/// Checks whether clients without a secret are accepted.
 fn check_public_clients(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>) -> Finding {
     let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
     if methods.is_some_and(|methods| methods.iter().any(|method| method == "none")) {
