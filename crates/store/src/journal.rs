@@ -7,10 +7,9 @@ use std::{
     fmt,
     sync::Arc,
     thread::{self, JoinHandle, Thread},
-    time::Duration,
 };
 
-use portcullis_metadata::{Clock, UnixTime};
+use portcullis_metadata::Clock;
 use portcullis_session::{EndTicket, LastUse, SessionEnd, SessionJournal, SessionStore};
 
 use self::{queue::Queue, writer::Writer};
@@ -19,19 +18,11 @@ use crate::{
     directory::StateDirectory,
     error::StateError,
     log_file::LogFile,
+    retention::Retention,
 };
 
 const ENDS: &str = "session-ends";
 const USES: &str = "session-uses";
-
-/// How long records matter: the settings of the session store.
-#[derive(Clone, Copy, Debug)]
-pub struct Retention {
-    /// The maximum age of a session.
-    pub lifetime: Duration,
-    /// The maximum time without use.
-    pub idle_timeout: Duration,
-}
 
 /// Keeps the ends of sessions and their last uses in a [`StateDirectory`].
 ///
@@ -119,18 +110,6 @@ impl Drop for FileJournal {
 impl fmt::Debug for FileJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileJournal").finish_non_exhaustive()
-    }
-}
-
-impl Retention {
-    /// Returns the creation time of the oldest sessions whose ends matter.
-    fn oldest_end(self, now: UnixTime) -> UnixTime {
-        now.saturating_sub(self.lifetime)
-    }
-
-    /// Returns the time of the oldest uses that matter.
-    fn oldest_use(self, now: UnixTime) -> UnixTime {
-        now.saturating_sub(self.idle_timeout)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tests of the journal with real files.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
-use portcullis_metadata::{ResourceUri, Scopes};
+use portcullis_metadata::{ResourceUri, Scopes, UnixTime};
 use portcullis_session::{EndReason, NotRecorded, Owner, ResolveError, ScopeId, SessionSettings};
 use portcullis_testkit::ManualClock;
 

@@ -5,14 +5,12 @@ use std::{io, sync::Arc, thread};
 use portcullis_metadata::Clock;
 use portcullis_session::{EndConfirmation, LastUse, SessionEnd};
 
-use super::{
-    Retention,
-    queue::{Queue, Waiting},
-};
+use super::queue::{Queue, Waiting};
 use crate::{
     compaction::{needed_ends, needed_uses},
     directory::StateDirectory,
     log_file::LogFile,
+    retention::Retention,
 };
 
 /// The thread that writes.
