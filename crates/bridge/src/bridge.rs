@@ -14,8 +14,10 @@ use tokio::{
 mod context;
 mod dispatcher;
 mod endpoint;
+mod error_response;
 mod message;
 mod outgoing_queue;
+mod server_messages;
 mod server_stream;
 mod session_renewal;
 mod session_requests;
@@ -31,7 +33,7 @@ pub use settings::{BridgeSettings, BridgeTransport};
 use context::Context;
 use dispatcher::Dispatcher;
 use endpoint::{Endpoint, TokenRenewal};
-use message::error_answer;
+use message::new_error;
 use stdio::{
     line_reader::LineReader,
     line_writer::LineSender,
@@ -145,7 +147,7 @@ async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandl
     let answers = async {
         for (id, _) in left {
             let text = "the bridge has ended";
-            context.send_to_client(error_answer(Some(&id), ErrorCode::InternalError, text, "bridge.ended")).await;
+            context.send_to_client(new_error(Some(&id), ErrorCode::InternalError, text, Some("bridge.ended"))).await;
         }
         context.output.flushed().await;
     };

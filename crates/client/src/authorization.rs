@@ -4,3 +4,4 @@ pub(crate) mod code_flow;
 pub(crate) mod redirect;
 pub(crate) mod request;
 pub(crate) mod server;
+pub(crate) mod unsupported_server;

@@ -42,10 +42,10 @@
 mod advice;
 mod authorization;
 mod authorizer;
-
 mod error;
 mod error_chain;
 mod interaction;
+mod offline_access;
 mod provider;
 mod random;
 mod registration;
@@ -60,9 +60,9 @@ mod token;
 mod token_manager;
 
 pub use advice::advice;
-pub use authorization::code_flow::UnsupportedServer;
 pub use authorization::redirect::{RedirectError, RedirectParameters};
 pub use authorization::request::AuthorizationRequest;
+pub use authorization::unsupported_server::UnsupportedServer;
 pub use authorizer::device_grant::DeviceAuthorization;
 pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use authorizer::new_registration::NewRegistration;

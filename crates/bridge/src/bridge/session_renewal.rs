@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     bridge::{
-        context::{Context, with_advice},
+        context::Context,
         endpoint::TokenRenewal,
         state::{pending_requests::Purpose, session::Session, subscriptions::SubscriptionChange},
         transport::legacy,
@@ -62,7 +62,7 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
     if session.version() != lost.version() {
         tracing::warn!("the server agreed on another revision of the protocol than before");
     }
-    legacy::tell(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
+    legacy::notify(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
     context.start_server_stream();
     restore(context, token_renewal).await;
     Ok(())
@@ -94,7 +94,7 @@ async fn restore(context: &Arc<Context>, token_renewal: TokenRenewal) {
 async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_renewal: TokenRenewal, end: Instant) {
     let (request, answer) = context.own_request(change.method(), Some(&change.params()), Purpose::Plain, token_renewal);
     let asked = async {
-        legacy::ask_once(context, &request).await?;
+        legacy::send_request_once(context, &request).await?;
         answer.await.map_err(|_| McpError::StreamEnded)
     };
     let result = {
@@ -108,7 +108,7 @@ async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_r
             context.subscriptions.forget(&change);
             tracing::warn!(method, reason = "mcp.rpc", "{INCOMPLETE}: the server rejects the request");
         }
-        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", with_advice(&error)),
+        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", error.with_advice()),
         Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{INCOMPLETE}: the server does not respond"),
     }
 }

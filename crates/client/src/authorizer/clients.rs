@@ -8,8 +8,8 @@ use super::Authorizer;
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration,
     authorization::server::Server,
-    registration::credentials::Registered,
     registration::dynamic::{self, Registration},
+    registration::registered::Registered,
     store::{ClientEntry, ignore_corrupted},
 };
 

@@ -4,7 +4,7 @@ use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scop
 
 use super::{KnownIssuer, OtherApi, ProviderSettings};
 use crate::{
-    ClientError, StartUrl, authorization::server::device_authorization_endpoint, authorizer::selection::OFFLINE,
+    ClientError, StartUrl, authorization::server::device_authorization_endpoint, offline_access::OFFLINE_ACCESS,
 };
 
 /// How the requests to one authorization server differ from MCP's profile, by the settings and by its known issuer.
@@ -95,7 +95,8 @@ pub(crate) fn refresh_scopes(asked: &Scopes, granted: Option<&Scopes>) -> Scopes
     if asked.intersection(granted).is_empty() {
         return asked.clone();
     }
-    Scopes::from_names(asked.iter().filter(|name| *name == OFFLINE || granted.contains(name))).unwrap_or_default()
+    Scopes::from_names(asked.iter().filter(|name| *name == OFFLINE_ACCESS || granted.contains(name)))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::{
-    ClientError, StartUrl, TokenAuthMethod, authorization::server::Server, registration::credentials::Registered,
+    ClientError, StartUrl, TokenAuthMethod, authorization::server::Server, registration::registered::Registered,
 };
 
 /// The parameters of a registration.

@@ -73,6 +73,19 @@ pub struct ClientRegistrationResponse {
 }
 
 impl ClientRegistrationResponse {
+    /// Creates a response without dates and without the members of RFC 7592.
+    pub fn new(client_id: impl Into<String>, client_secret: Option<Secret>, metadata: ClientMetadata) -> Self {
+        Self {
+            client_id: client_id.into(),
+            client_secret,
+            client_id_issued_at: None,
+            client_secret_expires_at: None,
+            registration_access_token: None,
+            registration_client_uri: None,
+            metadata,
+        }
+    }
+
     /// Parses the body of a successful response.
     ///
     /// # Errors
@@ -294,13 +307,8 @@ mod tests {
             let request = ClientRegistrationRequest { metadata: metadata.clone(), software_statement };
             prop_assert_eq!(ClientRegistrationRequest::parse(&request.to_json()), Ok(request));
             let response = ClientRegistrationResponse {
-                client_id,
-                client_secret: secret.map(Secret::new),
-                client_id_issued_at: None,
                 client_secret_expires_at: expires.map(UnixTime::from_secs),
-                registration_access_token: None,
-                registration_client_uri: None,
-                metadata,
+                ..ClientRegistrationResponse::new(client_id, secret.map(Secret::new), metadata)
             };
             prop_assert_eq!(ClientRegistrationResponse::parse(&response.to_json()), Ok(response));
         }
