@@ -11,6 +11,7 @@ mod health;
 mod legacy_calls;
 mod limit_exchange;
 mod listener;
+mod memory;
 mod observers;
 mod reload;
 mod revocations;
@@ -204,6 +205,8 @@ pub(crate) async fn serve(
         .collect::<Result<Vec<_>, _>>()
         .context("a worker cannot be started")?;
     drop(worker_done);
+    tokio::spawn(memory::return_freed());
+    workers.iter().for_each(|worker| drop(worker.runtime().spawn(memory::return_freed())));
     if let Some(metrics) = &process.observers.metrics {
         workers.iter().for_each(|worker| metrics.add_runtime(worker.runtime().clone()));
         metrics.add_runtime(Handle::current());

@@ -22,8 +22,8 @@ pub(crate) struct SessionStreams {
 }
 
 impl SessionStreams {
-    /// Returns the streams of this session.
-    pub(super) fn of(session: &Session) -> Option<Arc<Self>> {
+    /// Returns the streams of this session, attached to it if they are not yet. `None` if another value is attached.
+    pub(crate) fn of(session: &Session) -> Option<Arc<Self>> {
         session.attach(|| Arc::new(Self { earliest: AtomicU64::new(NONE_OPEN), open: Mutex::default() })).cloned()
     }
 
@@ -78,6 +78,10 @@ impl SessionStreams {
     pub(super) fn remove(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open();
         let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));
+        if open.is_empty() {
+            // The memory of many streams is not kept.
+            *open = Vec::new();
+        }
         self.store_earliest(&open);
         drop(open);
         drop(removed);
