@@ -61,13 +61,14 @@ fn write_manual(release: &Release, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the copyright file, the changelogs, and which tags of lintian do not apply.
+/// Writes the first steps, the copyright file, the changelogs, and which tags of lintian do not apply.
 fn write_documents(release: &Release, folder: &Path) -> anyhow::Result<()> {
     let documents = folder.join("usr/share/doc/portcullis");
     let copyright = fs::read_to_string(release.deploy("debian/copyright"))?;
     let license = indented(&fs::read_to_string(release.root.join("LICENSE-MIT"))?);
     let copyright = fill(&copyright, &[("@MIT@", &license)])?;
     install_content(copyright.as_bytes(), &documents.join("copyright"), false)?;
+    install(&release.deploy("debian/README.Debian"), &documents.join("README.Debian"), false)?;
     let changes = documents.join("CHANGELOG.md");
     install(&release.root.join("CHANGELOG.md"), &changes, false)?;
     gzip(&changes)?;
