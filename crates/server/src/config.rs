@@ -16,6 +16,8 @@ mod span;
 mod syntax;
 mod toml_lines;
 mod type_errors;
+mod type_names;
+mod values_file;
 
 pub(crate) use changes::{Change, changes};
 pub(crate) use diagnostic::{Diagnostic, Diagnostics};
@@ -35,3 +37,4 @@ pub(crate) use secret::SecretSource;
 pub(crate) use similar::nearest;
 pub(crate) use span::Span;
 pub(crate) use toml_lines::TomlLines;
+pub(crate) use values_file::parse_values;

@@ -1,5 +1,6 @@
 //! Sessions that the server opens and ends at upstreams.
 
+pub(super) mod events;
 pub(super) mod initialize;
 pub(super) mod kept;
 #[cfg(feature = "redis")]

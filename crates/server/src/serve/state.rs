@@ -24,15 +24,16 @@ use serde_json::Value;
 use tokio::{task::JoinSet, time::timeout};
 
 use self::{
-    builder::{RuleLimits, StateBuilder},
+    builder::{RuleLimit, StateBuilder},
     limits::SharedLimits,
     replaced::ReplacedResources,
     upstream::ResourceUpstream,
 };
 use super::{
-    backend::{Backend, BackendBody},
+    backend::Backend,
+    backend_body::BackendBody,
     health::{self, Readiness},
-    limit_exchange::NumberedLimits,
+    numbered_limits::NumberedLimits,
     sessions::replicas::Replicas,
 };
 use crate::{
@@ -69,11 +70,6 @@ pub(super) struct ServerState {
     replaced: ReplacedResources,
 }
 
-/// An error about a key of the configuration.
-fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
-    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
-}
-
 /// An issuer and the fingerprint of its settings.
 #[derive(Clone)]
 struct ConfiguredIssuer {
@@ -85,7 +81,9 @@ struct ConfiguredIssuer {
 struct Resource {
     endpoint: String,
     metadata_path: String,
+    /// Whether the metadata is also served at the root path.
     root_metadata: bool,
+    /// What the guards of all workers share.
     protected: Arc<ProtectedResource>,
     /// `None` without authorization.
     verifier: Option<Arc<Verifier>>,
@@ -93,11 +91,21 @@ struct Resource {
     stacks: Vec<Stack>,
     layer: EndpointLayer,
     upstream: Arc<ResourceUpstream>,
-    rule_limits: RuleLimits,
+    /// The rate limits of those rules that have one.
+    rule_limits: Vec<RuleLimit>,
     /// `None` without a listener for administrators.
     metrics: Option<Arc<ResourceMetrics>>,
-    /// The fingerprints of everything that the resource was built from: shared settings, its own, and those of its issuers.
-    inputs: (Fingerprint, Fingerprint, Vec<Fingerprint>),
+    inputs: ResourceInputs,
+}
+
+/// The fingerprints of everything that a resource is built from. A resource with equal ones is used again.
+#[derive(PartialEq, Eq)]
+struct ResourceInputs {
+    /// That of the settings that all resources share.
+    shared: Fingerprint,
+    /// That of its own settings.
+    own: Fingerprint,
+    issuers: Vec<Fingerprint>,
 }
 
 impl ServerState {
@@ -118,7 +126,7 @@ impl ServerState {
         }
         let of_rules = resources.iter().flat_map(|resource| {
             let limits = resource.rule_limits.iter().enumerate();
-            limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
+            limits.map(|(position, rule)| (format!("{} rule {position}", resource.endpoint), &rule.limiter))
         });
         Ok(Self {
             numbered_limits: NumberedLimits::new(limits.named().chain(of_rules)),
@@ -162,6 +170,7 @@ impl ServerState {
         resource.stacks.get(worker).cloned()
     }
 
+    /// Returns the issuers of each resource, for `/readyz`.
     fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
         self.resources.iter().map(|resource| Readiness {
             endpoint: &resource.endpoint,
@@ -184,6 +193,7 @@ impl ServerState {
         &self.numbered_limits
     }
 
+    /// Returns the parts that outlive this configuration.
     pub(super) fn process(&self) -> &Process {
         &self.process
     }
@@ -204,6 +214,7 @@ impl ServerState {
         self.process.is_draining.store(true, Ordering::Relaxed);
     }
 
+    /// Returns whether the server shuts down.
     pub(super) fn is_draining(&self) -> bool {
         self.process.is_draining.load(Ordering::Relaxed)
     }
@@ -221,6 +232,7 @@ impl ServerState {
         self.shutdown_timeout
     }
 
+    /// Returns the resource with this URI.
     fn resource(&self, uri: &ResourceUri) -> Option<&Arc<Resource>> {
         self.resources.iter().find(|resource| resource.protected.resource() == uri)
     }
@@ -251,16 +263,24 @@ impl ServerState {
         &self.origins
     }
 
+    /// Returns the clock of the process.
     pub(super) fn clock(&self) -> &dyn Clock {
         &*self.process.clock
     }
 
+    /// Returns the access log.
     pub(super) fn access(&self) -> &AccessLog {
         &self.process.observers.access
     }
 }
 
+/// Returns an error about a key of the configuration.
+fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
+    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
+}
+
 impl Resource {
+    /// Returns whether a path is that of the endpoint or of its metadata, byte for byte.
     fn answers(&self, path: &str) -> bool {
         path == self.endpoint || path == self.metadata_path || (self.root_metadata && path == ROOT_METADATA)
     }
