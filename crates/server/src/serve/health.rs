@@ -13,9 +13,9 @@ pub(super) struct Readiness<'a> {
 }
 
 /// Whether the connection to other replicas permits that clients are sent to this one, with the report about it.
-pub(super) struct ReplicaReadiness {
-    pub(super) is_ready: bool,
-    pub(super) report: Value,
+pub(crate) struct ReplicaReadiness {
+    pub(crate) is_ready: bool,
+    pub(crate) report: Value,
 }
 
 /// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise and while

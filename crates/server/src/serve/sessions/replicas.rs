@@ -118,7 +118,7 @@ impl Replicas {
 
     /// Returns whether clients should be sent to this replica, and what the report of `/readyz` has about Redis. A replica that
     /// was ready remains so while Redis is unreachable, because it continues its sessions.
-    pub(in crate::serve) fn readiness(&self) -> ReplicaReadiness {
+    pub(crate) fn readiness(&self) -> ReplicaReadiness {
         let state = match self.journal.state() {
             RedisState::Complete => "complete",
             RedisState::Joining => "joining",

@@ -56,7 +56,7 @@ impl Replicas {
         match *self {}
     }
 
-    pub(in crate::serve) fn readiness(&self) -> ReplicaReadiness {
+    pub(crate) fn readiness(&self) -> ReplicaReadiness {
         match *self {}
     }
 }

@@ -8,37 +8,51 @@ use portcullis_guard::{
     Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer,
 };
 use portcullis_mcp::{ErrorCode, error_body};
+use portcullis_metadata::ResourceUri;
 use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
 use super::{
-    ConfiguredIssuer, Process, Resource, ResourceInputs, ServerState, diagnostic, limits::SharedLimits,
+    limits::SharedLimits,
+    process::Process,
+    resource::{Resource, ResourceInputs, RuleLimit},
     upstream::ResourceUpstream,
 };
 use crate::{
-    config::Authorization,
+    config::{Authorization, Diagnostic, KeyPath},
     metrics::{MeasuredRequests, MeasuredTokens, ResourceMetrics},
     plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
 };
-
-/// The rate limit of a rule.
-#[derive(Clone)]
-pub(super) struct RuleLimit {
-    /// That of the rule. A later rule with the same one has the same limiter, with its counts.
-    pub(super) fingerprint: Fingerprint,
-    pub(super) limiter: Arc<RateLimiter>,
-}
 
 /// Builds the parts of a state.
 pub(super) struct StateBuilder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) process: &'a Process,
-    pub(super) previous: Option<&'a ServerState>,
+    pub(super) previous: Option<PreviousParts<'a>>,
     pub(super) limits: &'a SharedLimits,
+}
+
+/// The parts of the previous state that can be used again.
+#[derive(Clone, Copy)]
+pub(super) struct PreviousParts<'a> {
+    pub(super) issuers: &'a [ConfiguredIssuer],
+    pub(super) resources: &'a [Arc<Resource>],
+    /// The maximum number of cached tokens of each resource.
+    pub(super) cached_tokens: usize,
+}
+
+/// An issuer and the fingerprint of its settings.
+#[derive(Clone)]
+pub(super) struct ConfiguredIssuer {
+    pub(super) fingerprint: Fingerprint,
+    pub(super) issuer: Arc<TrustedIssuer>,
 }
 
 impl StateBuilder<'_> {
     /// Builds the issuers, without network access. Those that have not changed keep their keys.
+    ///
+    /// # Errors
+    /// Fails with the key of the first issuer whose settings cannot be used.
     pub(super) fn issuers(&self) -> anyhow::Result<Vec<ConfiguredIssuer>> {
         let previous = |fingerprint| self.previous?.issuers.iter().find(|previous| previous.fingerprint == fingerprint);
         self.plan
@@ -60,8 +74,19 @@ impl StateBuilder<'_> {
             .collect()
     }
 
+    /// Builds the resources in the order of the plan.
+    ///
+    /// # Errors
+    /// Fails with the key of the first resource that cannot be built.
+    pub(super) fn resources(&self, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Vec<Arc<Resource>>> {
+        let build = |(position, plan)| {
+            self.resource(plan, issuers).map_err(|error| diagnostic(&format!("resource[{position}]"), &error).into())
+        };
+        self.plan.resources.iter().enumerate().map(build).collect()
+    }
+
     /// Builds a resource, or returns the previous one if neither it nor anything that it uses has changed.
-    pub(super) fn resource(&self, plan: &ResourcePlan, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Arc<Resource>> {
+    fn resource(&self, plan: &ResourcePlan, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Arc<Resource>> {
         let issuers: Vec<&ConfiguredIssuer> = plan.issuers.iter().map(|position| &issuers[*position]).collect();
         let inputs = ResourceInputs {
             shared: self.plan.shared,
@@ -203,4 +228,16 @@ impl StateBuilder<'_> {
         settings.streams = self.process.streams.clone();
         settings
     }
+}
+
+impl<'a> PreviousParts<'a> {
+    /// Returns the resource with this URI.
+    fn resource(&self, uri: &ResourceUri) -> Option<&'a Arc<Resource>> {
+        self.resources.iter().find(|resource| resource.protected.resource() == uri)
+    }
+}
+
+/// Returns an error about a key of the configuration.
+fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
+    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
 }

@@ -15,7 +15,7 @@ use super::{
             upstreams::{SessionUpstream, Upstream},
         },
     },
-    Process,
+    process::Process,
 };
 use crate::{
     demo,
