@@ -83,7 +83,7 @@ mod tests {
     /// K1: tokens and errors have GitHub's members, in the format that the client accepts.
     #[tokio::test]
     async fn responses_have_the_format_of_github() {
-        let token = r#"{"access_token":"gho_a","expires_in":300,"scope":"a b","token_type":"Bearer"}"#;
+        let token = r#"{"access_token":"gho_a","scope":"a b","token_type":"Bearer","expires_in":300}"#;
         let json = Some("text/html, application/json;q=0.9");
         for (name, status, body, accept, expected) in [
             ("a token, form-encoded", 200, token, None, "access_token=gho_a&scope=a%2Cb&token_type=bearer"),
