@@ -19,8 +19,8 @@ use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 use tokio::net::TcpSocket;
 
-/// An authorization server that publishes the metadata and keys of an issuer over a socket. It refuses connections until it is
-/// opened.
+/// An authorization server that publishes the metadata and keys of an issuer over a socket. It refuses connections
+/// until it is opened.
 pub struct AuthorizationServer {
     test_issuer: Arc<TestIssuer>,
     socket: Option<TcpSocket>,
@@ -79,6 +79,7 @@ impl AuthorizationServer {
         self.hits.load(Ordering::SeqCst)
     }
 
+    /// Binds a free port without listening, for an issuer that signs with this algorithm.
     fn with_algorithm(resource: &str, algorithm: Algorithm) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
@@ -90,6 +91,7 @@ impl AuthorizationServer {
     }
 }
 
+/// Returns the metadata, the keys, or 404.
 fn response(test_issuer: &TestIssuer, hits: &AtomicUsize, path: &str) -> Response<Full<Bytes>> {
     let body = if path == test_issuer.metadata_url().path() {
         test_issuer.metadata_json()

@@ -15,8 +15,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::PrivateAuthority;
 
-/// A proxy for `CONNECT` requests. It connects only to the configured hosts, without DNS, and responds to others with 502.
-/// It presents a certificate of a private authority for each host and forwards the decrypted bytes to a loopback address.
+/// A proxy for `CONNECT` requests. It connects only to the configured hosts, without DNS, and responds to others with
+/// 502. It presents a certificate of a private authority for each host and forwards the decrypted bytes to a loopback
+/// address.
 pub struct ConnectProxy {
     address: SocketAddr,
     targets: Arc<Mutex<Vec<String>>>,
@@ -66,8 +67,10 @@ impl ConnectProxy {
     }
 }
 
+/// The acceptor of TLS connections for each host, and the address that they are forwarded to.
 type Hosts = HashMap<String, (TlsAcceptor, SocketAddr)>;
 
+/// Returns an acceptor with a certificate of the authority.
 fn acceptor(host: &str, authority: &PrivateAuthority) -> TlsAcceptor {
     let (certificate, key) = authority.issue(host);
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a private key");
@@ -78,6 +81,7 @@ fn acceptor(host: &str, authority: &PrivateAuthority) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
+/// Serves one `CONNECT` request.
 async fn serve(mut stream: TcpStream, hosts: Arc<Hosts>, targets: Arc<Mutex<Vec<String>>>) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

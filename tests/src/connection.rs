@@ -135,6 +135,7 @@ impl Connection {
     }
 }
 
+/// Returns a complete head, as a response without a body, and its length.
 fn parse_head(bytes: &[u8]) -> Option<(HttpResponse, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut response = httparse::Response::new(&mut fields);
@@ -148,7 +149,7 @@ fn parse_head(bytes: &[u8]) -> Option<(HttpResponse, usize)> {
     Some((HttpResponse { status, headers, body: Vec::new() }, length))
 }
 
-/// A complete chunk and its length on the wire; the last chunk is empty.
+/// Returns a complete chunk and its length on the wire; the last chunk is empty.
 fn parse_chunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let line_end = bytes.windows(2).position(|window| window == b"\r\n")?;
     let size = std::str::from_utf8(&bytes[..line_end]).expect("a chunk size").split(';').next().unwrap_or_default();

@@ -136,13 +136,13 @@ impl DeploymentBuilder {
 }
 
 impl Deployment {
-    /// Returns the endpoint's path.
+    /// The endpoint's path.
     pub const ENDPOINT: &'static str = "/mcp";
-    /// Returns the endpoint's URL as clients know it.
+    /// The endpoint's URL as clients know it.
     pub const RESOURCE: &'static str = "http://127.0.0.1:3000/mcp";
-    /// Returns the URL of the metadata as clients know it.
+    /// The URL of the metadata as clients know it.
     pub const METADATA_URL: &'static str = "http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp";
-    /// Returns the path of the metadata.
+    /// The path of the metadata.
     pub const METADATA_PATH: &'static str = "/.well-known/oauth-protected-resource/mcp";
     /// The default settings of the resource.
     pub const SCOPED: &'static str =

@@ -16,6 +16,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// Reads the lines in a task until the program closes its end.
     pub(crate) fn read(source: impl AsyncRead + Unpin + Send + 'static) -> Self {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (counted, count) = watch::channel(0);
@@ -67,6 +68,7 @@ impl Log {
         while count.changed().await.is_ok() {}
     }
 
+    /// Returns the lines so far.
     pub(crate) fn text(&self) -> String {
         self.lines.lock().unwrap().join("\n")
     }

@@ -68,6 +68,7 @@ impl Peer {
         Self::serve(Some(origin.to_owned()), script).await
     }
 
+    /// Starts a peer that is known by this origin, or by its address.
     async fn serve(
         origin: Option<String>,
         script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
@@ -115,6 +116,7 @@ impl Peer {
 }
 
 impl PeerRequest {
+    /// Reads a request with its whole body.
     async fn read(request: Request<Incoming>, base: String) -> Self {
         let (head, body) = request.into_parts();
         let authorization = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -183,6 +185,7 @@ impl PeerRequest {
         self.json(json!({ "jsonrpc": "2.0", "id": self.message()["id"], "result": result }))
     }
 
+    /// Returns the response of a peer that behaves correctly.
     fn default_response(&self) -> PeerResponse {
         match self.path.as_str() {
             METADATA => self.json(self.server_metadata()),
@@ -201,6 +204,7 @@ impl PeerRequest {
         }
     }
 
+    /// Returns a 401 that names the resource's metadata.
     fn challenge(&self) -> PeerResponse {
         let metadata = format!("{}{RESOURCE_METADATA}{}", self.base, self.path.trim_end_matches('/'));
         let challenge = format!("Bearer resource_metadata=\"{metadata}\"");
@@ -208,6 +212,7 @@ impl PeerRequest {
         response.body(String::new()).expect("a response")
     }
 
+    /// Returns the redirect of a user who consents.
     fn grant(&self) -> PeerResponse {
         let mut target = Url::parse(&self.query["redirect_uri"]).expect("a redirect URI");
         let state = &self.query["state"];
@@ -216,6 +221,7 @@ impl PeerRequest {
         response.body(String::new()).expect("a response")
     }
 
+    /// Returns the response of an MCP server without sessions.
     fn mcp_response(&self) -> PeerResponse {
         let message = self.message();
         match message["method"].as_str() {
@@ -229,6 +235,7 @@ impl PeerRequest {
     }
 }
 
+/// Returns a response without a body.
 fn status(status: StatusCode) -> PeerResponse {
     Response::builder().status(status).body(String::new()).expect("a response")
 }

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    process::{Command, Output, Stdio},
+    process::{Command, Stdio},
 };
 
 use serde_json::Value;
@@ -14,6 +14,7 @@ use tokio::{
 
 use crate::{
     TIMEOUT,
+    finished::Finished,
     http_response::HttpResponse,
     log::Log,
     process::{Process, Signal},
@@ -30,27 +31,6 @@ pub struct Portcullis {
     output: Log,
     _configuration: Option<Scratch>,
     _state: Scratch,
-}
-
-/// The result of a program that has ended.
-#[derive(Debug)]
-pub struct Finished {
-    /// The exit code; `None` after a signal.
-    pub code: Option<i32>,
-    /// The standard output.
-    pub stdout: String,
-    /// The standard error.
-    pub stderr: String,
-}
-
-impl From<Output> for Finished {
-    fn from(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
 }
 
 impl Portcullis {
@@ -81,8 +61,8 @@ impl Portcullis {
         Self::start_logging(arguments, "json", None).await
     }
 
-    /// As [`start`](Self::start), with a limit of resources, which is an argument of `ulimit`. Signals of exceeded limits are
-    /// ignored: a write beyond the limit fails.
+    /// As [`start`](Self::start), with a limit of resources, which is an argument of `ulimit`. Signals of exceeded
+    /// limits are ignored: a write beyond the limit fails.
     ///
     /// # Panics
     /// Panics if it does not listen in time.

@@ -79,6 +79,7 @@ impl RawUpstream {
         .await
     }
 
+    /// Starts one that handles each connection with a function, and counts the open ones.
     async fn serve<F>(handle: impl Fn(TcpStream) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,

@@ -3,103 +3,49 @@
 use std::{
     convert::Infallible,
     net::SocketAddr,
-    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response};
+use http::{Method, Response};
 use http_body_util::{BodyExt as _, Either, Full};
-use hyper::{
-    body::{Body, Frame, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, UnixListener},
-    sync::{mpsc, watch},
+    sync::watch,
     time::timeout,
 };
 
-use crate::{Scratch, TIMEOUT};
-
-/// A request that reached the upstream.
-#[derive(Clone, Debug)]
-pub struct RecordedRequest {
-    /// Its method.
-    pub method: Method,
-    /// Its path and query.
-    pub target: String,
-    /// Its header fields.
-    pub headers: HeaderMap,
-    /// Its body.
-    pub body: Bytes,
-}
-
-impl RecordedRequest {
-    /// Returns the value of a header field.
-    ///
-    /// # Panics
-    /// Panics if the field is repeated.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.headers.get_all(name).iter();
-        let value = values.next();
-        assert!(values.next().is_none(), "{name} is repeated: {self:?}");
-        value.map(|value| value.to_str().expect("visible ASCII"))
-    }
-
-    /// Returns the method of the message in the body.
-    pub fn message_method(&self) -> Option<String> {
-        serde_json::from_slice::<Value>(&self.body).ok()?["method"].as_str().map(str::to_owned)
-    }
-}
+use crate::{ChannelBody, RecordedRequest, Scratch, TIMEOUT};
 
 /// The body of a response: complete, or sent in chunks by the test.
 pub type ResponseBody = Either<Full<Bytes>, ChannelBody>;
 
-/// A body whose chunks a test sends. It ends when its sender is dropped.
-pub struct ChannelBody(mpsc::UnboundedReceiver<Bytes>);
-
-impl ChannelBody {
-    /// Returns a body and its sender.
-    pub fn new() -> (mpsc::UnboundedSender<Bytes>, Self) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        (sender, Self(receiver))
-    }
-}
-
-impl Body for ChannelBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
-    }
-}
-
+/// Responds to a request, or leaves it to the default response.
 type Script = dyn Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync;
 
-/// An MCP server that records its requests. It opens a session for each `initialize` request and responds to every other
-/// request with its parameters.
+/// An MCP server that records its requests. It opens a session for each `initialize` request and responds to every
+/// other request with its parameters.
 #[derive(Clone)]
 pub struct Upstream {
     address: Address,
     records: Arc<Records>,
 }
 
+/// Where an upstream listens.
 #[derive(Clone)]
 enum Address {
     Tcp(SocketAddr),
     Unix(Arc<Scratch>),
 }
 
+/// The requests so far, and their number for those who wait for it.
 struct Records {
     list: Mutex<Vec<RecordedRequest>>,
     count: watch::Sender<usize>,
@@ -235,12 +181,14 @@ impl Records {
     }
 }
 
+/// Serves one connection.
 fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, records: &Arc<Records>, script: Arc<Script>) {
     let records = Arc::clone(records);
     let service = service_fn(move |request| response(request, Arc::clone(&records), Arc::clone(&script)));
     tokio::spawn(http1::Builder::new().max_buf_size(1 << 20).serve_connection(TokioIo::new(stream), service));
 }
 
+/// Records a request and responds by the script.
 async fn response(
     request: http::Request<Incoming>,
     records: Arc<Records>,
@@ -254,6 +202,8 @@ async fn response(
     Ok(script(&recorded).unwrap_or_else(|| default_response(&recorded)))
 }
 
+/// Returns the default response: a session for `initialize`, an empty event stream for GET, and the parameters for
+/// other requests.
 fn default_response(request: &RecordedRequest) -> Response<ResponseBody> {
     static SESSIONS: AtomicUsize = AtomicUsize::new(1);
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();

@@ -17,6 +17,7 @@ struct Message {
     executable: Option<PathBuf>,
 }
 
+/// The target that an artifact belongs to.
 #[derive(Deserialize)]
 struct Target {
     name: String,
@@ -49,6 +50,7 @@ impl Built {
         named.find_map(|message| message.executable.clone()).with_context(|| format!("cargo build made no {name}"))
     }
 
+    /// Parses cargo's messages, one JSON object per line.
     fn parse(messages: &[u8]) -> anyhow::Result<Self> {
         let lines = messages.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let messages = lines.map(serde_json::from_slice).collect::<Result<_, _>>();

@@ -1,4 +1,4 @@
-//! The results of a series of checks: one line per completed check, and a table at the end.
+//! [`Checklist`]: the results of a series of checks: one line per completed check, and a table at the end.
 
 use std::{fmt::Write, time::Duration};
 
@@ -30,6 +30,7 @@ pub struct Checklist {
     rows: Vec<Row>,
 }
 
+/// A completed or skipped check.
 struct Row {
     name: &'static str,
     outcome: Outcome,
@@ -69,10 +70,12 @@ impl Checklist {
         !self.rows.is_empty() && self.rows.iter().all(|row| row.outcome == Outcome::Passed)
     }
 
+    /// Returns the line of a check.
     fn line(&self, row: &Row) -> String {
         format!("{}  {}  {}", row.outcome.shown(), self.duration(row.took), row.name)
     }
 
+    /// Returns a duration in the unit of the list.
     fn duration(&self, took: Duration) -> String {
         match self.unit {
             Unit::Seconds => format!("{:>8.1} s", took.as_secs_f64()),
@@ -82,6 +85,7 @@ impl Checklist {
 }
 
 impl Outcome {
+    /// Returns the text of an outcome, colored on a terminal. All texts have the same width.
     fn shown(self) -> String {
         match self {
             Self::Passed => format!("{}", "ok    ".if_supports_color(Stream::Stdout, |text| text.green())),

@@ -63,6 +63,10 @@ const CHECKS: &[Check] = &[
     Check::function("metrics", || Tool::E2E.run(&tool::Arguments::of(&["--metrics"]))),
 ];
 
+/// Runs the checks in their order, and prints a table of the results.
+///
+/// # Errors
+/// Fails when a check fails. The others are then skipped, unless `--keep-going` is set.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let checks: Vec<&Check> = CHECKS.iter().filter(|check| arguments.wants(check.name)).collect();
     ensure!(!checks.is_empty(), "there is no check to run");
@@ -90,23 +94,28 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the names of the checks, for `--help`.
 fn names() -> PossibleValuesParser {
     CHECKS.iter().map(|check| check.name).collect::<Vec<_>>().into()
 }
 
 impl Arguments {
+    /// Returns whether a check was selected.
     fn wants(&self, name: &str) -> bool {
         let is_in = |names: &[String]| names.iter().any(|other| other == name);
         (self.only.is_empty() || is_in(&self.only)) && !is_in(&self.skip)
     }
 }
 
+/// A check that a change must pass.
 struct Check {
     name: &'static str,
     action: Action,
+    /// A variable that is set, and its value.
     environment: Option<(&'static str, &'static str)>,
 }
 
+/// How a check is run.
 enum Action {
     /// A call of cargo.
     Cargo(&'static [&'static str]),
@@ -129,6 +138,10 @@ impl Check {
         self
     }
 
+    /// Runs the check.
+    ///
+    /// # Errors
+    /// Fails when the check fails or cannot be started.
     fn run(&self) -> anyhow::Result<()> {
         match self.action {
             Action::Function(function) => function(),

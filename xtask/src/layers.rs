@@ -33,16 +33,23 @@ const FREE: &[&str] = &[
 const TESTKIT: &str = "portcullis-testkit";
 const TESTKIT_ROW: usize = 3;
 
-/// Crates that a crate must not use although its row allows it, with the reason.
-const BANNED: &[(&str, &str, &str)] = &[
-    ("portcullis-metadata", "tokio", "wire types do no I/O"),
-    ("portcullis-metadata", "hyper", "wire types do no I/O"),
-    ("portcullis-metadata", "tower", "wire types do no I/O"),
-    ("portcullis-mcp", "tokio", "wire types do no I/O"),
-    ("portcullis-mcp", "hyper", "wire types do no I/O"),
-    ("portcullis-mcp", "tower", "wire types do no I/O"),
-    ("portcullis-guard", "portcullis-mcp", "the guard protects any HTTP resource"),
-    ("portcullis-guard", "portcullis-session", "the guard protects any HTTP resource"),
+/// A crate that another must not use.
+struct Ban {
+    user: &'static str,
+    used: &'static str,
+    reason: &'static str,
+}
+
+/// Crates that a crate must not use although its row allows it.
+const BANNED: &[Ban] = &[
+    Ban { user: "portcullis-metadata", used: "tokio", reason: "wire types do no I/O" },
+    Ban { user: "portcullis-metadata", used: "hyper", reason: "wire types do no I/O" },
+    Ban { user: "portcullis-metadata", used: "tower", reason: "wire types do no I/O" },
+    Ban { user: "portcullis-mcp", used: "tokio", reason: "wire types do no I/O" },
+    Ban { user: "portcullis-mcp", used: "hyper", reason: "wire types do no I/O" },
+    Ban { user: "portcullis-mcp", used: "tower", reason: "wire types do no I/O" },
+    Ban { user: "portcullis-guard", used: "portcullis-mcp", reason: "the guard protects any HTTP resource" },
+    Ban { user: "portcullis-guard", used: "portcullis-session", reason: "the guard protects any HTTP resource" },
 ];
 
 /// The only crate that uses josekit.
@@ -58,6 +65,10 @@ pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
     crates().filter(|name| *name != "portcullis")
 }
 
+/// Checks the dependencies of all packages.
+///
+/// # Errors
+/// Fails when a crate uses one that it must not use, and lists all violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let packages = workspace::metadata()?.packages;
     let violations = violations(&packages);
@@ -68,6 +79,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns one line per violation.
 fn violations(packages: &[Package]) -> Vec<String> {
     let rows = rows();
     let mut violations = Vec::new();
@@ -86,9 +98,10 @@ fn violations(packages: &[Package]) -> Vec<String> {
     violations
 }
 
+/// Returns the violation of one dependency, if it is one.
 fn violation(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -> Option<String> {
-    if let Some((_, _, reason)) = BANNED.iter().find(|(from, to, _)| *from == user && *to == used) {
-        return Some(format!("{user} uses {used}: {reason}"));
+    if let Some(ban) = BANNED.iter().find(|ban| ban.user == user && ban.used == used) {
+        return Some(format!("{user} uses {used}: {}", ban.reason));
     }
     if used == "josekit" && user != JOSE {
         return Some(format!("{user} uses josekit; only {JOSE} may use it"));
@@ -100,6 +113,7 @@ fn violation(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -
     (*used_row >= row).then(|| format!("{user} (row {row}) uses {used} (row {used_row}); only lower rows may be used"))
 }
 
+/// Returns the row of each crate in the rows, from 1, and that of the test support crate.
 fn rows() -> BTreeMap<&'static str, usize> {
     let mut rows: BTreeMap<_, _> = ROWS
         .iter()

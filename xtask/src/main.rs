@@ -21,6 +21,7 @@ struct Arguments {
     command: Command,
 }
 
+/// The commands. Their comments are the texts of `--help`.
 #[derive(Subcommand)]
 enum Command {
     /// Run every check that a change must pass, the quickest first.

@@ -1,5 +1,5 @@
-//! `cargo xtask reason-codes`: compares the reason codes in the sources with docs/contribute/reason-codes.toml, and writes
-//! docs/use/reason-codes.md.
+//! `cargo xtask reason-codes`: compares the reason codes in the sources with docs/contribute/reason-codes.toml, and
+//! writes docs/use/reason-codes.md.
 
 mod scan;
 
@@ -10,9 +10,12 @@ use serde::Deserialize;
 
 use xtask::workspace;
 
+/// The texts about the codes, relative to the workspace's root.
 const TEXTS: &str = "docs/contribute/reason-codes.toml";
+/// The page that is written.
 const PAGE: &str = "docs/use/reason-codes.md";
 
+/// The content of [`TEXTS`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Texts {
@@ -21,6 +24,7 @@ struct Texts {
     group: Vec<Group>,
 }
 
+/// A section of the page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Group {
@@ -28,6 +32,7 @@ struct Group {
     code: Vec<ReasonCode>,
 }
 
+/// A row of the page.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReasonCode {
@@ -43,6 +48,10 @@ struct ReasonCode {
 /// The codes in the sources, each with the documentation of its variant, if it has one.
 type Codes = BTreeMap<String, Option<String>>;
 
+/// Compares texts and sources, and writes the page or, with `check`, compares it.
+///
+/// # Errors
+/// Fails when a code has no text or several, a text has no code, or the page is out of date.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let root = workspace::root();
     let page = current_page()?;
@@ -71,6 +80,7 @@ fn current_page() -> anyhow::Result<String> {
     Ok(page(&texts, &codes))
 }
 
+/// Returns the differences between texts and sources.
 fn problems(texts: &Texts, codes: &Codes) -> Vec<String> {
     let listed: Vec<&ReasonCode> = texts.group.iter().flat_map(|group| &group.code).collect();
     let mut problems = Vec::new();
@@ -97,6 +107,7 @@ fn problems(texts: &Texts, codes: &Codes) -> Vec<String> {
     problems
 }
 
+/// Returns the page with a section per group.
 fn page(texts: &Texts, codes: &Codes) -> String {
     let mut page = String::from(HEAD);
     for Group { title, code } in &texts.group {
@@ -114,6 +125,7 @@ fn page(texts: &Texts, codes: &Codes) -> String {
     page
 }
 
+/// The beginning of the page.
 const HEAD: &str = "\
 # Reason codes
 

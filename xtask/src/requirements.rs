@@ -10,9 +10,12 @@ use serde::Deserialize;
 
 use xtask::workspace;
 
+/// The list of requirements, relative to the workspace's root.
 const SOURCE: &str = "docs/contribute/requirements.toml";
+/// The page that is written.
 const PAGE: &str = "docs/contribute/requirements.md";
 
+/// The content of [`SOURCE`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Requirements {
@@ -28,9 +31,11 @@ struct Group {
     title: String,
 }
 
+/// A requirement: what a user can rely on.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Requirement {
+    /// The letter of its group and a number, such as `B2`.
     number: String,
     text: String,
     /// Whether it is planned. No test names it yet.
@@ -41,6 +46,10 @@ struct Requirement {
 /// The tests of each requirement, as `file::test`.
 type Tests = BTreeMap<String, Vec<String>>;
 
+/// Compares requirements and tests, and writes the page or, with `check`, compares it.
+///
+/// # Errors
+/// Fails when a requirement has no test, a test names an unknown number, or the page is out of date.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let root = workspace::root();
     let source = fs::read_to_string(root.join(SOURCE)).with_context(|| format!("{SOURCE} cannot be read"))?;
@@ -66,6 +75,7 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the differences between requirements and tests.
 fn problems(requirements: &Requirements, tests: &Tests) -> Vec<String> {
     let mut problems = Vec::new();
     for Requirement { number, later, .. } in &requirements.requirement {

@@ -29,19 +29,23 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
+    /// The flows of the real programs.
     pub(crate) const E2E: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("e2e") };
+    /// The public MCP conformance suite.
     pub(crate) const CONFORMANCE: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("conformance") };
+    /// The packages of a release.
     pub(crate) const DIST: Self = Self { cargo: &["--package=portcullis-dist"], subcommand: None };
+    /// The fuzz targets, with the committed corpora.
     pub(crate) const FUZZ_SMOKE: Self =
         Self { cargo: &["--package=portcullis-fuzz-bodies", "--bin=replay"], subcommand: None };
-    /// Optimized, because an unoptimized load generator would measure itself. The programs that it measures have the same
-    /// profile, so that dependencies are built once.
+    /// The benchmarks. Optimized, because an unoptimized load generator would measure itself. The programs that it
+    /// measures have the same profile, so that dependencies are built once.
     pub(crate) const BENCH: Self = Self { cargo: &["--package=portcullis-bench", "--profile=dist"], subcommand: None };
 
     /// Builds the program and runs it with these arguments.
     ///
     /// # Errors
-    /// When it cannot be built or started, or fails.
+    /// Fails when it cannot be built or started, or fails itself.
     pub(crate) fn run(&self, arguments: &Arguments) -> anyhow::Result<()> {
         let mut command = workspace::cargo(&["run", "--quiet", "--locked"]);
         command.args(self.cargo).arg("--").args(self.subcommand).args(&arguments.passed);

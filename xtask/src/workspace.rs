@@ -18,7 +18,7 @@ pub fn root() -> PathBuf {
     package.ancestors().find(|folder| folder.join("Cargo.lock").exists()).unwrap_or(package).to_owned()
 }
 
-/// The `cargo` that runs this program, in the workspace's root.
+/// Returns the `cargo` that runs this program, in the workspace's root.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
@@ -29,6 +29,7 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// Returns whether cargo sets this variable for the package that it runs.
 fn is_of_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
@@ -63,7 +64,7 @@ pub struct Dependency {
 /// Runs `cargo metadata`.
 ///
 /// # Errors
-/// When cargo cannot be started or fails.
+/// Fails when cargo cannot be started or fails.
 pub fn metadata() -> anyhow::Result<Metadata> {
     let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()

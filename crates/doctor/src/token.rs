@@ -228,7 +228,7 @@ fn distance(exp: UnixTime, now: UnixTime) -> String {
 }
 
 fn finding(check: RuleCheck) -> Finding {
-    let (id, source) = check.rule.id_and_source();
+    let (id, source) = (check.rule.id(), check.rule.source());
     let rule = Rule { id, source };
     match check.result {
         Ok(()) => Finding::met(rule, kept(check.rule)),
@@ -242,7 +242,7 @@ fn kept(rule: TokenRule) -> &'static str {
         TokenRule::Issuer => "its issuer is one of the resource's",
         TokenRule::Signature => "its signature is the issuer's",
         TokenRule::Type => "its type is that of an access token",
-        TokenRule::Kind => "its claims are those of an access token",
+        TokenRule::AccessTokenClaims => "its claims are those of an access token",
         TokenRule::Audience => "it is for this resource",
         TokenRule::Times => "it is valid now",
         _ => "it is met",
@@ -253,7 +253,9 @@ fn fix(rule: TokenRule, error: &VerifyError) -> &'static str {
     match rule {
         TokenRule::Issuer => "get a token from an issuer that the resource's metadata names, written the same way",
         TokenRule::Signature => "publish the signing key at the issuer's jwks_uri, with the token's kid and alg",
-        TokenRule::Type | TokenRule::Kind => "send the access token, not the ID token or the refresh token",
+        TokenRule::Type | TokenRule::AccessTokenClaims => {
+            "send the access token, not the ID token or the refresh token"
+        }
         TokenRule::Audience => {
             "request the token with `resource` set to this resource, or configure the authorization server to add its URL to `aud`"
         }

@@ -1,4 +1,4 @@
-//! The address of an upstream.
+//! [`UpstreamAddress`]: the address of an upstream, and the target of its requests.
 
 mod query;
 mod trust;
@@ -35,6 +35,7 @@ pub enum UpstreamAddress {
 /// A parsed address: the endpoint to connect to and the target of the requests.
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
+    /// The value of `Host`.
     pub(crate) host: HeaderValue,
     path: Box<str>,
     query: Option<Box<str>>,
@@ -45,8 +46,11 @@ pub(crate) struct Target {
 
 /// The endpoint to connect to.
 pub(crate) enum Endpoint {
+    /// Host and port of an `http` URL.
     Tcp(Host<String>, u16),
+    /// Host and port of an `https` URL, and the name that its certificate must have.
     Tls { host: Host<String>, port: u16, name: ServerName<'static>, connector: TlsConnector },
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -61,7 +65,10 @@ impl fmt::Display for Endpoint {
 }
 
 impl Target {
-    /// `trust` is used for `https` addresses only.
+    /// Parses an address. `trust` is used for `https` addresses only.
+    ///
+    /// # Errors
+    /// Fails if the URL cannot be that of an upstream, or an `https` URL has no `trust`.
     pub(crate) fn new(address: UpstreamAddress, trust: Option<UpstreamTrust>) -> Result<Self, UpstreamSettingsError> {
         let (url, socket) = match address {
             UpstreamAddress::Tcp(url) => (url, None),
@@ -86,15 +93,15 @@ impl Target {
         Ok(Self { endpoint, host, path, query, path_and_query, url })
     }
 
-    /// The URL in a `Location` of this upstream (RFC 9110 section 10.2.2), without user information, query and fragment,
-    /// which may contain secrets. `None` if it is not an http or https URL.
+    /// Returns the URL in a `Location` of this upstream (RFC 9110 section 10.2.2), without user information, query and
+    /// fragment, which may contain secrets. `None` if it is not an http or https URL.
     pub(crate) fn redirected(&self, location: &HeaderValue) -> Option<Url> {
         let url = self.url.join(location.to_str().ok()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         Some(url_without_secrets(&url))
     }
 
-    /// The path and query of this address, followed by the query of the client. Client parameters that the address has,
-    /// too, are removed, because servers disagree on which of two parameters with the same name counts.
+    /// Returns the path and query of this address, followed by the query of the client. Client parameters that the
+    /// address has, too, are removed, because servers disagree on which of two parameters with the same name counts.
     pub(crate) fn path_and_query(&self, query: Option<&str>) -> PathAndQuery {
         let Some(query) = query.filter(|query| !query.is_empty()) else { return self.path_and_query.clone() };
         let joined = match &self.query {
@@ -108,6 +115,7 @@ impl Target {
     }
 }
 
+/// Returns the host of a URL without user information and fragment.
 fn host(url: &Url) -> Result<Host<&str>, UpstreamSettingsError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(UpstreamSettingsError::AddressUserInformation);
@@ -118,7 +126,7 @@ fn host(url: &Url) -> Result<Host<&str>, UpstreamSettingsError> {
     url.host().ok_or(UpstreamSettingsError::AddressWithoutHost)
 }
 
-/// The name that the upstream's certificate must contain.
+/// Returns the name that the upstream's certificate must contain.
 fn server_name(host: &Host<String>) -> Result<ServerName<'static>, UpstreamSettingsError> {
     match host {
         Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| UpstreamSettingsError::AddressWithoutHost),
@@ -127,6 +135,7 @@ fn server_name(host: &Host<String>) -> Result<ServerName<'static>, UpstreamSetti
     }
 }
 
+/// Joins a path and a query. Returns `None` if a request cannot have them.
 fn origin_form(path: &str, query: Option<&str>) -> Option<PathAndQuery> {
     match query {
         Some(query) => format!("{path}?{query}").parse().ok(),

@@ -1,8 +1,8 @@
-//! Errors of settings and of response bodies.
+//! [`UpstreamSettingsError`] and [`UpstreamBodyError`]: why settings cannot be used, or a body is incomplete.
 
 use http::HeaderName;
 
-/// The reason why an upstream's settings are not usable.
+/// Why an upstream's settings cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamSettingsError {
@@ -27,10 +27,10 @@ pub enum UpstreamSettingsError {
     /// The address is a Unix socket, and the platform has none.
     #[error("this platform has no Unix sockets")]
     NoUnixSockets,
-    /// The PEM file contains no certificate.
+    /// The PEM file contains no certificate. The message continues the name of the file.
     #[error("it contains no certificate")]
     TrustEmpty,
-    /// The PEM file contains an unusable certificate.
+    /// The PEM file contains an unusable certificate. The message continues the name of the file.
     #[error("it is not a PEM file, or contains an unusable certificate")]
     TrustInvalid,
     /// The operating system has no usable trusted certificates.
@@ -52,7 +52,7 @@ pub enum UpstreamSettingsError {
 }
 
 impl UpstreamSettingsError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::TrustMissing => "upstream.address_tls",
@@ -73,7 +73,7 @@ impl UpstreamSettingsError {
     }
 }
 
-/// The reason why the body of a response is incomplete.
+/// Why the body of a response is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamBodyError {
@@ -83,7 +83,7 @@ pub enum UpstreamBodyError {
 }
 
 impl UpstreamBodyError {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Broken(_) => "upstream.body_broken",

@@ -1,4 +1,4 @@
-//! Settings of an HTTP upstream.
+//! [`HttpUpstreamSettings`]: the settings of an HTTP upstream.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub struct HttpUpstreamSettings {
     /// these names, and all client headers whose names begin with `X-Portcullis-`, are removed.
     pub identity_headers: Vec<IdentityHeader>,
     /// Client headers that assert the client's address or identity, such as `X-Real-IP` or `X-User`, and that are
-    /// forwarded nevertheless. Use it when a proxy in front sets these headers and removes the client's own. Default: none.
-    /// Names of headers that carry credentials, identity, the session or the framing are rejected.
+    /// forwarded nevertheless. Use it when a proxy in front sets these headers and removes the client's own. Default:
+    /// none. Names of headers that carry credentials, identity, the session or the framing are rejected.
     pub forward_headers: Vec<HeaderName>,
-    /// The URL under which clients reach this service. Its scheme and host are sent in `Forwarded`,
-    /// `X-Forwarded-Proto` and `X-Forwarded-Host`, the client's address in `Forwarded` and `X-Forwarded-For`. Default: none;
-    /// these headers are not sent. The client's own copies are always removed.
+    /// The URL under which clients reach this service. Its scheme and host are sent in `Forwarded`, `X-Forwarded-Proto`
+    /// and `X-Forwarded-Host`, the client's address in `Forwarded` and `X-Forwarded-For`. Default: none; these headers
+    /// are not sent. The client's own copies are always removed.
     pub public_url: Option<Url>,
     /// Whether `Cookie` is forwarded to the upstream and `Set-Cookie` to the client. Default: `false`.
     pub forward_cookies: bool,
@@ -43,11 +43,11 @@ pub struct HttpUpstreamSettings {
     /// At the limit the client gets 504 and the connection to the upstream is closed. The limit does not apply to the
     /// response body. It is checked once a second, so that it takes effect up to one second late.
     pub head_timeout: Duration,
-    /// The maximum number of open connections. Default: 10,000. At the limit, requests get 503 with `Retry-After`. Clones
-    /// of these settings share the limit, and so do all upstreams that are made from them.
+    /// The maximum number of open connections. Default: 10,000. At the limit, requests get 503 with `Retry-After`.
+    /// Clones of these settings share the limit, and so do all upstreams that are made from them.
     pub connection_limit: ConnectionLimit,
-    /// The maximum number of idle connections of one [`HttpUpstream`](crate::HttpUpstream). Default: 64. At the limit, the
-    /// connection that has been idle longest is closed.
+    /// The maximum number of idle connections of one [`HttpUpstream`](crate::HttpUpstream). Default: 64. At the limit,
+    /// the connection that has been idle longest is closed.
     pub max_idle_connections: usize,
     /// The time after which an idle connection is no longer used. Default: 4 s, less than the 5 s after which common
     /// servers close idle connections.
@@ -55,7 +55,7 @@ pub struct HttpUpstreamSettings {
 }
 
 impl HttpUpstreamSettings {
-    /// The default settings for the upstream at `address`.
+    /// Returns the default settings for the upstream at `address`.
     pub fn new(address: UpstreamAddress) -> Self {
         Self {
             address,

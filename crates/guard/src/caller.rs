@@ -18,6 +18,20 @@ use crate::{
 ///
 /// Its presence proves that the guard checked the request. It does not reveal the token. Clones share what is
 /// [recorded](Self::record_operation) through them.
+///
+/// ```
+/// use http::Request;
+/// use portcullis_guard::{Caller, Operation};
+///
+/// fn handle<B>(request: &Request<B>) -> String {
+///     let Some(caller) = request.extensions().get::<Caller>() else {
+///         return "not behind a guard".to_owned();
+///     };
+///     caller.record_operation(Operation::new("reports/list", None));
+///     let subject = caller.principal().and_then(|principal| principal.subject());
+///     format!("hello {}", subject.unwrap_or("unknown"))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<CallerInner>);
 
@@ -55,14 +69,14 @@ impl Caller {
         }))
     }
 
-    /// The trace context, if [traces](crate::GuardSettings::traces) are on. A gateway sends its
+    /// Returns the trace context, if [traces](crate::GuardSettings::traces) are on. A gateway sends its
     /// [`upstream_traceparent`](TraceContext::upstream_traceparent) in place of the client's.
     pub fn trace(&self) -> Option<TraceContext> {
         self.0.trace
     }
 
-    /// Records when the request is passed to an upstream, for [`Decision::upstream`](crate::Decision::upstream). Only the
-    /// first call has an effect. `now` is the monotonic time of the guard's [clock](crate::GuardSettings::clock).
+    /// Records when the request is passed to an upstream, for [`Decision::upstream`](crate::Decision::upstream). Only
+    /// the first call has an effect. `now` is the monotonic time of the guard's [clock](crate::GuardSettings::clock).
     pub fn record_upstream_start(&self, now: Duration) {
         self.0.upstream.start(now);
     }
@@ -76,31 +90,31 @@ impl Caller {
         self.0.upstream.timing(arrival, now)
     }
 
-    /// The principal of the token. `None` only if authentication is [off](crate::Authentication::Off) or the path is
-    /// [public](crate::GuardSettings::public_paths).
+    /// Returns the principal of the token. `None` only if authentication is [off](crate::Authentication::Off) or the
+    /// path is [public](crate::GuardSettings::public_paths).
     pub fn principal(&self) -> Option<&Principal> {
         self.verified().map(VerifiedToken::principal)
     }
 
-    /// The evidence that the token was verified. `None` if there is no [principal](Self::principal).
+    /// Returns the evidence that the token was verified. `None` if there is no [principal](Self::principal).
     pub fn verified(&self) -> Option<&VerifiedToken> {
         self.0.verified.as_ref()
     }
 
-    /// The token of the request if its issuer introspects tokens, so that a service with long responses can have it
-    /// checked again. `None` if the token is verified by its signature alone, and if there is no
+    /// Returns the token of the request if its issuer introspects tokens, so that a service with long responses can
+    /// have it checked again. `None` if the token is verified by its signature alone, and if there is no
     /// [principal](Self::principal).
     pub fn held_token(&self) -> Option<&HeldToken> {
         self.0.held_token.as_ref()
     }
 
-    /// The request id.
+    /// Returns the request id.
     pub fn request_id(&self) -> &RequestId {
         &self.0.request_id
     }
 
-    /// The client's address, as in [`Decision::client_address`](crate::Decision::client_address). `None` if the server
-    /// does not set [`Peer`](crate::Peer).
+    /// Returns the client's address, as in [`Decision::client_address`](crate::Decision::client_address). `None` if the
+    /// server does not set [`Peer`](crate::Peer).
     pub fn client_address(&self) -> Option<IpAddr> {
         self.0.client_address
     }
@@ -128,5 +142,17 @@ impl Caller {
 
 /// The stable code of a rejection by an inner service: a response extension. The guard removes it and reports it in its
 /// [`Decision`](crate::Decision), so that it does not reach the client.
+///
+/// ```
+/// use http::{Response, StatusCode};
+/// use portcullis_guard::RejectionCode;
+///
+/// fn quota_exceeded() -> Response<String> {
+///     let mut response = Response::new("the quota is used up".to_owned());
+///     *response.status_mut() = StatusCode::FORBIDDEN;
+///     response.extensions_mut().insert(RejectionCode("reports.quota"));
+///     response
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RejectionCode(pub &'static str);

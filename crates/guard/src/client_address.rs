@@ -5,19 +5,40 @@ use std::net::{IpAddr, SocketAddr};
 use http::{HeaderMap, HeaderName, header::FORWARDED};
 use ipnet::IpNet;
 
-/// The number of hops that are read.
+/// The number of header values that are read, and of addresses in each.
 const MAX_HOPS: usize = 32;
 
 /// The address of the connection's peer: a request extension that a server sets, for the client's address in the
 /// [`Decision`](crate::Decision) and for limits per address.
+///
+/// Without it, the client's address is unknown, and all such requests share one counter.
+///
+/// ```
+/// use http::Request;
+/// use portcullis_guard::Peer;
+///
+/// fn set_peer<B>(request: &mut Request<B>, address: std::net::SocketAddr) {
+///     request.extensions_mut().insert(Peer(address));
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
 /// The proxies whose forwarding header is trusted.
 ///
-/// A proxy appends the address of its own peer to the header. The client's address is the last address in the header that
-/// does not belong to a trusted proxy. The addresses before it can be forged and are ignored, and so are the header of
-/// any other peer and the other of the two headers.
+/// A proxy appends the address of its own peer to the header. The client's address is the last address in the header
+/// that does not belong to a trusted proxy. The addresses before it can be forged and are ignored, and so are the
+/// header of any other peer and the other of the two headers.
+///
+/// The default trusts no proxy. At most 32 values of the header and 32 addresses of each are read.
+///
+/// ```
+/// use portcullis_guard::{ProxyHeader, TrustedProxies};
+///
+/// let proxies = TrustedProxies::new(["10.0.0.0/8", "192.0.2.7"], ProxyHeader::Forwarded)?;
+/// assert!(TrustedProxies::new(["proxy.internal"], ProxyHeader::default()).is_err());
+/// # Ok::<(), portcullis_guard::TrustedProxyError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     networks: Vec<IpNet>,
@@ -81,6 +102,7 @@ impl TrustedProxies {
         client
     }
 
+    /// Returns whether the address is that of a trusted proxy.
     fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&address))
     }
@@ -94,7 +116,7 @@ impl ProxyHeader {
         }
     }
 
-    /// The address in one element of the header's list. A fragment of a quoted string with a comma has none.
+    /// Returns the address in one element of the header's list. A fragment of a quoted string with a comma has none.
     fn address(self, element: &str) -> Option<IpAddr> {
         match self {
             Self::XForwardedFor => node(element),
@@ -110,7 +132,8 @@ impl ProxyHeader {
     }
 }
 
-/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+/// Returns an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
+/// `[2001:db8::1]:80`.
 fn node(text: &str) -> Option<IpAddr> {
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
     let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);

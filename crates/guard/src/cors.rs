@@ -12,8 +12,9 @@ use http::{
 
 use crate::{origin::OriginPolicy, request_id::X_REQUEST_ID};
 
-/// Two hours, the longest time that browsers accept.
+/// How long browsers may keep the answer to a preflight: two hours, the longest time that they all accept.
 const MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("7200");
+/// The maximum length of the header names that a preflight requests and that are returned to it.
 const MAX_REQUESTED_HEADERS_BYTES: usize = 4096;
 
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
@@ -24,6 +25,16 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 /// What web pages of other origins may send and read (the CORS protocol of the Fetch standard).
 ///
 /// Credentials are never allowed: pages send tokens in a header that they set themselves.
+///
+/// Which origins may read responses is decided by the [`OriginPolicy`]. A preflight is answered without a token.
+///
+/// ```
+/// use http::{HeaderName, Method};
+/// use portcullis_guard::CorsSettings;
+///
+/// let cors = CorsSettings::new([Method::GET], [HeaderName::from_static("x-total-count")]);
+/// assert_eq!(cors.exposed_headers, ["x-total-count"]);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CorsSettings {
@@ -71,6 +82,7 @@ pub(crate) enum AllowedOrigin {
 }
 
 impl Cors {
+    /// Prepares the header values. If the policy accepts any origin, any origin may read responses.
     pub(crate) fn new(settings: &CorsSettings, origins: &OriginPolicy) -> Self {
         let exposed = [WWW_AUTHENTICATE, X_REQUEST_ID];
         Self {
@@ -80,7 +92,7 @@ impl Cors {
         }
     }
 
-    /// The origin that may read the response, if the origin policy accepts the request.
+    /// Returns the origin that may read the response, if the origin policy accepts the request.
     pub(crate) fn allowed_origin(&self, headers: &HeaderMap) -> AllowedOrigin {
         if self.any_origin {
             return AllowedOrigin::Any;
@@ -88,7 +100,7 @@ impl Cors {
         headers.get(ORIGIN).map_or(AllowedOrigin::None, |origin| AllowedOrigin::Origin(origin.clone()))
     }
 
-    /// The response to a preflight for the resource.
+    /// Returns the response to a preflight for the resource.
     pub(crate) fn preflight(&self, headers: &HeaderMap) -> Response<Option<Bytes>> {
         preflight_response(headers, self.methods.clone())
     }
@@ -126,12 +138,12 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a request is a CORS preflight. Any other OPTIONS request is treated like other requests.
+/// Returns whether a request is a CORS preflight. Any other OPTIONS request is treated like other requests.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS && headers.contains_key(ORIGIN) && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The response to a preflight, without the headers that [`Cors::add_headers`] adds.
+/// Returns the response to a preflight, without the headers that [`Cors::add_headers`] adds.
 pub(crate) fn preflight_response(request: &HeaderMap, methods: HeaderValue) -> Response<Option<Bytes>> {
     let mut response = Response::new(None);
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -145,7 +157,7 @@ pub(crate) fn preflight_response(request: &HeaderMap, methods: HeaderValue) -> R
     response
 }
 
-/// The header names that a preflight requests, if they are a list of names of bounded length.
+/// Returns the header names that a preflight requests, if they are a list of names of bounded length.
 fn requested_headers(request: &HeaderMap) -> Option<&HeaderValue> {
     let mut values = request.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
     let value = values.next()?;
@@ -156,6 +168,7 @@ fn requested_headers(request: &HeaderMap) -> Option<&HeaderValue> {
     acceptable.then_some(value)
 }
 
+/// Returns a comma-separated list.
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> HeaderValue {
     let text = names.collect::<Vec<_>>().join(", ");
     // Method and header names are tokens (RFC 9110 section 5.6.2), so the list is a valid header value.

@@ -13,7 +13,7 @@ pub(crate) use self::timing::Stopwatch;
 pub use self::{operation::Operation, timing::Timing};
 use crate::{request_id::RequestId, trace::TraceContext};
 
-/// The outcome of one request. It is reported when the head of the response is known.
+/// What the guard decided about one request. It is reported when the head of the response is known.
 ///
 /// It contains neither the query nor headers nor the token.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,8 @@ impl<'a> Decision<'a> {
     pub fn new(
         request_id: &'a RequestId,
         time: UnixTime,
-        (method, path): (&'a Method, &'a str),
+        method: &'a Method,
+        path: &'a str,
         status: StatusCode,
         resource: &'a ResourceUri,
     ) -> Self {
@@ -86,6 +87,24 @@ impl<'a> Decision<'a> {
 }
 
 /// Receives the [`Decision`] about each request, for example for an access log, an audit trail or metrics.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use portcullis_guard::{Decision, DecisionSink};
+///
+/// /// Counts rejected requests.
+/// #[derive(Default)]
+/// struct Rejections(AtomicU64);
+///
+/// impl DecisionSink for Rejections {
+///     fn decided(&self, decision: &Decision<'_>) {
+///         if decision.code.is_some() {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// ```
 pub trait DecisionSink: Send + Sync + 'static {
     /// Called exactly once per request, including rejected requests, preflights and metadata requests. It runs on the
     /// task of the request, so it must not block or panic.

@@ -21,6 +21,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 /// The serialized metadata document of a resource.
 pub(crate) struct Document {
     path: Box<str>,
+    /// Whether it is also served at [`ROOT`].
     at_root: bool,
     body: Bytes,
     length: HeaderValue,
@@ -29,11 +30,14 @@ pub(crate) struct Document {
 
 /// The result of a request for the document.
 pub(crate) enum DocumentResponse {
+    /// The document, the answer to a preflight, or 304.
     Response(Response<Option<Bytes>>),
+    /// The method is neither GET nor HEAD.
     MethodNotAllowed { allow: HeaderValue },
 }
 
 impl Document {
+    /// Serializes the metadata for a path, and for [`ROOT`] if `at_root` is set.
     pub(crate) fn new(metadata: &ProtectedResourceMetadata, path: &str, at_root: bool) -> Self {
         let body = Bytes::from(metadata.to_json());
         let etag = format!("\"{}\"", hexadecimal(&Sha256::digest(&body)[..16]));
@@ -46,14 +50,17 @@ impl Document {
         }
     }
 
+    /// Returns the path of the document.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
+    /// Returns whether the document is served at this path.
     pub(crate) fn is_at(&self, path: &str) -> bool {
         path == &*self.path || (self.at_root && path == ROOT)
     }
 
+    /// Responds to a request for the document. It needs no token.
     pub(crate) fn respond(&self, method: &Method, headers: &HeaderMap) -> DocumentResponse {
         if cors::is_preflight(method, headers) {
             return DocumentResponse::Response(cors::preflight_response(headers, METHODS));
@@ -76,7 +83,7 @@ impl Document {
         DocumentResponse::Response(response)
     }
 
-    /// Whether `If-None-Match` contains the entity tag, by weak comparison (RFC 9110 section 13.1.2).
+    /// Returns whether `If-None-Match` contains the entity tag, by weak comparison (RFC 9110 section 13.1.2).
     fn is_not_modified(&self, headers: &HeaderMap) -> bool {
         let matches = |tag: &[u8]| {
             let tag = tag.trim_ascii();

@@ -23,6 +23,9 @@ pub use self::{body::GuardBody, future::GuardFuture};
 use crate::{authenticate, resource::ProtectedResource};
 
 /// Puts a service behind a [`ProtectedResource`]. [`Guard::builder`] builds it.
+///
+/// The [crate documentation](crate) has an example with a denied and an allowed request, and the order of the checks.
+/// Clones, and all services that a layer creates, share the resource with its limits and its verifier.
 #[derive(Clone, Debug)]
 pub struct GuardLayer {
     resource: Arc<ProtectedResource>,
@@ -34,7 +37,7 @@ impl GuardLayer {
         Self { resource }
     }
 
-    /// The protected resource.
+    /// Returns the protected resource.
     pub fn resource(&self) -> &Arc<ProtectedResource> {
         &self.resource
     }
@@ -52,6 +55,9 @@ impl<S> Layer<S> for GuardLayer {
 ///
 /// The inner service receives only admitted requests. Each has one [`Caller`](crate::Caller) in its extensions, an
 /// `X-Request-Id` that the guard generated, and neither `Authorization` nor `DPoP`.
+///
+/// The guard itself never fails: rejections are responses. Its error is that of the inner service. It is ready when the
+/// inner service is, and needs `Clone` of it because a request whose token is verified first is sent later.
 #[derive(Clone, Debug)]
 pub struct Guard<S> {
     resource: Arc<ProtectedResource>,

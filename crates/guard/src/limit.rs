@@ -1,4 +1,4 @@
-//! Limits: requests per time, and requests in progress.
+//! [`GuardLimits`]: requests per time, and requests in progress.
 
 mod concurrency;
 mod rate;
@@ -16,7 +16,20 @@ pub use self::{
     rate::{Rate, RateError, RateLimiter},
 };
 
-/// The limits that the guard enforces for a resource. Default: none.
+/// The limits that the guard enforces for a resource. Default: none. A request beyond a limit gets 429 with
+/// `Retry-After`.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+///
+/// use portcullis_guard::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter, metadata::SystemClock};
+///
+/// let rate = Rate::new(600, Duration::from_secs(60))?;
+/// let mut limits = GuardLimits::default();
+/// limits.per_address = Some(RateLimiter::new(rate, RateLimiter::DEFAULT_CAPACITY, Arc::new(SystemClock::new())));
+/// limits.in_flight = Some(ConcurrencyLimiter::new(20, 5));
+/// # Ok::<(), portcullis_guard::RateError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct GuardLimits {
@@ -32,7 +45,7 @@ pub struct GuardLimits {
     pub exceeded_body: Option<Bytes>,
 }
 
-/// A request exceeds a limit.
+/// A request exceeds a limit. Clients do not learn which one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitExceeded {
@@ -41,7 +54,7 @@ pub struct LimitExceeded {
 }
 
 impl LimitExceeded {
-    /// The value of `Retry-After`: whole seconds, rounded up, at least one.
+    /// Returns the value of `Retry-After`: whole seconds, rounded up, at least one.
     pub fn retry_after_secs(self) -> u64 {
         whole_seconds(self.retry_after)
     }

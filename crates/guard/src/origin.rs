@@ -1,16 +1,18 @@
 //! [`OriginPolicy`]: checks `Host` and `Origin`.
 
 mod authority;
+mod error;
 #[cfg(test)]
 mod tests;
 
 use http::{
-    HeaderMap, StatusCode, Uri, Version,
+    HeaderMap, Uri, Version,
     header::{HOST, ORIGIN},
 };
 use url::Url;
 
 use self::authority::Authority;
+pub use self::error::{OriginPolicyError, OriginRejection};
 
 /// Which `Host` and `Origin` values are accepted, as a defence against DNS rebinding and cross-origin reads.
 ///
@@ -21,12 +23,32 @@ use self::authority::Authority;
 ///   [`only_listed_origins`](Self::only_listed_origins) restricts origins to the listed ones.
 ///
 /// In every case there must be exactly one well-formed host (RFC 9112 section 3.2), and `Host` must agree with the
-/// authority of the request target if both are present (RFC 9113 section 8.3.1). A request without `Origin` is accepted,
-/// because it does not come from a web page. Any sandboxed page can send `Origin: null`, so it is accepted only if any
-/// origin is.
+/// authority of the request target if both are present (RFC 9113 section 8.3.1). A request without `Origin` is
+/// accepted: a page of another origin can neither add a token to such a request nor read its response. Any sandboxed
+/// page can send `Origin: null`, so it is accepted only if any origin is.
+///
+/// ```
+/// use http::{HeaderMap, HeaderValue, Uri, Version, header};
+/// use portcullis_guard::OriginPolicy;
+///
+/// let policy = OriginPolicy::for_base_url(&"https://api.example.com/".parse()?)?;
+/// let policy = policy.allow_origin("https://app.example.com")?;
+///
+/// let check = |origin| {
+///     let mut headers = HeaderMap::new();
+///     headers.insert(header::HOST, HeaderValue::from_static("api.example.com"));
+///     headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+///     policy.check(Version::HTTP_11, &Uri::from_static("/"), &headers)
+/// };
+/// assert!(check("https://app.example.com").is_ok());
+/// assert_eq!(check("https://evil.example").unwrap_err().code(), "origin.not_allowed");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct OriginPolicy {
+    /// Whether the server's own URL is on loopback.
     loopback: bool,
+    /// The server's own host, on any port.
     own: HostRule,
     /// The default port of the server's scheme, which clients omit from `Host`.
     default_port: Option<u16>,
@@ -36,6 +58,7 @@ pub struct OriginPolicy {
     origins_listed: bool,
 }
 
+/// An accepted host.
 #[derive(Clone, Debug)]
 struct HostRule {
     host: Box<str>,
@@ -43,87 +66,11 @@ struct HostRule {
     port: Option<u16>,
 }
 
+/// An accepted origin.
 #[derive(Clone, Debug)]
 struct OriginRule {
     scheme: Box<str>,
     host: HostRule,
-}
-
-/// Why a request's host or origin is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OriginRejection {
-    /// There is neither a `Host` header nor an authority in the request target.
-    #[error("the request has no host")]
-    HostMissing,
-    /// There are several `Host` headers, which may be equal.
-    #[error("the request has several host headers")]
-    HostRepeated,
-    /// The host is not `name`, `name:port` or `[address]:port`.
-    #[error("the host is malformed")]
-    HostMalformed,
-    /// `Host` and the authority of the request target differ.
-    #[error("the host header and the request target name different hosts")]
-    HostDisagrees,
-    /// The policy does not allow the host.
-    #[error("the host is not allowed")]
-    HostNotAllowed,
-    /// There are several `Origin` headers.
-    #[error("the request has several origin headers")]
-    OriginRepeated,
-    /// The policy does not allow the origin.
-    #[error("the origin is not allowed")]
-    OriginNotAllowed,
-}
-
-impl OriginRejection {
-    /// Returns the stable reason code.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::HostMissing => "host.missing",
-            Self::HostRepeated => "host.repeated",
-            Self::HostMalformed => "host.malformed",
-            Self::HostDisagrees => "host.disagrees",
-            Self::HostNotAllowed => "host.not_allowed",
-            Self::OriginRepeated => "origin.repeated",
-            Self::OriginNotAllowed => "origin.not_allowed",
-        }
-    }
-
-    /// The status of the response: 400 if RFC 9112 section 3.2 requires it (a missing, repeated or malformed host),
-    /// otherwise 403.
-    pub fn status(self) -> StatusCode {
-        match self {
-            Self::HostMissing | Self::HostRepeated | Self::HostMalformed => StatusCode::BAD_REQUEST,
-            _ => StatusCode::FORBIDDEN,
-        }
-    }
-}
-
-/// Why a host or origin setting is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OriginPolicyError {
-    /// The base URL has no host.
-    #[error("the base URL has no host")]
-    NoHost,
-    /// An allowed host is not `name`, `name:port` or `[address]:port`.
-    #[error("`{0}` is not a host: write `name`, `name:port` or `[address]:port`")]
-    Host(String),
-    /// An allowed origin is not `scheme://host` with an optional port. `null` is not allowed, because any page can send it.
-    #[error("`{0}` is not an origin: write `https://host` or `https://host:port`, without a path")]
-    Origin(String),
-}
-
-impl OriginPolicyError {
-    /// Returns a stable code for logs and tests.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NoHost => "settings.base_url",
-            Self::Host(_) => "settings.allowed_hosts",
-            Self::Origin(_) => "settings.allowed_origins",
-        }
-    }
 }
 
 impl OriginPolicy {
@@ -143,9 +90,9 @@ impl OriginPolicy {
         })
     }
 
-    /// Accepts one more host: `name` (any port) or `name:port`. A `Host` without a port has the default port of the base
-    /// URL's scheme. If the server is not on loopback, the first call restricts hosts to the listed ones and the server's
-    /// own.
+    /// Accepts one more host: `name` (any port) or `name:port`. A `Host` without a port has the default port of the
+    /// base URL's scheme. If the server is not on loopback, the first call restricts hosts to the listed ones and the
+    /// server's own.
     ///
     /// # Errors
     /// Fails if the string is not a host.
@@ -184,36 +131,20 @@ impl OriginPolicy {
     /// Checks the version, target and headers of a request. Allocates nothing.
     ///
     /// # Errors
-    /// Fails if the host is missing, repeated, malformed, contradictory or not allowed, or if the origin is repeated or not
-    /// allowed.
+    /// Fails if the host is missing, repeated, malformed, contradictory or not allowed, or if the origin is repeated or
+    /// not allowed.
     pub fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRejection> {
         self.check_host(version, uri, headers)?;
         self.check_origin(headers)
     }
 
-    /// Whether every origin is accepted, so that responses need not depend on the origin.
+    /// Returns whether every origin is accepted, so that responses need not depend on the origin.
     pub(crate) fn allows_any_origin(&self) -> bool {
         !self.loopback && !self.origins_listed
     }
 
     fn check_host(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRejection> {
-        let mut values = headers.get_all(HOST).iter();
-        let header = values.next().map(|value| Authority::parse_header(value).ok_or(OriginRejection::HostMalformed));
-        if values.next().is_some() {
-            return Err(OriginRejection::HostRepeated);
-        }
-        let header = header.transpose()?;
-        let target = uri.authority().map(|authority| Authority::parse(authority.as_str()));
-        let target = target.map(|parsed| parsed.ok_or(OriginRejection::HostMalformed)).transpose()?;
-        let host = match (header, target) {
-            (Some(header), Some(target)) if !header.agrees(&target, uri.scheme_str().and_then(default_port)) => {
-                return Err(OriginRejection::HostDisagrees);
-            }
-            (Some(host), _) => host,
-            // Only HTTP/1.1 requires the header in addition to a target with a host (RFC 9112 section 3.2).
-            (None, Some(target)) if version != Version::HTTP_11 => target,
-            _ => return Err(OriginRejection::HostMissing),
-        };
+        let host = request_host(version, uri, headers)?;
         let listed = || self.hosts.iter().any(|rule| rule.allows(&host, self.default_port));
         let allowed = if self.loopback {
             host.is_loopback() || listed()
@@ -256,7 +187,28 @@ impl OriginRule {
     }
 }
 
-/// The scheme and authority of an `Origin` value; `None` for `null` and for a value with a path.
+/// Returns the only host of a request: that of `Host` or of the request target, which must agree if there are both.
+fn request_host<'r>(version: Version, uri: &'r Uri, headers: &'r HeaderMap) -> Result<Authority<'r>, OriginRejection> {
+    let mut values = headers.get_all(HOST).iter();
+    let header = values.next().map(|value| Authority::parse_header(value).ok_or(OriginRejection::HostMalformed));
+    if values.next().is_some() {
+        return Err(OriginRejection::HostRepeated);
+    }
+    let header = header.transpose()?;
+    let target = uri.authority().map(|authority| Authority::parse(authority.as_str()));
+    let target = target.map(|parsed| parsed.ok_or(OriginRejection::HostMalformed)).transpose()?;
+    match (header, target) {
+        (Some(header), Some(target)) if !header.agrees(&target, uri.scheme_str().and_then(default_port)) => {
+            Err(OriginRejection::HostDisagrees)
+        }
+        (Some(host), _) => Ok(host),
+        // Only HTTP/1.1 requires the header in addition to a target with a host (RFC 9112 section 3.2).
+        (None, Some(target)) if version != Version::HTTP_11 => Ok(target),
+        _ => Err(OriginRejection::HostMissing),
+    }
+}
+
+/// Returns the scheme and authority of an `Origin` value; `None` for `null` and for a value with a path.
 fn split_origin(origin: &str) -> Option<(&str, Authority<'_>)> {
     let (scheme, authority) = origin.split_once("://")?;
     let scheme_like = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');

@@ -14,8 +14,8 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 
 /// The correlation id of one request: a version 4 UUID (RFC 9562 section 5.4) in lower case.
 ///
-/// The guard generates it for every request and ignores an id from the client. It is not a secret and must not authorize
-/// anything. Cloning is cheap.
+/// The guard generates it for every request and ignores an id from the client. It is not a secret and must not
+/// authorize anything. Cloning is cheap.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RequestId(HeaderValue);
 
@@ -32,17 +32,17 @@ impl RequestId {
         Self(HeaderValue::from_maybe_shared(shared).unwrap_or(HeaderValue::from_static("")))
     }
 
-    /// The id as a string of 36 characters.
+    /// Returns the id as a string of 36 characters.
     pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 
-    /// The 128 bits of the id.
+    /// Returns the 128 bits of the id.
     pub(crate) fn bytes(&self) -> [u8; 16] {
         uuid::Uuid::try_parse_ascii(self.0.as_bytes()).unwrap_or_default().into_bytes()
     }
 
-    /// The id as a header value, without copying it.
+    /// Returns the id as a header value, without copying it.
     pub fn to_header_value(&self) -> HeaderValue {
         self.0.clone()
     }
@@ -64,7 +64,7 @@ fn random_bytes() -> [u8; 16] {
 /// The increment of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The output function of SplitMix64. It is a bijection, so the ids of a thread do not repeat.
+/// Returns the output function of SplitMix64. It is a bijection, so the ids of a thread do not repeat.
 fn mix(count: u64) -> u64 {
     let mixed = (count ^ (count >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

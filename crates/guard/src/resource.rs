@@ -9,9 +9,7 @@ use std::{
 };
 
 use http::Method;
-use portcullis_metadata::{
-    Clock, ProtectedResourceMetadata, ResourceUri, Scopes, is_https_or_loopback_http, protected_resource_urls,
-};
+use portcullis_metadata::{Clock, ResourceUri, protected_resource_urls};
 use portcullis_verifier::{Principal, Verifier};
 use url::Url;
 
@@ -62,7 +60,7 @@ impl ProtectedResource {
     /// - the scopes contain `offline_access` or `scopes_supported` contains an invalid name,
     /// - the realm is not a valid header value, or a public path is not a path.
     pub fn new(settings: GuardSettings) -> Result<Arc<Self>, GuardSettingsError> {
-        let named = check(&settings)?;
+        let named_scopes = settings.check()?;
         let metadata_url = metadata_url(&settings.resource);
         let mut metadata = settings.metadata;
         metadata.bearer_methods_supported = vec!["header".to_owned()];
@@ -75,7 +73,7 @@ impl ProtectedResource {
                 &settings.realm,
                 metadata_url,
                 &settings.required_scopes,
-                named,
+                named_scopes,
                 metadata.scopes_supported,
             ),
             rules: Rules {
@@ -99,13 +97,13 @@ impl ProtectedResource {
         }))
     }
 
-    /// The URL that clients know the resource by.
+    /// Returns the URL that clients know the resource by.
     pub fn resource(&self) -> &ResourceUri {
         &self.resource
     }
 
-    /// Marks the server as shutting down. Requests whose future is dropped from now on are reported as `server.shutdown`
-    /// with status 503, and not as `client.gone`.
+    /// Marks the server as shutting down. Requests whose future is dropped from now on are reported as
+    /// `server.shutdown` with status 503, and not as `client.gone`.
     pub fn mark_shutting_down(&self) {
         self.shutting_down.store(true, Ordering::Relaxed);
     }
@@ -122,20 +120,21 @@ impl ProtectedResource {
         }
     }
 
-    /// Returns whether the claim rules, route rules and, if the guard enforces them, required scopes admit this principal.
+    /// Returns whether the claim rules, route rules and, if the guard enforces them, required scopes admit this
+    /// principal.
     ///
-    /// Neither the token nor any limit is checked. Use it for a request that was admitted with other settings and is still in
-    /// progress.
+    /// Neither the token nor any limit is checked. Use it for a request that was admitted with other settings and is
+    /// still in progress.
     pub fn admits(&self, method: &Method, path: &str, principal: &Principal) -> bool {
         self.rules.authorize(method, path, principal).is_ok()
     }
 
-    /// The challenges, for a service behind the guard that checks scopes itself.
+    /// Returns the challenges, for a service behind the guard that checks scopes itself.
     pub fn challenges(&self) -> &Challenges {
         &self.challenges
     }
 
-    /// The scope implications, for a service behind the guard that checks scopes itself.
+    /// Returns the scope implications, for a service behind the guard that checks scopes itself.
     pub fn scope_implications(&self) -> &ScopeImplications {
         &self.rules.implications
     }
@@ -146,7 +145,7 @@ impl ProtectedResource {
         self.public_paths.iter().any(|public| public == path)
     }
 
-    /// The path of the metadata document (RFC 9728 section 3.1), which every challenge refers to.
+    /// Returns the path of the metadata document (RFC 9728 section 3.1), which every challenge refers to.
     pub fn metadata_path(&self) -> &str {
         self.document.path()
     }
@@ -158,74 +157,7 @@ impl fmt::Debug for ProtectedResource {
     }
 }
 
-/// Checks the settings and returns all scopes that the resource mentions.
-fn check(settings: &GuardSettings) -> Result<Scopes, GuardSettingsError> {
-    let GuardSettings { resource, metadata, .. } = settings;
-    if !is_https_or_loopback_http(resource.url()) {
-        return Err(GuardSettingsError::InsecureResource(resource.clone()));
-    }
-    let same = |part, found: &ResourceUri| {
-        if found == resource {
-            return Ok(());
-        }
-        Err(GuardSettingsError::ResourceMismatch { part, expected: resource.clone(), found: found.clone() })
-    };
-    same("metadata", &metadata.resource)?;
-    if let Authentication::Required(verifier) = &settings.authentication {
-        same("verifier", verifier.resource())?;
-        if metadata.authorization_servers.is_empty() {
-            return Err(GuardSettingsError::NoAuthorizationServer);
-        }
-    }
-    if let Some(member) = not_enforced(metadata) {
-        return Err(GuardSettingsError::NotEnforced(member));
-    }
-    let printable = settings.realm.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    if !printable || !(1..=256).contains(&settings.realm.len()) {
-        return Err(GuardSettingsError::Realm);
-    }
-    if let Some(path) = settings.public_paths.iter().find(|path| !is_request_path(path)) {
-        return Err(GuardSettingsError::PublicPath(path.clone()));
-    }
-    let mut supported = Scopes::empty();
-    for name in &metadata.scopes_supported {
-        let scope = Scopes::from_names([name.as_str()]).map_err(|_| GuardSettingsError::ScopeName(name.clone()))?;
-        supported = supported.union(&scope);
-    }
-    let routes = settings.routes.iter().fold(Scopes::empty(), |all, rule| all.union(&rule.scopes));
-    let implied = settings.scope_implications.names();
-    for (place, scopes) in [
-        ("required_scopes", &settings.required_scopes),
-        ("scopes_supported", &supported),
-        ("a route", &routes),
-        ("the implied scopes", implied),
-    ] {
-        if scopes.contains("offline_access") {
-            return Err(GuardSettingsError::OfflineAccess(place));
-        }
-    }
-    Ok(supported.union(&settings.required_scopes).union(&routes).union(implied))
-}
-
-/// The member of the metadata that announces sender-constrained tokens, if there is one.
-fn not_enforced(metadata: &ProtectedResourceMetadata) -> Option<&'static str> {
-    [
-        ("dpop_signing_alg_values_supported", !metadata.dpop_signing_alg_values_supported.is_empty()),
-        ("dpop_bound_access_tokens_required", metadata.dpop_bound_access_tokens_required == Some(true)),
-        (
-            "tls_client_certificate_bound_access_tokens",
-            metadata.tls_client_certificate_bound_access_tokens == Some(true),
-        ),
-    ]
-    .into_iter()
-    .find_map(|(member, announced)| announced.then_some(member))
-}
-
-fn is_request_path(path: &str) -> bool {
-    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'?' | b'#'))
-}
-
-/// The URL of the metadata document (RFC 9728 section 3.1).
+/// Returns the URL of the metadata document (RFC 9728 section 3.1).
 fn metadata_url(resource: &ResourceUri) -> Url {
     let forms = protected_resource_urls(resource.url());
     forms.into_iter().next().unwrap_or_else(|| resource.url().clone())

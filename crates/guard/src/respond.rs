@@ -1,4 +1,4 @@
-//! [`Rejection`]: the only place that turns a rejection into a response.
+//! [`Rejection`]: every reason for which the guard rejects a request, and the response to it.
 
 mod challenges;
 
@@ -21,6 +21,7 @@ use crate::{
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// The retry time if a token cannot be verified now and the verifier names none.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Every reason for which the guard rejects a request.
@@ -53,7 +54,7 @@ pub(crate) enum Rejection {
 }
 
 impl Rejection {
-    /// The stable reason code. It is logged and never sent to the client.
+    /// Returns the stable reason code. It is logged and never sent to the client.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Origin(rejection) => rejection.code(),
@@ -68,88 +69,99 @@ impl Rejection {
         }
     }
 
-    /// The response: a generic text, and a challenge for 401 and insufficient scope.
+    /// Returns the response: a generic JSON body, a challenge for 401 and insufficient scope, and `Retry-After` if the
+    /// client can try again.
     ///
     /// `exceeded_body` replaces the body of 429.
     pub(crate) fn response(&self, challenges: &Challenges, exceeded_body: Option<&Bytes>) -> Response<Option<Bytes>> {
+        let (status, body) = self.status_and_body();
+        let body = match exceeded_body {
+            Some(exceeded_body) if status == StatusCode::TOO_MANY_REQUESTS => exceeded_body.clone(),
+            _ => Bytes::from_static(body.as_bytes()),
+        };
+        let mut response = Response::new(Some(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(CACHE_CONTROL, NO_STORE);
+        if let Some(challenge) = self.challenge(challenges) {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(retry_after) = self.retry_after() {
+            headers.insert(RETRY_AFTER, HeaderValue::from(retry_after));
+        }
+        if let Self::MetadataMethod { allow } = self {
+            headers.insert(ALLOW, allow.clone());
+        }
+        response
+    }
+
+    /// Returns the status and the body. Every cause of a 401 has the same body, so that the client does not learn why a
+    /// token is invalid.
+    fn status_and_body(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Origin(rejection) if rejection.status() == StatusCode::BAD_REQUEST => bad_request(),
-            Self::Origin(_) => plain(
+            Self::Origin(rejection) if rejection.status() == StatusCode::FORBIDDEN => (
                 StatusCode::FORBIDDEN,
                 r#"{"error":"forbidden","error_description":"The host or origin is not allowed"}"#,
             ),
-            Self::MetadataMethod { allow } => {
-                let mut response = plain(
-                    StatusCode::METHOD_NOT_ALLOWED,
-                    r#"{"error":"method_not_allowed","error_description":"The metadata can only be read"}"#,
-                );
-                response.headers_mut().insert(ALLOW, allow.clone());
-                response
-            }
+            Self::Origin(_) | Self::SecondTokenInQuery | Self::AmbiguousPath => (
+                StatusCode::BAD_REQUEST,
+                r#"{"error":"invalid_request","error_description":"The request is not acceptable"}"#,
+            ),
+            Self::MetadataMethod { .. } => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                r#"{"error":"method_not_allowed","error_description":"The metadata can only be read"}"#,
+            ),
             Self::NoMetadata => {
-                plain(StatusCode::NOT_FOUND, r#"{"error":"not_found","error_description":"There is no such document"}"#)
+                (StatusCode::NOT_FOUND, r#"{"error":"not_found","error_description":"There is no such document"}"#)
             }
-            Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme) => {
-                unauthorized(challenges.without_error())
-            }
-            Self::NoBearerToken(NoBearerToken::Repeated | NoBearerToken::Malformed) | Self::TokenInQuery => {
-                unauthorized(challenges.invalid_request())
-            }
-            Self::InvalidToken { .. } => unauthorized(challenges.invalid_token()),
-            Self::Unavailable { retry_after, .. } => {
-                let mut response = unauthorized(challenges.without_error());
-                let wait = retry_after.unwrap_or(DEFAULT_RETRY_AFTER);
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
-                response
-            }
-            Self::LimitExceeded { exceeded, .. } => {
-                let mut response = plain(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    r#"{"error":"too_many_requests","error_description":"Try again later"}"#,
-                );
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(exceeded.retry_after_secs()));
-                if let Some(body) = exceeded_body {
-                    *response.body_mut() = Some(body.clone());
-                }
-                response
-            }
-            Self::SecondTokenInQuery | Self::AmbiguousPath => bad_request(),
-            // There is no challenge, because other scopes would not help.
-            Self::Claims(_) => plain(
+            Self::NoBearerToken(_) | Self::TokenInQuery | Self::InvalidToken { .. } | Self::Unavailable { .. } => (
+                StatusCode::UNAUTHORIZED,
+                r#"{"error":"unauthorized","error_description":"A valid bearer access token is required"}"#,
+            ),
+            Self::LimitExceeded { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                r#"{"error":"too_many_requests","error_description":"Try again later"}"#,
+            ),
+            Self::Claims(_) => (
                 StatusCode::FORBIDDEN,
                 r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#,
             ),
-            Self::InsufficientScope { needed, granted } => {
-                let mut response = plain(
-                    StatusCode::FORBIDDEN,
-                    r#"{"error":"insufficient_scope","error_description":"The access token lacks scopes that this request needs"}"#,
-                );
-                let challenge = challenges.insufficient_scope(needed, granted);
-                response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-                response
-            }
+            Self::InsufficientScope { .. } => (
+                StatusCode::FORBIDDEN,
+                r#"{"error":"insufficient_scope","error_description":"The access token lacks scopes that this request needs"}"#,
+            ),
         }
     }
-}
 
-/// Every cause has the same text, so that the client does not learn why a token is invalid.
-fn unauthorized(challenge: &HeaderValue) -> Response<Option<Bytes>> {
-    let mut response = plain(
-        StatusCode::UNAUTHORIZED,
-        r#"{"error":"unauthorized","error_description":"A valid bearer access token is required"}"#,
-    );
-    response.headers_mut().insert(WWW_AUTHENTICATE, challenge.clone());
-    response
-}
+    /// Returns the challenge (RFC 6750 section 3). A denial by a claim rule has none, because other scopes would not
+    /// help.
+    fn challenge(&self, challenges: &Challenges) -> Option<HeaderValue> {
+        match self {
+            Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme) | Self::Unavailable { .. } => {
+                Some(challenges.without_error().clone())
+            }
+            Self::NoBearerToken(NoBearerToken::Repeated | NoBearerToken::Malformed) | Self::TokenInQuery => {
+                Some(challenges.invalid_request().clone())
+            }
+            Self::InvalidToken { .. } => Some(challenges.invalid_token().clone()),
+            Self::InsufficientScope { needed, granted } => Some(challenges.insufficient_scope(needed, granted)),
+            Self::Origin(_)
+            | Self::MetadataMethod { .. }
+            | Self::NoMetadata
+            | Self::SecondTokenInQuery
+            | Self::LimitExceeded { .. }
+            | Self::AmbiguousPath
+            | Self::Claims(_) => None,
+        }
+    }
 
-fn bad_request() -> Response<Option<Bytes>> {
-    plain(StatusCode::BAD_REQUEST, r#"{"error":"invalid_request","error_description":"The request is not acceptable"}"#)
-}
-
-fn plain(status: StatusCode, body: &'static str) -> Response<Option<Bytes>> {
-    let mut response = Response::new(Some(Bytes::from_static(body.as_bytes())));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
-    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
-    response
+    /// Returns the seconds after which the request can succeed, if it is rejected only for now.
+    fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::Unavailable { retry_after, .. } => Some(whole_seconds(retry_after.unwrap_or(DEFAULT_RETRY_AFTER))),
+            Self::LimitExceeded { exceeded, .. } => Some(exceeded.retry_after_secs()),
+            _ => None,
+        }
+    }
 }

@@ -1,24 +1,29 @@
 //! [`GuardSettings`]: everything that a guard is configured with.
 
+mod check;
+mod error;
+
 use std::sync::Arc;
 
 use portcullis_metadata::{Clock, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
 use portcullis_verifier::Verifier;
 
+pub use self::error::GuardSettingsError;
 use crate::{
     authorize::{ClaimRule, RouteRule, ScopeEnforcer, ScopeImplications},
     client_address::TrustedProxies,
     cors::CorsSettings,
     decision::{DecisionSink, TracingSink},
     limit::GuardLimits,
-    origin::{OriginPolicy, OriginPolicyError},
+    origin::OriginPolicy,
     trace::TraceSettings,
 };
 
 /// The settings of a [`ProtectedResource`](crate::ProtectedResource).
 ///
 /// [`new`](Self::new) sets the defaults; assign fields to change them. [`Guard::builder`](crate::Guard::builder) is a
-/// shorter way for most services.
+/// shorter way for most services, and [`GuardBuilder::configure`](crate::GuardBuilder::configure) changes any field.
+/// [`ProtectedResource::new`](crate::ProtectedResource::new) checks the settings.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GuardSettings {
@@ -58,7 +63,7 @@ pub struct GuardSettings {
     pub trusted_proxies: TrustedProxies,
     /// Which `Host` and `Origin` values are accepted. Default: the policy for the resource's URL.
     pub origins: OriginPolicy,
-    /// What web pages of other origins may send and read.
+    /// What web pages of other origins may send and read. Default: see [`CorsSettings`].
     pub cors: CorsSettings,
     /// The clock. Default: [`SystemClock`].
     pub clock: Arc<dyn Clock>,
@@ -110,62 +115,4 @@ pub enum Authentication {
     /// Every request is admitted: tokens, scopes and claims are not checked, and no metadata is served. `Authorization`
     /// and `DPoP` are still removed. Use it in development, or behind another service that authenticates.
     Off,
-}
-
-/// Why [`GuardSettings`] cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GuardSettingsError {
-    /// The resource is neither `https` nor `http` on loopback (RFC 9728 section 1.2).
-    #[error("the resource `{0}` is neither https nor http on a loopback host")]
-    InsecureResource(ResourceUri),
-    /// The metadata or the verifier belongs to another resource.
-    #[error("the settings are for `{expected}`, but the {part} is for `{found}`")]
-    ResourceMismatch {
-        /// `metadata` or `verifier`.
-        part: &'static str,
-        /// The resource of the settings.
-        expected: ResourceUri,
-        /// The resource of the metadata or verifier.
-        found: ResourceUri,
-    },
-    /// The metadata lists no authorization server.
-    #[error("the metadata must list at least one authorization server")]
-    NoAuthorizationServer,
-    /// The scopes contain `offline_access`, which MCP 2026-07-28 forbids: it requests a refresh token and is not a
-    /// permission of a resource.
-    #[error("`offline_access` in {0} is not a scope of a resource; remove it")]
-    OfflineAccess(&'static str),
-    /// A name in `scopes_supported` is not a scope name.
-    #[error("`{0}` in scopes_supported is not a scope name")]
-    ScopeName(String),
-    /// The metadata announces something that the guard does not enforce.
-    #[error("the metadata announces `{0}`, which the guard does not enforce")]
-    NotEnforced(&'static str),
-    /// The realm is not a valid header value.
-    #[error("the realm must be 1 to 256 printable ASCII characters")]
-    Realm,
-    /// A public path is not the path of a request.
-    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path separately")]
-    PublicPath(String),
-    /// A host or origin setting is malformed.
-    #[error(transparent)]
-    Origin(#[from] OriginPolicyError),
-}
-
-impl GuardSettingsError {
-    /// Returns a stable code for logs and tests.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::InsecureResource(_) => "settings.insecure_resource",
-            Self::ResourceMismatch { .. } => "settings.resource_mismatch",
-            Self::NoAuthorizationServer => "settings.no_authorization_server",
-            Self::OfflineAccess(_) => "settings.offline_access",
-            Self::ScopeName(_) => "settings.scope_name",
-            Self::NotEnforced(_) => "settings.not_enforced",
-            Self::Realm => "settings.realm",
-            Self::PublicPath(_) => "settings.public_path",
-            Self::Origin(error) => error.code(),
-        }
-    }
 }

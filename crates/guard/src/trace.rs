@@ -1,4 +1,5 @@
-//! W3C trace context: the identifiers of a request's spans, and whether they are recorded.
+//! [`TraceSettings`] and [`TraceContext`]: the identifiers of a request's spans, and whether they are recorded (W3C
+//! Trace Context).
 
 mod traceparent;
 
@@ -7,7 +8,7 @@ use http::{HeaderMap, HeaderValue};
 use crate::request_id::RequestId;
 pub use traceparent::TraceParent;
 
-/// Which requests are traced.
+/// Which requests are traced. The guard only chooses identifiers: the [`DecisionSink`](crate::DecisionSink) sends spans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TraceSettings {
@@ -67,68 +68,66 @@ impl TraceSettings {
 /// The bits of a request id that decide on sampling: 56, as in W3C Trace Context Level 2.
 const RANDOM_BITS: u64 = (1 << 56) - 1;
 
-/// The identifiers of a request's spans, and whether they are recorded.
+/// The identifiers of a request's spans, and whether they are recorded. [`Caller::trace`](crate::Caller::trace) and
+/// [`Decision::trace`](crate::Decision::trace) return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: [u8; 16],
+    /// The client's span, if the request continues its trace.
     parent_id: Option<[u8; 8]>,
     span_id: [u8; 8],
     is_sampled: bool,
 }
 
 impl TraceContext {
-    /// The identifier of the trace.
+    /// Returns the identifier of the trace.
     pub fn trace_id(&self) -> [u8; 16] {
         self.trace_id
     }
 
-    /// The identifier of the client's span, if the request continues its trace.
+    /// Returns the identifier of the client's span, if the request continues its trace.
     pub fn parent_id(&self) -> Option<[u8; 8]> {
         self.parent_id
     }
 
-    /// The identifier of the request's span.
+    /// Returns the identifier of the request's span.
     pub fn span_id(&self) -> [u8; 8] {
         self.span_id
     }
 
-    /// The identifier of the span of the upstream's response, which is the parent of the upstream's spans.
+    /// Returns the identifier of the span of the upstream's response, which is the parent of the upstream's spans.
     pub fn upstream_span_id(&self) -> [u8; 8] {
-        self.child_id(1)
+        self.child_id(ChildSpan::Upstream)
     }
 
-    /// The identifier of the span of the token's verification.
+    /// Returns the identifier of the span of the token's verification.
     pub fn verification_span_id(&self) -> [u8; 8] {
-        self.child_id(2)
+        self.child_id(ChildSpan::Verification)
     }
 
-    /// Whether the spans are recorded.
+    /// Returns whether the spans are recorded.
     pub fn is_sampled(&self) -> bool {
         self.is_sampled
     }
 
-    /// The `traceparent` of the request to the upstream.
+    /// Returns the `traceparent` of the request to the upstream.
     pub fn upstream_traceparent(&self) -> Option<HeaderValue> {
-        let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
-        write_hex(&mut text[3..35], &self.trace_id);
-        write_hex(&mut text[36..52], &self.upstream_span_id());
-        write_hex(&mut text[53..], &[u8::from(self.is_sampled)]);
-        HeaderValue::from_bytes(&text).ok()
+        let (parent_id, is_sampled) = (self.upstream_span_id(), self.is_sampled);
+        TraceParent { trace_id: self.trace_id, parent_id, is_sampled }.to_header_value()
     }
 
-    /// Another identifier than those of the request's other spans. It is not zero, because the first bits of the request's own
-    /// are those of a version 4 UUID.
-    fn child_id(&self, number: u64) -> [u8; 8] {
-        (u64::from_be_bytes(self.span_id) ^ number).to_be_bytes()
+    /// Returns the identifier of a span in the request's span. All of them differ, and none is zero, because the first
+    /// bits of the request's own are those of a version 4 UUID.
+    fn child_id(&self, span: ChildSpan) -> [u8; 8] {
+        (u64::from_be_bytes(self.span_id) ^ span as u64).to_be_bytes()
     }
 }
 
-/// Writes bytes in lower-case hexadecimal.
-fn write_hex(text: &mut [u8], bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
-    }
+/// The spans in a request's span. Each value is the difference of their identifiers, so it is not zero.
+#[derive(Clone, Copy)]
+enum ChildSpan {
+    Upstream = 1,
+    Verification = 2,
 }
 
 #[cfg(test)]
@@ -148,7 +147,8 @@ mod tests {
         (request_id, context)
     }
 
-    /// J7, L2: a client's trace is continued only as configured, and its sampled flag counts only if clients are trusted.
+    /// J7, L2: a client's trace is continued only as configured, and its sampled flag counts only if clients are
+    /// trusted.
     #[test]
     fn the_trace_of_a_client() {
         for (parent, joins, samples) in

@@ -1,8 +1,6 @@
-//! Signature algorithms.
+//! [`Algorithm`] and [`AlgorithmSet`]: the signature algorithms.
 
 use std::{fmt, str::FromStr};
-
-use crate::error::JoseError;
 
 /// A signature algorithm of JSON Web Signatures (RFC 7518 section 3.1, RFC 8037, RFC 9864).
 ///
@@ -63,15 +61,21 @@ impl Algorithm {
     }
 }
 
+/// A string is not the name of a supported [`Algorithm`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the signature algorithm is not supported")]
+#[non_exhaustive]
+pub struct UnsupportedAlgorithm;
+
 /// Parses a registered name. Names are case-sensitive. `Ed25519` (RFC 9864) is an alias of [`Algorithm::EdDsa`].
 impl FromStr for Algorithm {
-    type Err = JoseError;
+    type Err = UnsupportedAlgorithm;
 
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
+    fn from_str(name: &str) -> Result<Self, UnsupportedAlgorithm> {
         if name == "Ed25519" {
             return Ok(Self::EdDsa);
         }
-        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name).ok_or(JoseError::UnsupportedAlgorithm)
+        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name).ok_or(UnsupportedAlgorithm)
     }
 }
 
@@ -82,6 +86,16 @@ impl fmt::Display for Algorithm {
 }
 
 /// A set of [`Algorithm`]s. The default contains only RS256.
+///
+/// ```
+/// use portcullis_jose::{Algorithm, AlgorithmSet};
+///
+/// let allowed = AlgorithmSet::default().with(Algorithm::Es256);
+/// assert!(allowed.contains(Algorithm::Rs256) && !allowed.contains(Algorithm::EdDsa));
+///
+/// // `none` and HMAC are not algorithms, so no set can contain them.
+/// assert!("none".parse::<Algorithm>().is_err() && "HS256".parse::<Algorithm>().is_err());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AlgorithmSet(u16);
 

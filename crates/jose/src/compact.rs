@@ -1,10 +1,15 @@
-//! Parsing of the JWS compact serialization.
+//! [`CompactJws`]: the JWS compact serialization, received or signed here.
 
 use std::fmt;
 
+use josekit::jws::JwsSigner;
 use memchr::memchr_iter;
 
-use crate::{encoding, error::JoseError, header::Header};
+use crate::{
+    encoding,
+    error::{JoseError, SigningError},
+    header::Header,
+};
 
 /// Headers up to this size, in bytes, are decoded on the stack.
 const STACK_HEADER_SIZE: usize = 1024;
@@ -69,6 +74,7 @@ impl<'a> CompactJws<'a> {
     }
 }
 
+/// Decodes and parses a header, without an allocation for the decoded bytes of a header of the common size.
 fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
     let length = encoding::decoded_len(segment.len()).ok_or(JoseError::Malformed)?;
     if length <= STACK_HEADER_SIZE {
@@ -77,6 +83,25 @@ fn parse_header(segment: &[u8]) -> Result<Header, JoseError> {
     } else {
         Header::parse(&encoding::decode(segment).ok_or(JoseError::Malformed)?)
     }
+}
+
+/// Signs a token and returns its compact serialization. Neither the header nor the payload is checked.
+///
+/// # Errors
+/// Fails if OpenSSL cannot sign.
+pub(crate) fn sign(
+    signer: &dyn JwsSigner,
+    header: impl AsRef<[u8]>,
+    payload: impl AsRef<[u8]>,
+) -> Result<String, SigningError> {
+    let mut token = String::new();
+    encoding::encode_to(header, &mut token);
+    token.push('.');
+    encoding::encode_to(payload, &mut token);
+    let signature = signer.sign(token.as_bytes()).map_err(|_| SigningError::Signature)?;
+    token.push('.');
+    encoding::encode_to(signature, &mut token);
+    Ok(token)
 }
 
 /// Prints only the header.

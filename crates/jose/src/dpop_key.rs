@@ -7,13 +7,13 @@ use josekit::{
         KeyPair as _,
         alg::ec::{EcCurve, EcKeyPair},
     },
-    jws::{ES256, JwsSigner as _, alg::ecdsa::EcdsaJwsSigner},
+    jws::{ES256, alg::ecdsa::EcdsaJwsSigner},
 };
 use portcullis_metadata::UnixTime;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::{encoding, error::SigningError};
+use crate::{compact, encoding, error::SigningError, thumbprint::ec_thumbprint};
 
 /// A client's key for DPoP proofs (RFC 9449), with the algorithm ES256.
 ///
@@ -43,6 +43,9 @@ pub struct DpopProof<'a> {
 }
 
 impl DpopKey {
+    /// The algorithm of the proofs.
+    pub const ALGORITHM: &str = "ES256";
+
     /// Generates a key.
     ///
     /// # Errors
@@ -70,10 +73,8 @@ impl DpopKey {
         &self.thumbprint
     }
 
-    /// The algorithm of the proofs.
-    pub const ALGORITHM: &str = "ES256";
-
-    /// Signs a proof.
+    /// Signs a proof (RFC 9449 section 4.2). Create one for each request; the caller chooses a unique
+    /// [`id`](DpopProof::id).
     ///
     /// # Errors
     /// Fails if OpenSSL cannot sign.
@@ -91,14 +92,7 @@ impl DpopKey {
         if let Some(token) = proof.access_token {
             claims["ath"] = encoding::sha256_base64url(token).into();
         }
-        let mut token = String::new();
-        encoding::encode_to(header.to_string(), &mut token);
-        token.push('.');
-        encoding::encode_to(claims.to_string(), &mut token);
-        let signature = self.signer.sign(token.as_bytes()).map_err(|_| SigningError::Signature)?;
-        token.push('.');
-        encoding::encode_to(signature, &mut token);
-        Ok(token)
+        compact::sign(&self.signer, header.to_string(), claims.to_string())
     }
 
     fn new(pair: &EcKeyPair) -> Result<Self, SigningError> {
@@ -107,8 +101,7 @@ impl DpopKey {
         let jwk = pair.to_jwk_public_key();
         let member = |name| jwk.parameter(name).and_then(Value::as_str).ok_or(SigningError::Import);
         let (x, y) = (member("x")?, member("y")?);
-        // The members must be in the order of RFC 7638 section 3.3.
-        let thumbprint = encoding::sha256_base64url(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#));
+        let thumbprint = ec_thumbprint("P-256", x, y);
         let public = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
         Ok(Self { signer, pkcs8, public, thumbprint })
     }

@@ -1,4 +1,4 @@
-//! Ed25519 public keys for which anyone can sign, and their encoding (RFC 8032 section 5.1.3).
+//! Which Ed25519 public keys are accepted: not those for which anyone can sign (RFC 8032 section 5.1.3).
 
 /// The prime of the field, 2^255 - 19, in little-endian order.
 const PRIME: [u8; 32] = {
@@ -38,4 +38,26 @@ pub(crate) fn is_acceptable(key: &[u8; 32]) -> bool {
     let mut y = *key;
     y[31] &= 0x7f;
     y.iter().rev().lt(PRIME.iter().rev()) && !SMALL_ORDER.contains(&y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C2: the points of small order are rejected with either sign of x, and so are encodings of y that are not canonical.
+    #[test]
+    fn unacceptable_keys() {
+        let sign = |mut key: [u8; 32]| {
+            key[31] |= 0x80;
+            key
+        };
+        for key in SMALL_ORDER.into_iter().chain([PRIME, [0xff; 32]]) {
+            assert!(!is_acceptable(&key) && !is_acceptable(&sign(key)), "{key:02x?}");
+        }
+        let mut base_point = [0x66; 32];
+        base_point[0] = 0x58;
+        for key in [base_point, [7; 32]] {
+            assert!(is_acceptable(&key) && is_acceptable(&sign(key)), "{key:02x?}");
+        }
+    }
 }

@@ -1,6 +1,9 @@
-//! Errors of parsing, key import and signing.
+//! [`JoseError`], [`KeyError`] and [`SigningError`]: why a token or a key is rejected, or cannot be created.
 
-use crate::{algorithm::Algorithm, limits::MAX_KEYS};
+use crate::{
+    algorithm::{Algorithm, UnsupportedAlgorithm},
+    limits::MAX_KEYS,
+};
 
 /// Why a token is rejected. No variant contains a part of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +64,12 @@ impl JoseError {
             Self::AmbiguousKey => "token.key_ambiguous",
             Self::Signature => "token.signature",
         }
+    }
+}
+
+impl From<UnsupportedAlgorithm> for JoseError {
+    fn from(UnsupportedAlgorithm: UnsupportedAlgorithm) -> Self {
+        Self::UnsupportedAlgorithm
     }
 }
 

@@ -22,6 +22,7 @@ pub struct KeySet {
     keys: Vec<NamedKey>,
 }
 
+/// A key and its identifier in the published set.
 #[derive(Clone)]
 struct NamedKey {
     kid: Option<Box<str>>,
@@ -103,6 +104,7 @@ impl KeySet {
         }
     }
 
+    /// Returns the only key with this identifier and algorithm.
     fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&VerifyingKey, JoseError> {
         if !self.allowed.contains(algorithm) {
             return Err(JoseError::AlgorithmNotAllowed(algorithm));

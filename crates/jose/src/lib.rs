@@ -9,11 +9,13 @@ mod error;
 mod header;
 mod key;
 mod key_set;
+mod key_type;
 mod limits;
 mod received_proof;
 mod signing_key;
+mod thumbprint;
 
-pub use algorithm::{Algorithm, AlgorithmSet};
+pub use algorithm::{Algorithm, AlgorithmSet, UnsupportedAlgorithm};
 pub use compact::CompactJws;
 pub use dpop_key::{DpopKey, DpopProof};
 pub use error::{JoseError, KeyError, SigningError};

@@ -12,7 +12,7 @@ use josekit::{
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::{algorithm::Algorithm, encoding, error::SigningError};
+use crate::{algorithm::Algorithm, compact, error::SigningError, key_type::KeyType};
 
 /// The size of generated RSA keys and the minimum size of imported ones, in bits.
 const RSA_BITS: u32 = 2048;
@@ -34,25 +34,25 @@ impl SigningKey {
     /// # Errors
     /// Fails if OpenSSL cannot generate the key.
     pub fn generate(algorithm: Algorithm, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
-        let pair = generate_pair(algorithm)?;
-        let private = Zeroizing::new(pair.to_der_private_key());
-        let kid = kid.into();
-        let public = public_jwk(&pair.to_jwk_public_key(), algorithm, &kid);
-        Ok(Self { algorithm, signer: signer(algorithm, &private)?, kid, public })
+        let pair = generate_pair(algorithm).ok_or(SigningError::Generation)?;
+        Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Generation)
     }
 
-    /// Imports a private key from PEM: PKCS #8 or the traditional format of its type.
+    /// Imports a private key from PEM: PKCS #8 or the traditional format of its type. An RSA key must have at least 2048
+    /// bits.
     ///
     /// # Errors
     /// Fails with [`SigningError::Import`] if the input is not a private key, or the key's type, curve or size does not
     /// match the algorithm.
     pub fn from_pem(algorithm: Algorithm, pem: &str, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
-        let pair = import_pair(algorithm, pem)?;
+        let pair = import_pair(algorithm, pem).ok_or(SigningError::Import)?;
+        Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Import)
+    }
+
+    fn from_pair(algorithm: Algorithm, pair: &dyn KeyPair, kid: Box<str>) -> Option<Self> {
         let private = Zeroizing::new(pair.to_der_private_key());
-        let kid = kid.into();
         let public = public_jwk(&pair.to_jwk_public_key(), algorithm, &kid);
-        let signer = signer(algorithm, &private).map_err(|_| SigningError::Import)?;
-        Ok(Self { algorithm, signer, kid, public })
+        Some(Self { algorithm, signer: signer(algorithm, &private)?, kid, public })
     }
 
     /// Returns the algorithm.
@@ -86,14 +86,7 @@ impl SigningKey {
     /// # Errors
     /// Fails if OpenSSL cannot sign.
     pub fn dangerous_sign_with_header(&self, header: &[u8], payload: &[u8]) -> Result<String, SigningError> {
-        let mut token = String::new();
-        encoding::encode_to(header, &mut token);
-        token.push('.');
-        encoding::encode_to(payload, &mut token);
-        let signature = self.signer.sign(token.as_bytes()).map_err(|_| SigningError::Signature)?;
-        token.push('.');
-        encoding::encode_to(signature, &mut token);
-        Ok(token)
+        compact::sign(&*self.signer, header, payload)
     }
 }
 
@@ -103,44 +96,40 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-fn generate_pair(algorithm: Algorithm) -> Result<Box<dyn KeyPair>, SigningError> {
-    fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Result<Box<dyn KeyPair>, SigningError> {
-        pair.map(|pair| Box::new(pair) as Box<dyn KeyPair>).map_err(|_| SigningError::Generation)
-    }
-    match algorithm {
-        Algorithm::Rs256 | Algorithm::Rs384 | Algorithm::Rs512 => boxed(RsaKeyPair::generate(RSA_BITS)),
-        Algorithm::Ps256 | Algorithm::Ps384 | Algorithm::Ps512 => boxed(RsaKeyPair::generate(RSA_BITS)),
-        Algorithm::Es256 => boxed(EcKeyPair::generate(EcCurve::P256)),
-        Algorithm::Es384 => boxed(EcKeyPair::generate(EcCurve::P384)),
-        Algorithm::Es512 => boxed(EcKeyPair::generate(EcCurve::P521)),
-        Algorithm::EdDsa => boxed(EdKeyPair::generate(EdCurve::Ed25519)),
+/// Generates a key pair of the type that the algorithm needs.
+fn generate_pair(algorithm: Algorithm) -> Option<Box<dyn KeyPair>> {
+    match KeyType::for_algorithm(algorithm) {
+        KeyType::Rsa => boxed(RsaKeyPair::generate(RSA_BITS)),
+        KeyType::P256 => boxed(EcKeyPair::generate(EcCurve::P256)),
+        KeyType::P384 => boxed(EcKeyPair::generate(EcCurve::P384)),
+        KeyType::P521 => boxed(EcKeyPair::generate(EcCurve::P521)),
+        KeyType::Ed25519 => boxed(EdKeyPair::generate(EdCurve::Ed25519)),
     }
 }
 
-fn import_pair(algorithm: Algorithm, pem: &str) -> Result<Box<dyn KeyPair>, SigningError> {
-    fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Result<Box<dyn KeyPair>, SigningError> {
-        pair.map(|pair| Box::new(pair) as Box<dyn KeyPair>).map_err(|_| SigningError::Import)
-    }
-    match algorithm {
-        Algorithm::Rs256
-        | Algorithm::Rs384
-        | Algorithm::Rs512
-        | Algorithm::Ps256
-        | Algorithm::Ps384
-        | Algorithm::Ps512 => match RsaKeyPair::from_pem(pem) {
-            Ok(pair) if pair.key_len() * 8 >= RSA_BITS => boxed(Ok::<_, SigningError>(pair)),
-            _ => Err(SigningError::Import),
-        },
-        Algorithm::Es256 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P256))),
-        Algorithm::Es384 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P384))),
-        Algorithm::Es512 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P521))),
-        Algorithm::EdDsa => boxed(EdKeyPair::from_pem(pem)),
+/// Imports a key pair of the type that the algorithm needs.
+fn import_pair(algorithm: Algorithm, pem: &str) -> Option<Box<dyn KeyPair>> {
+    match KeyType::for_algorithm(algorithm) {
+        KeyType::Rsa => {
+            let pair = RsaKeyPair::from_pem(pem).ok()?;
+            let bits = pair.key_len().checked_mul(8)?;
+            (bits >= RSA_BITS).then(|| Box::new(pair) as Box<dyn KeyPair>)
+        }
+        KeyType::P256 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P256))),
+        KeyType::P384 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P384))),
+        KeyType::P521 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P521))),
+        KeyType::Ed25519 => boxed(EdKeyPair::from_pem(pem)),
     }
 }
 
-fn signer(algorithm: Algorithm, private: &[u8]) -> Result<Box<dyn JwsSigner>, SigningError> {
-    fn boxed<S: JwsSigner + 'static, E>(signer: Result<S, E>) -> Result<Box<dyn JwsSigner>, SigningError> {
-        signer.map(|signer| Box::new(signer) as Box<dyn JwsSigner>).map_err(|_| SigningError::Generation)
+fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Option<Box<dyn KeyPair>> {
+    pair.ok().map(|pair| Box::new(pair) as Box<dyn KeyPair>)
+}
+
+/// Returns the signer of an algorithm for a private key in DER.
+fn signer(algorithm: Algorithm, private: &[u8]) -> Option<Box<dyn JwsSigner>> {
+    fn boxed<S: JwsSigner + 'static, E>(signer: Result<S, E>) -> Option<Box<dyn JwsSigner>> {
+        signer.ok().map(|signer| Box::new(signer) as Box<dyn JwsSigner>)
     }
     match algorithm {
         Algorithm::Rs256 => boxed(RS256.signer_from_der(private)),

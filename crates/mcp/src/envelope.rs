@@ -5,6 +5,7 @@ mod names;
 mod objects;
 mod reader;
 mod scanner;
+mod strings;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +20,7 @@ pub use self::{
 use self::{
     names::Names,
     objects::{Message, Meta},
-    reader::decode_string,
+    strings::{decode_string, decode_without_nul},
 };
 use crate::{MessageId, Revision};
 
@@ -215,12 +216,6 @@ impl<'a> Envelope<'a> {
     pub fn initialize_version(&self) -> Option<&str> {
         self.initialize_version.as_deref()
     }
-}
-
-/// Decodes a method or name, by which rules are selected. Returns `None` for a string with a NUL, at which some parsers
-/// would end it.
-fn decode_without_nul(value: &str) -> Option<Cow<'_, str>> {
-    decode_string(value).filter(|text| !text.contains('\0'))
 }
 
 /// Returns whether a value can be an `id`: a string or an integer.

@@ -1,17 +1,16 @@
-//! The era of a message, and the comparison of its headers with its body.
+//! The era of a message: whether it is of a revision with sessions, and which one.
 
+mod error;
+mod mirrored_headers;
 #[cfg(test)]
 mod tests;
 mod version_header;
 
-use http::{HeaderMap, HeaderName, StatusCode};
-use serde_json::{Value, json};
+use http::HeaderMap;
 
-use self::version_header::VersionHeader;
-use crate::{
-    Envelope, EnvelopeError, ErrorCode, MessageType, Revision, Revisions, decode_mirrored, header, meta,
-    mirrored_member,
-};
+pub use self::{error::EraError, mirrored_headers::checks_name_header};
+use self::{mirrored_headers::compare, version_header::VersionHeader};
+use crate::{Envelope, EnvelopeError, MessageType, Revision, Revisions, header, meta};
 
 /// The era of a message, in the terms of the specification (2026-07-28, "Lifecycle", section "Terminology").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,133 +22,6 @@ pub enum Era {
     },
     /// A revision without sessions. The headers match the body.
     Modern(Revision),
-}
-
-/// The reason why a message follows no served revision.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EraError {
-    /// The message claims to be modern and cannot be parsed.
-    #[error(transparent)]
-    Message(EnvelopeError),
-    /// A header is missing, repeated or malformed, or contradicts the body.
-    #[error("Header mismatch: {header} does not match the message")]
-    HeaderMismatch {
-        /// The header.
-        header: HeaderName,
-    },
-    /// A modern request lacks a required member of `_meta`.
-    #[error("Invalid params: {key} is missing from _meta")]
-    MissingMeta {
-        /// The member.
-        key: &'static str,
-    },
-    /// The revision is unknown or not served.
-    #[error("Unsupported protocol version")]
-    UnsupportedVersion {
-        /// The requested version, truncated to 64 characters.
-        requested: String,
-        /// The served revisions.
-        supported: Revisions,
-    },
-    /// The revision that `initialize` negotiated is not served.
-    #[error("Unsupported protocol version {negotiated}; this endpoint serves {supported}")]
-    NegotiatedVersion {
-        /// The negotiated version, truncated to 64 characters.
-        negotiated: String,
-        /// The version that the client requested, truncated to 64 characters.
-        requested: String,
-        /// The served legacy revisions.
-        supported: Revisions,
-    },
-    /// `initialize` as a modern request. Modern revisions have neither the method nor sessions.
-    #[error("Method not found")]
-    ModernInitialize,
-    /// The version header of a legacy message is repeated, malformed, or names a revision that is not served.
-    #[error("Invalid or unsupported MCP-Protocol-Version")]
-    LegacyVersion,
-}
-
-impl EraError {
-    /// Returns the stable reason code.
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Message(error) => error.code(),
-            Self::HeaderMismatch { .. } => "era.header_mismatch",
-            Self::MissingMeta { .. } => "era.meta_missing",
-            Self::UnsupportedVersion { .. } => "era.version_unsupported",
-            Self::NegotiatedVersion { .. } => "era.version_negotiated",
-            Self::ModernInitialize => "era.modern_initialize",
-            Self::LegacyVersion => "era.legacy_version",
-        }
-    }
-
-    /// Returns the HTTP status of the response: 404 for a method that the revision does not define, else 400.
-    pub const fn status(&self) -> StatusCode {
-        match self {
-            Self::ModernInitialize => StatusCode::NOT_FOUND,
-            _ => StatusCode::BAD_REQUEST,
-        }
-    }
-
-    /// Returns the JSON-RPC error code of the response.
-    pub const fn rpc_code(&self) -> ErrorCode {
-        match self {
-            Self::Message(error) => error.rpc_code(),
-            Self::HeaderMismatch { .. } => ErrorCode::HeaderMismatch,
-            Self::MissingMeta { .. } => ErrorCode::InvalidParams,
-            Self::UnsupportedVersion { .. } | Self::NegotiatedVersion { .. } => ErrorCode::UnsupportedProtocolVersion,
-            Self::ModernInitialize => ErrorCode::MethodNotFound,
-            Self::LegacyVersion => ErrorCode::InvalidRequest,
-        }
-    }
-
-    /// Returns the `data` of the JSON-RPC error: `supported` and `requested` for an unsupported version.
-    pub fn data(&self) -> Option<Value> {
-        match self {
-            Self::UnsupportedVersion { requested, supported }
-            | Self::NegotiatedVersion { requested, supported, .. } => {
-                let supported: Vec<_> = supported.iter().map(Revision::as_str).collect();
-                Some(json!({ "supported": supported, "requested": requested }))
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns whether the message is legacy nevertheless, so that its session is checked first.
-    pub const fn is_legacy(&self) -> bool {
-        matches!(self, Self::LegacyVersion)
-    }
-
-    /// Returns the error for an `initialize` that negotiated a revision that is not served.
-    pub fn unsupported_negotiated(negotiated: &str, requested: &str, served: Revisions) -> Self {
-        let supported = served.iter().filter(|revision| !revision.is_modern()).collect();
-        Self::NegotiatedVersion { negotiated: truncated(negotiated), requested: truncated(requested), supported }
-    }
-
-    /// Replaces the `supported` revisions of an unsupported version.
-    #[must_use]
-    pub fn map_supported(self, map: impl FnOnce(Revisions) -> Revisions) -> Self {
-        match self {
-            Self::UnsupportedVersion { requested, supported } => {
-                Self::UnsupportedVersion { requested, supported: map(supported) }
-            }
-            other => other,
-        }
-    }
-
-    fn mismatch(header: HeaderName) -> Self {
-        Self::HeaderMismatch { header }
-    }
-
-    fn unsupported(requested: &str, supported: Revisions) -> Self {
-        Self::UnsupportedVersion { requested: truncated(requested), supported }
-    }
-}
-
-/// Returns a version as errors quote it.
-fn truncated(version: &str) -> String {
-    version.chars().take(64).collect()
 }
 
 /// Determines the era of a POSTed message, and compares a modern message with its headers.
@@ -196,6 +68,7 @@ pub fn legacy_version(headers: &HeaderMap, served: Revisions) -> Result<Option<R
     }
 }
 
+/// Checks a message whose body names a version that is not legacy.
 fn modern(
     envelope: &Envelope<'_>,
     claimed: &str,
@@ -212,7 +85,7 @@ fn modern(
     if envelope.is_initialize() && !served.has_legacy() {
         return Err(EraError::unsupported(envelope.initialize_version().unwrap_or(claimed), served));
     }
-    mirrored(envelope, headers)?;
+    compare(envelope, headers)?;
     if envelope.is_initialize() {
         return Err(EraError::ModernInitialize);
     }
@@ -228,9 +101,10 @@ fn claimed_by_header_alone(envelope: &Envelope<'_>, headers: &HeaderMap) -> EraE
     if envelope.message_type() != MessageType::Request || envelope.is_initialize() {
         return EraError::mismatch(header::PROTOCOL_VERSION);
     }
-    mirrored(envelope, headers).err().unwrap_or(EraError::MissingMeta { key: meta::PROTOCOL_VERSION })
+    compare(envelope, headers).err().unwrap_or(EraError::MissingMeta { key: meta::PROTOCOL_VERSION })
 }
 
+/// Checks a message whose body names no modern version. If no legacy revision is served, the error says which ones are.
 fn legacy_message(envelope: &Envelope<'_>, version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraError> {
     if served.has_legacy() {
         return legacy(version, served);
@@ -242,47 +116,11 @@ fn legacy_message(envelope: &Envelope<'_>, version: &VersionHeader<'_>, served: 
     }
 }
 
+/// Returns the legacy era with the version of the header.
 fn legacy(version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraError> {
     match *version {
         VersionHeader::Absent => Ok(Era::Legacy { version: None }),
         VersionHeader::Known(revision) if served.contains(revision) => Ok(Era::Legacy { version: Some(revision) }),
         _ => Err(EraError::LegacyVersion),
     }
-}
-
-/// Compares `Mcp-Method` and `Mcp-Name` with the message. Notifications need not have them.
-fn mirrored(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<(), EraError> {
-    let required = envelope.message_type() == MessageType::Request;
-    let method = envelope.method().unwrap_or_default();
-    let agrees = match header::single(headers, &header::METHOD) {
-        Ok(Some(value)) => value.as_bytes() == method.as_bytes(),
-        Ok(None) => !required,
-        Err(header::RepeatedHeader) => false,
-    };
-    if !agrees {
-        return Err(EraError::mismatch(header::METHOD));
-    }
-    let Some(name) = envelope.name().filter(|_| may_be_mirrored(method)) else { return Ok(()) };
-    let required = required && mirrored_member(method).is_some();
-    let agrees = match header::single(headers, &header::NAME) {
-        Ok(Some(value)) => decode_mirrored(value).is_ok_and(|mirrored| mirrored == name),
-        Ok(None) => !required,
-        Err(header::RepeatedHeader) => false,
-    };
-    if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
-}
-
-/// Returns whether [`classify`] compares `Mcp-Name` with the body of this modern message. In other messages the header is
-/// not checked.
-pub fn checks_name_header(envelope: &Envelope<'_>) -> bool {
-    envelope.name().is_some() && envelope.method().is_some_and(may_be_mirrored)
-}
-
-/// Returns whether `Mcp-Name` can mirror a name of the method: if 2026-07-28 requires the header, for `tasks/*` (SEP-2663),
-/// and for the methods that 2026-07-28 replaced, in any letter case. Other methods have several names or none.
-fn may_be_mirrored(method: &str) -> bool {
-    let is = |known: &&str| method.eq_ignore_ascii_case(known);
-    let is_task = || method.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("tasks/"));
-    ["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"].iter().any(is)
-        || is_task()
 }

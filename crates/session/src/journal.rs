@@ -9,6 +9,9 @@ use portcullis_metadata::UnixTime;
 pub use self::ticket::{EndConfirmation, EndTicket, NotRecorded};
 use crate::{identifier::SessionId, peer_sessions::AnnouncedSession, scope::ScopeId};
 
+/// The maximum number of sessions in one call of [`SessionJournal::record_last_uses`] or [`SessionJournal::announce`].
+pub(crate) const JOURNAL_BATCH: usize = 1024;
+
 /// Keeps ends and last uses outside the process, for example in a file or in Redis.
 ///
 /// A store calls the methods on the threads of requests, without a lock. They must not block. Pass the records of other

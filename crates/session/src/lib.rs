@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod end_reason;
 mod ends;
 mod error;
 mod identifier;
@@ -14,10 +15,11 @@ mod session;
 mod settings;
 mod store;
 
+pub use end_reason::EndReason;
 pub use error::{KeyError, ReservationError, ResolveError};
 pub use identifier::{Identifier, SessionKey, SessionKeys};
 pub use journal::{EndConfirmation, EndTicket, LastUse, NotRecorded, SessionEnd, SessionJournal};
-pub use observer::{EndReason, SessionObserver};
+pub use observer::SessionObserver;
 pub use owner::Owner;
 pub use peer_sessions::AnnouncedSession;
 pub use scope::{EndScope, ScopeId, SessionTarget};

@@ -1,4 +1,4 @@
-//! The sessions in the tables of other processes, to count those of an owner.
+//! [`PeerSessions`]: the sessions in the tables of other processes, to count those of an owner.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -13,8 +13,10 @@ use crate::{
     session::{Session, millis},
 };
 
-/// How long a session counts after it was last announced: three times the interval, so that a lost announcement does not matter.
-const LIFETIME: Duration = Duration::from_secs(90);
+/// How often a process announces all sessions in its table, and records their last uses.
+pub(crate) const RECORD_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a session counts after it was last announced: three intervals, so that a lost announcement does not matter.
+const LIFETIME: Duration = RECORD_INTERVAL.saturating_mul(3);
 
 /// A session in the table of a process, which other processes count for the limit of its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +31,9 @@ impl AnnouncedSession {
     /// The length of the encoding, in bytes.
     pub const ENCODED_LENGTH: usize = 16 + 8;
 
+    /// Returns the announcement of a session.
     pub(crate) fn of(session: &Session) -> Self {
-        Self { owner: session.owner_id(), session: short(session.id()) }
+        Self { owner: session.owner_id(), session: short_id(session.id()) }
     }
 
     /// Returns the encoding for a message.
@@ -41,7 +44,7 @@ impl AnnouncedSession {
         bytes
     }
 
-    /// Returns the session with this encoding.
+    /// Returns the session with this encoding; `None` if the encoding is not valid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (owner, session) = bytes.split_first_chunk()?;
         Some(Self { owner: ScopeId(*owner), session: u64::from_be_bytes(session.try_into().ok()?) })
@@ -53,25 +56,33 @@ pub(crate) struct PeerSessions {
     max: usize,
     /// The number of all sessions.
     len: AtomicUsize,
-    /// By owner: the sessions in order, with the times until which they count, in milliseconds of the monotonic clock.
-    owners: DashMap<ScopeId, Vec<(u64, u64)>>,
+    /// The sessions of each owner, ordered by their short ids.
+    owners: DashMap<ScopeId, Vec<PeerSession>>,
+}
+
+/// A session that was announced.
+struct PeerSession {
+    short_id: u64,
+    /// The time until which it counts, in milliseconds of the monotonic clock.
+    counts_until: u64,
 }
 
 impl PeerSessions {
+    /// Returns an empty table for up to `max` sessions.
     pub(crate) fn new(max: usize) -> Self {
         Self { max, len: AtomicUsize::new(0), owners: DashMap::new() }
     }
 
     /// Adds announced sessions. The own ones can be among them.
     pub(crate) fn add(&self, announced: &[AnnouncedSession], now: Duration) {
-        let until = millis(now.saturating_add(LIFETIME));
+        let counts_until = millis(now.saturating_add(LIFETIME));
         for AnnouncedSession { owner, session } in announced {
             let mut sessions = self.owners.entry(*owner).or_default();
-            match sessions.binary_search_by_key(session, |(session, _)| *session) {
-                Ok(known) => sessions[known].1 = until,
+            match sessions.binary_search_by_key(session, |known| known.short_id) {
+                Ok(known) => sessions[known].counts_until = counts_until,
                 Err(position) if self.len.load(Ordering::Relaxed) < self.max => {
                     self.len.fetch_add(1, Ordering::Relaxed);
-                    sessions.insert(position, (*session, until));
+                    sessions.insert(position, PeerSession { short_id: *session, counts_until });
                 }
                 Err(_) => {}
             }
@@ -81,7 +92,7 @@ impl PeerSessions {
     /// Removes a session that has ended.
     pub(crate) fn remove(&self, owner: ScopeId, session: &SessionId) {
         self.owners.remove_if_mut(&owner, |_, sessions| {
-            if let Ok(known) = sessions.binary_search_by_key(&short(session), |(session, _)| *session) {
+            if let Ok(known) = sessions.binary_search_by_key(&short_id(session), |known| known.short_id) {
                 sessions.remove(known);
                 self.len.fetch_sub(1, Ordering::Relaxed);
             }
@@ -89,10 +100,10 @@ impl PeerSessions {
         });
     }
 
-    /// Returns the number of sessions of an owner, without those that `is_excluded` returns true for.
+    /// Returns the number of sessions of an owner, without those whose short ids `is_excluded` returns true for.
     pub(crate) fn count(&self, owner: ScopeId, now: Duration, is_excluded: impl Fn(u64) -> bool) -> usize {
         let now = millis(now);
-        let counts = |(session, until): &&(u64, u64)| *until > now && !is_excluded(*session);
+        let counts = |session: &&PeerSession| session.counts_until > now && !is_excluded(session.short_id);
         self.owners.get(&owner).map_or(0, |sessions| sessions.iter().filter(counts).count())
     }
 
@@ -102,7 +113,7 @@ impl PeerSessions {
             let now = millis(now);
             self.owners.retain(|_, sessions| {
                 let before = sessions.len();
-                sessions.retain(|(_, until)| *until > now);
+                sessions.retain(|session| session.counts_until > now);
                 self.len.fetch_sub(before - sessions.len(), Ordering::Relaxed);
                 !sessions.is_empty()
             });
@@ -110,8 +121,8 @@ impl PeerSessions {
     }
 }
 
-/// Returns the first half of a session id.
-pub(crate) fn short(session: &SessionId) -> u64 {
+/// Returns the first half of a session id, which is random and therefore suffices to tell sessions apart.
+pub(crate) fn short_id(session: &SessionId) -> u64 {
     session.first_chunk().map_or(0, |half| u64::from_be_bytes(*half))
 }
 

@@ -7,13 +7,14 @@ mod ending;
 mod in_use;
 mod last_use_heap;
 mod listing;
+mod recording;
 mod reservation;
 mod rotation;
 
 use std::{
     fmt,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
     },
     time::Duration,
@@ -23,19 +24,20 @@ use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use portcullis_metadata::{Clock, Scopes};
 
-use self::capacity::Capacity;
+use self::{announcing::OpenedSessions, capacity::Capacity};
 pub use self::{
     in_use::InUse,
     listing::{ListedSession, SessionPage},
     reservation::{CapacityPermit, Reservation},
 };
 use crate::{
+    end_reason::EndReason,
     ends::{Ends, EndsLimits},
     error::{ReservationError, ResolveError},
     identifier::{self, Generation, RandomPart, SessionId, SessionKeys},
-    journal::{LastUse, SessionJournal},
+    journal::SessionJournal,
     last_uses::LastUses,
-    observer::{EndReason, SessionObserver},
+    observer::SessionObserver,
     owner::Owner,
     peer_sessions::PeerSessions,
     scope::SessionTarget,
@@ -81,8 +83,7 @@ struct Inner {
     ends: Ends,
     last_uses: LastUses,
     peer_sessions: PeerSessions,
-    /// The sessions that were opened and not announced yet.
-    opened: Mutex<Vec<SessionId>>,
+    opened: OpenedSessions,
     /// When the last uses were last recorded, in milliseconds of the monotonic clock.
     last_uses_recorded: AtomicU64,
     /// Whether [`SessionObserver::not_sealed`] has been called.
@@ -144,7 +145,7 @@ impl SessionStore {
             ends: Ends::new(limits, timeouts.lifetime),
             last_uses: LastUses::new(max_total.saturating_mul(2)),
             peer_sessions: PeerSessions::new(max_total.saturating_mul(2)),
-            opened: Mutex::default(),
+            opened: OpenedSessions::default(),
             has_unsealed: AtomicBool::new(false),
         }))
     }
@@ -273,32 +274,6 @@ impl SessionStore {
         self.0.peer_sessions.prune(now.monotonic);
         self.0.last_uses.prune(now.unix.saturating_sub(Duration::from_millis(timeouts.idle)));
         ended
-    }
-
-    /// Records in the journal the last uses of the sessions that were used since the previous call, and announces all sessions
-    /// to other processes. Call this about every 30 s, and before the process ends.
-    pub fn record_last_uses(&self) {
-        let now = self.0.now();
-        let since = self.0.last_uses_recorded.swap(millis(now.monotonic), Ordering::AcqRel);
-        let mut batch = Vec::new();
-        let used = |session: &Session| {
-            let age = Duration::from_millis(millis(now.monotonic).saturating_sub(session.last_used()?));
-            let last_used = if session.is_in_use() { now.unix } else { now.unix.saturating_sub(age) };
-            Some(LastUse { session: *session.id(), time: last_used })
-        };
-        for stored in &self.0.table {
-            let is_due = stored.is_in_use() || stored.last_used().is_some_and(|last_used| last_used >= since);
-            if is_due && stored.is_sealed() {
-                batch.extend(used(&stored));
-            }
-        }
-        batch.chunks(SWEEP_BATCH).for_each(|uses| self.0.journal.record_last_uses(uses));
-        self.0.announce_all();
-    }
-
-    /// Adds the last uses that other processes have recorded, or this one before a restart.
-    pub fn import_last_uses(&self, uses: &[LastUse]) {
-        self.0.last_uses.import(uses);
     }
 
     /// Returns the number of sessions in the table, without reservations.

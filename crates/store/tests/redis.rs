@@ -51,6 +51,13 @@ impl Redis {
         let _ = self.process.wait();
     }
 
+    /// Executes a command and returns its output.
+    fn command(&self, arguments: &[&str]) -> String {
+        let port = self.port.to_string();
+        let output = Command::new("redis-cli").args(["-p", &port]).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
     fn restart_empty(&mut self) {
         self.process = Self::run(self.port).unwrap();
     }
@@ -93,10 +100,15 @@ struct Replica {
 
 impl Replica {
     fn start(redis: &Redis) -> Self {
+        Self::start_as(redis, "default")
+    }
+
+    /// Starts a replica with this user of Redis.
+    fn start_as(redis: &Redis, user: &str) -> Self {
         let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         settings.idle_timeout = Duration::from_secs(600);
         let retention = Retention { lifetime: settings.lifetime, idle_timeout: settings.idle_timeout };
-        let redis = RedisSettings::new(format!("redis://127.0.0.1:{}", redis.port), "test", retention);
+        let redis = RedisSettings::new(format!("redis://{user}@127.0.0.1:{}", redis.port), "test", retention);
         let clock = Arc::new(SystemClock::new());
         let journal = Arc::new(RedisJournal::new(&redis, clock.clone()).unwrap());
         let sessions = SessionStore::with_journal(settings, clock, Arc::new(()), Arc::clone(&journal) as _);
@@ -214,16 +226,59 @@ async fn ends_survive_an_eviction() {
     one.reaches(RedisState::Complete).await;
     let ended = one.open();
     assert!(one.end(&ended).await);
-    let port = redis.port.to_string();
-    let list = "{test}:session-ends";
-    let evicted = Command::new("redis-cli").args(["-p", &port, "DEL", list]).output().unwrap();
-    assert_eq!(evicted.stdout, b"1\n");
+    assert_eq!(redis.command(&["DEL", "{test}:session-ends"]), "1");
     let fresh = Replica::start(&redis);
     while fresh.journal.state() != RedisState::Complete {
         assert!(matches!(fresh.check(&ended), Err(ResolveError::NotReady | ResolveError::Ended)));
         sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fresh.check(&ended), Err(ResolveError::Ended));
+}
+
+/// E13: scripts that Redis has forgotten are sent to it again.
+#[tokio::test]
+async fn forgotten_scripts_are_sent_again() {
+    let Some(redis) = Redis::start() else { return };
+    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    one.reaches(RedisState::Complete).await;
+    other.reaches(RedisState::Complete).await;
+    let session = one.open();
+    assert_eq!(redis.command(&["SCRIPT", "FLUSH"]), "OK");
+    assert!(one.end(&session).await);
+    assert_eq!(other.check(&session), Err(ResolveError::Ended));
+    assert_eq!((one.journal.state(), one.journal.failure()), (RedisState::Complete, None));
+}
+
+/// E13: a user with the permissions in `docs/use/replicas.md`, and no others, suffices.
+#[tokio::test]
+async fn the_documented_permissions_suffice() {
+    let Some(redis) = Redis::start() else { return };
+    let page = include_str!("../../../docs/use/replicas.md");
+    let (_, list) = page.split_once("The user needs").unwrap();
+    let (list, _) = list.split_once("Redis holds hashes").unwrap();
+    let commands: Vec<_> = list.split('`').skip(1).step_by(2).map(|command| format!("+{command}")).collect();
+    let mut arguments = vec!["ACL", "SETUSER", "replica", "on", "nopass", "~{test}:*", "&{test}:*"];
+    arguments.extend(commands.iter().map(String::as_str));
+    assert_eq!(redis.command(&arguments), "OK", "{commands:?}");
+
+    let replicas = [Replica::start_as(&redis, "replica"), Replica::start_as(&redis, "replica")];
+    for replica in &replicas {
+        replica.reaches(RedisState::Complete).await;
+    }
+    let [one, other] = &replicas;
+    let session = one.open();
+    assert_eq!(other.check(&session), Ok(()));
+    one.sessions.record_last_uses();
+    one.journal.share_inactive_token([7; 16]);
+    while *other.heard.inactive.lock().unwrap() != [[7; 16]] {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(other.end(&session).await);
+    assert_eq!((one.journal.failure(), other.journal.failure()), (None, None));
+    one.journal.close();
+    while redis.command(&["HLEN", "{test}:replicas"]) != "1" {
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// E13: a drop that is confirmed was applied once at the other replicas. Without Redis it is not confirmed, and applied when Redis is

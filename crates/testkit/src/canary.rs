@@ -1,22 +1,30 @@
 //! [`Canaries`]: detects leaked secrets.
 
+mod encodings;
+
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use base64::{
-    Engine as _, alphabet,
-    engine::{GeneralPurpose, general_purpose::NO_PAD},
-};
-
-/// The minimum length in bytes. Shorter strings occur by chance.
-const MIN_LEN: usize = 8;
+use self::encodings::{MIN_LEN, forms};
 
 /// Secrets that must not occur in an output. They are searched in every encoding that a program is likely to write.
+///
+/// ```
+/// use portcullis_testkit::Canaries;
+///
+/// let mut canaries = Canaries::default();
+/// canaries.add("the client secret", "correct horse battery staple");
+/// canaries.assert_absent("the log", "POST /token 200");
+/// assert_eq!(canaries.leaks("secret=correct%20horse%20battery%20staple")[0].form, "percent");
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Canaries(BTreeMap<String, Canary>);
 
+/// A text that must not occur: an encoding of a secret.
 #[derive(Clone, Debug)]
 struct Canary {
+    /// The name of the secret.
     name: String,
+    /// The name of the encoding.
     form: &'static str,
 }
 
@@ -76,6 +84,7 @@ impl Canaries {
         assert!(leaks.is_empty(), "{name} has {} leaks, such as {:#?}", leaks.len(), &leaks[..leaks.len().min(3)]);
     }
 
+    /// Adds the encodings of a secret that is long enough.
     fn add_forms(&mut self, name: &str, secret: &str) {
         if secret.len() < MIN_LEN {
             return;
@@ -84,59 +93,6 @@ impl Canaries {
             self.0.entry(text).or_insert_with(|| Canary { name: name.to_owned(), form });
         }
     }
-}
-
-/// Returns the encodings of a secret with their names.
-pub(crate) fn forms(secret: &str) -> Vec<(&'static str, String)> {
-    let bytes = secret.as_bytes();
-    let joined = |byte: &dyn Fn(u8) -> String| bytes.iter().map(|b| byte(*b)).collect::<String>();
-    let without_quotes = |text: String| text[1..text.len() - 1].to_owned();
-    let mut forms = vec![
-        ("raw", secret.to_owned()),
-        ("JSON", without_quotes(serde_json::Value::from(secret).to_string())),
-        ("debug", without_quotes(format!("{secret:?}"))),
-        ("hex", joined(&|byte| format!("{byte:02x}"))),
-        ("hex", joined(&|byte| format!("{byte:02X}"))),
-        ("decimal", bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")),
-        ("decimal", bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(",")),
-        ("percent", joined(&|byte| format!("%{byte:02x}"))),
-        ("percent", joined(&|byte| format!("%{byte:02X}"))),
-        ("reversed", secret.chars().rev().collect()),
-    ];
-    // Encoders differ in the characters that they leave unescaped and in the case of hexadecimal digits.
-    for kept in ["-_.~", "-_.", "-_~", "-_", "-_.!~*'()", ""] {
-        for upper in [true, false] {
-            let escaped = joined(&|byte| match byte {
-                byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) => char::from(byte).to_string(),
-                byte if upper => format!("%{byte:02X}"),
-                byte => format!("%{byte:02x}"),
-            });
-            forms.push(("percent", escaped));
-        }
-    }
-    forms.push(("percent", in_query(secret)));
-    forms.push(("form", url::form_urlencoded::byte_serialize(bytes).collect()));
-    for alphabet in [alphabet::STANDARD, alphabet::URL_SAFE] {
-        let engine = GeneralPurpose::new(&alphabet, NO_PAD);
-        forms.extend((0..3).map(|before| ("base64", encoded_within(&engine, bytes, before))));
-    }
-    forms.retain(|(_, form)| form.len() >= MIN_LEN);
-    forms
-}
-
-/// Returns a string as it is escaped in the query of a URL by the `url` crate.
-fn in_query(text: &str) -> String {
-    let mut url = url::Url::parse("http://localhost/").expect("a URL");
-    url.set_query(Some(text));
-    url.query().unwrap_or_default().to_owned()
-}
-
-/// Returns the Base64 characters that depend only on `bytes` if they follow `before` other bytes (modulo 3).
-fn encoded_within(engine: &GeneralPurpose, bytes: &[u8], before: usize) -> String {
-    let encoded = engine.encode([&[0; 2][..before], bytes].concat());
-    let first = (before * 8).div_ceil(6);
-    let end = (before + bytes.len()) * 8 / 6;
-    encoded[first.min(end)..end].to_owned()
 }
 
 impl<N: Into<String>, S: AsRef<str>> FromIterator<(N, S)> for Canaries {
@@ -158,7 +114,12 @@ impl std::fmt::Display for Leak {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use base64::{
+        Engine as _, alphabet,
+        engine::{GeneralPurpose, general_purpose::NO_PAD},
+    };
+
+    use super::{encodings::in_query, *};
 
     const SECRET: &str = "se.cr~et/+ *!\"\u{1}\u{e9}\\-_key";
 

@@ -6,61 +6,28 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use portcullis_discovery::{
     BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, OpenResponse,
 };
 
-use crate::protected_resource::PRM_URL;
-
-/// A response of a [`FetchFn`].
-#[derive(Debug)]
-pub struct Reply {
-    status: u16,
-    headers: HeaderMap,
-    pieces: Vec<Bytes>,
-}
-
-impl Reply {
-    /// A response with a status and an empty body.
-    pub fn status(status: u16) -> Self {
-        Self { status, headers: HeaderMap::new(), pieces: Vec::new() }
-    }
-
-    /// A response with an `application/json` body.
-    pub fn json(status: u16, body: impl ToString) -> Self {
-        Self::status(status).body(&[body.to_string().as_bytes()]).header(header::CONTENT_TYPE, "application/json")
-    }
-
-    /// An event stream that arrives in pieces.
-    pub fn events(pieces: &[&str]) -> Self {
-        let pieces: Vec<_> = pieces.iter().map(|piece| piece.as_bytes()).collect();
-        Self::status(200).body(&pieces).header(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")
-    }
-
-    /// A 401 with a `Bearer` challenge that names [`PRM_URL`].
-    pub fn challenge() -> Self {
-        let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM_URL}", scope="mcp:tools""#);
-        Self::status(401).header(header::WWW_AUTHENTICATE, &value)
-    }
-
-    /// Sets a header.
-    #[must_use]
-    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
-        self.headers.insert(name, HeaderValue::from_str(value).expect("a header value"));
-        self
-    }
-
-    fn body(mut self, pieces: &[&[u8]]) -> Self {
-        self.pieces = pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect();
-        self
-    }
-}
+use crate::reply::Reply;
 
 type Respond = dyn Fn(&FetchRequest) -> Option<Reply> + Send + Sync;
 
-/// A [`Fetch`] that responds with a function and records the requests. When the function returns `None`, the connection is
-/// refused.
+/// A [`Fetch`] that responds with a function and records the requests. When the function returns `None`, the connection
+/// is refused.
+///
+/// Policies, limits and timeouts of requests are ignored.
+///
+/// ```
+/// use portcullis_testkit::{FetchFn, Reply};
+///
+/// let network = FetchFn::new(|request| match request.url.path() {
+///     "/health" => Some(Reply::json(200, r#"{"ok":true}"#)),
+///     _ => None,
+/// });
+/// assert!(network.requests().is_empty());
+/// ```
 pub struct FetchFn {
     respond: Box<Respond>,
     requests: Mutex<Vec<FetchRequest>>,
@@ -72,16 +39,17 @@ impl FetchFn {
         Arc::new(Self { respond: Box::new(respond), requests: Mutex::default() })
     }
 
-    /// The requests so far, in order.
+    /// Returns the requests so far, in order.
     pub fn requests(&self) -> Vec<FetchRequest> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The requests to this URL.
+    /// Returns the requests to this URL.
     pub fn to(&self, url: &str) -> Vec<FetchRequest> {
         self.requests().into_iter().filter(|request| request.url.as_str() == url).collect()
     }
 
+    /// Records a request and returns the reply, or an error as if the connection was refused.
     fn reply(&self, request: FetchRequest) -> Result<Reply, FetchError> {
         let reply = (self.respond)(&request);
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
@@ -93,17 +61,15 @@ impl Fetch for FetchFn {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             let reply = self.reply(request)?;
-            let status = StatusCode::from_u16(reply.status).expect("a status from 100 to 999");
-            Ok(FetchResponse { status, headers: reply.headers, body: reply.pieces.concat().into() })
+            Ok(FetchResponse { status: reply.status, headers: reply.headers, body: reply.pieces.concat().into() })
         })
     }
 
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
             let reply = self.reply(request)?;
-            let status = StatusCode::from_u16(reply.status).expect("a status from 100 to 999");
             let body = Box::new(Pieces(reply.pieces.into_iter()));
-            Ok(OpenResponse { status, headers: reply.headers, body })
+            Ok(OpenResponse { status: reply.status, headers: reply.headers, body })
         })
     }
 }
@@ -114,6 +80,7 @@ impl fmt::Debug for FetchFn {
     }
 }
 
+/// A body that arrives in pieces.
 struct Pieces(std::vec::IntoIter<Bytes>);
 
 impl BodyStream for Pieces {

@@ -1,4 +1,4 @@
-//! Invalid signatures and HMAC tokens.
+//! Tokens that an attacker would send: changed, unsigned, or signed with a public key as an HMAC secret.
 
 use base64::{
     Engine,
@@ -48,16 +48,19 @@ pub fn flip_payload(token: &str) -> String {
     segments.join(".")
 }
 
+/// Returns a token without a signature.
 pub(crate) fn unsigned_token(header: &[u8], payload: &[u8]) -> String {
     format!("{}.{}.", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
 }
 
+/// Changes the last bit of a base64url segment.
 fn flip_last_bit(segment: &str) -> String {
     let mut bytes = URL_SAFE_NO_PAD.decode(segment).expect("a token is base64url");
     *bytes.last_mut().expect("there is a bit to flip") ^= 1;
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
+/// Returns a decoded member of a JWK.
 fn member(jwk: &Value, name: &str) -> Vec<u8> {
     URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default()).expect("a JWK is base64url")
 }
@@ -79,6 +82,7 @@ fn subject_public_key_info(jwk: &Value) -> Option<Vec<u8>> {
     Some(der(0x30, &[algorithm.to_vec(), der(3, &[vec![0], key].concat())].concat()))
 }
 
+/// Returns a DER value with this tag.
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).expect("test keys are short").to_be_bytes();
     let length = match length {
@@ -89,6 +93,7 @@ fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     [vec![tag], length, content.to_vec()].concat()
 }
 
+/// Returns a public key in PEM.
 fn pem(der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap_or_default()).collect();

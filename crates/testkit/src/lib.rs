@@ -23,9 +23,12 @@
 mod canary;
 mod clock;
 mod fetch_fn;
+mod gate;
 mod hostile;
 mod keys;
 pub mod protected_resource;
+mod reply;
+mod resource_urls;
 mod scratch_directory;
 mod scripted_fetch;
 mod test_issuer;
@@ -33,9 +36,11 @@ mod token;
 
 pub use canary::{Canaries, Leak};
 pub use clock::ManualClock;
-pub use fetch_fn::{FetchFn, Reply};
+pub use fetch_fn::FetchFn;
+pub use gate::Gate;
 pub use hostile::{flip_payload, flip_signature, hmac_token, public_key_forms};
+pub use reply::Reply;
 pub use scratch_directory::ScratchDirectory;
-pub use scripted_fetch::{Gate, ScriptedFetch};
+pub use scripted_fetch::ScriptedFetch;
 pub use test_issuer::TestIssuer;
 pub use token::TokenBuilder;

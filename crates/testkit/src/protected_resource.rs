@@ -3,23 +3,11 @@
 use http::header;
 use portcullis_discovery::FetchRequest;
 
-use crate::fetch_fn::Reply;
+use crate::reply::Reply;
+pub use crate::resource_urls::{ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL};
 
-/// The resource.
-pub const RESOURCE: &str = "https://mcp.example.com/mcp";
-/// The resource's metadata.
-pub const PRM_URL: &str = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
-/// The authorization server.
-pub const ISSUER: &str = "https://auth.example.com";
-/// The authorization server's metadata.
-pub const METADATA_URL: &str = "https://auth.example.com/.well-known/oauth-authorization-server";
-/// The registration endpoint.
-pub const REGISTRATION_URL: &str = "https://auth.example.com/register";
-/// The token endpoint.
-pub const TOKEN_URL: &str = "https://auth.example.com/token";
-
-/// Responds as a resource and an authorization server that follow the specifications. `None` for the resource with a token
-/// and for unknown URLs.
+/// Responds as a resource and an authorization server that follow the specifications. `None` for the resource with a
+/// token and for unknown URLs.
 pub fn well_behaved(request: &FetchRequest) -> Option<Reply> {
     Some(match request.url.as_str() {
         RESOURCE if !request.headers.contains_key(header::AUTHORIZATION) => Reply::challenge(),
@@ -31,12 +19,12 @@ pub fn well_behaved(request: &FetchRequest) -> Option<Reply> {
     })
 }
 
-/// The metadata of a resource whose authorization server is [`ISSUER`].
+/// Returns the metadata of a resource whose authorization server is [`ISSUER`].
 pub fn prm(resource: &str) -> serde_json::Value {
     serde_json::json!({ "resource": resource, "authorization_servers": [ISSUER] })
 }
 
-/// The authorization server's metadata.
+/// Returns the authorization server's metadata.
 pub fn metadata() -> serde_json::Value {
     serde_json::json!({
         "issuer": ISSUER,

@@ -23,7 +23,7 @@ impl ScratchDirectory {
         Self(path)
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.0
     }

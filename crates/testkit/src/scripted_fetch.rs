@@ -9,10 +9,9 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure};
-use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::test_issuer::TestIssuer;
+use crate::{gate::Gate, test_issuer::TestIssuer};
 
 /// A [`Fetch`] that responds by URL from a script and records the requests. Clones share the script.
 ///
@@ -28,10 +27,11 @@ struct Script {
     requests: Vec<FetchRequest>,
 }
 
+/// What a URL responds with.
 type Respond = Arc<dyn Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync>;
 
 impl ScriptedFetch {
-    /// Creates an issuer that responds with 404 to all requests.
+    /// Creates a network that responds with 404 to all requests.
     pub fn new() -> Self {
         Self::default()
     }
@@ -127,40 +127,9 @@ impl fmt::Debug for ScriptedFetch {
     }
 }
 
+/// Returns a URL in the form in which requests have it.
 fn key(url: impl AsRef<str>) -> String {
     Url::parse(url.as_ref()).expect("a valid URL").into()
-}
-
-/// Delays requests until it is released. Clones share the state.
-#[derive(Clone, Debug)]
-pub struct Gate(Arc<GateState>);
-
-#[derive(Debug)]
-struct GateState {
-    open: Semaphore,
-    arrived: Semaphore,
-}
-
-impl Gate {
-    fn new() -> Self {
-        Self(Arc::new(GateState { open: Semaphore::new(0), arrived: Semaphore::new(0) }))
-    }
-
-    /// Lets all waiting and later requests pass.
-    pub fn release(&self) {
-        self.0.open.close();
-    }
-
-    /// Waits until a request has reached the gate. Each request is counted once.
-    pub async fn reached(&self) {
-        self.0.arrived.acquire().await.expect("the semaphore is never closed").forget();
-    }
-
-    async fn pass(&self) {
-        self.0.arrived.add_permits(1);
-        // No permits are added: the wait ends when the semaphore is closed.
-        let _ = self.0.open.acquire().await;
-    }
 }
 
 #[cfg(test)]
@@ -177,51 +146,51 @@ mod tests {
 
     #[tokio::test]
     async fn requests_are_answered_by_url_and_counted() {
-        let issuer = ScriptedFetch::new();
-        issuer.serve(URL, 200, "{}");
-        let response = issuer.fetch(get(URL)).await.unwrap();
+        let network = ScriptedFetch::new();
+        network.serve(URL, 200, "{}");
+        let response = network.fetch(get(URL)).await.unwrap();
         assert_eq!((response.status, &*response.body), (StatusCode::OK, &b"{}"[..]));
-        assert_eq!(issuer.fetch(get("https://issuer.example/")).await.unwrap().status, StatusCode::NOT_FOUND);
-        issuer.fail(URL);
-        assert!(matches!(issuer.fetch(get(URL)).await, Err(FetchError::Network(_))));
-        issuer.time_out(URL);
-        assert!(matches!(issuer.fetch(get(URL)).await, Err(FetchError::Timeout)));
-        assert_eq!((issuer.hits(URL), issuer.urls().len()), (3, 4));
+        assert_eq!(network.fetch(get("https://issuer.example/")).await.unwrap().status, StatusCode::NOT_FOUND);
+        network.fail(URL);
+        assert!(matches!(network.fetch(get(URL)).await, Err(FetchError::Network(_))));
+        network.time_out(URL);
+        assert!(matches!(network.fetch(get(URL)).await, Err(FetchError::Timeout)));
+        assert_eq!((network.hits(URL), network.urls().len()), (3, 4));
     }
 
     #[tokio::test]
     async fn policy_and_size_are_enforced() {
-        let issuer = ScriptedFetch::new();
-        issuer.serve(URL, 200, "12345");
+        let network = ScriptedFetch::new();
+        network.serve(URL, 200, "12345");
         let mut request = get(URL);
         request.max_body = 4;
-        assert!(matches!(issuer.fetch(request).await, Err(FetchError::TooLarge { limit: 4 })));
-        assert!(matches!(issuer.fetch(get("http://issuer.example/jwks")).await, Err(FetchError::UrlPolicy(_))));
-        assert_eq!(issuer.hits(URL), 1);
+        assert!(matches!(network.fetch(request).await, Err(FetchError::TooLarge { limit: 4 })));
+        assert!(matches!(network.fetch(get("http://issuer.example/jwks")).await, Err(FetchError::UrlPolicy(_))));
+        assert_eq!(network.hits(URL), 1);
     }
 
     #[tokio::test]
     async fn requests_wait_until_the_gate_is_released() {
-        let issuer = ScriptedFetch::new();
-        let gate = issuer.hang(URL);
+        let network = ScriptedFetch::new();
+        let gate = network.hang(URL);
         let waiting = tokio::spawn({
-            let issuer = issuer.clone();
-            async move { issuer.fetch(get(URL)).await }
+            let network = network.clone();
+            async move { network.fetch(get(URL)).await }
         });
         gate.reached().await;
         assert!(!waiting.is_finished());
-        issuer.serve(URL, 503, "");
+        network.serve(URL, 503, "");
         gate.release();
         assert_eq!(waiting.await.unwrap().unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
-        assert!(issuer.fetch(get(URL)).await.is_ok());
+        assert!(network.fetch(get(URL)).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_test_issuer_is_published() {
-        let (issuer, test_issuer) = (ScriptedFetch::new(), TestIssuer::new("https://issuer.example"));
-        issuer.publish(&test_issuer);
-        let metadata = issuer.fetch(get(test_issuer.metadata_url().as_str())).await.unwrap();
+        let (network, test_issuer) = (ScriptedFetch::new(), TestIssuer::new("https://issuer.example"));
+        network.publish(&test_issuer);
+        let metadata = network.fetch(get(test_issuer.metadata_url().as_str())).await.unwrap();
         assert_eq!(metadata.body, test_issuer.metadata_json());
-        assert_eq!(issuer.fetch(get(URL)).await.unwrap().body, test_issuer.jwks_json());
+        assert_eq!(network.fetch(get(URL)).await.unwrap().body, test_issuer.jwks_json());
     }
 }

@@ -1,21 +1,26 @@
 //! [`VerifierBuilder`]: a verifier with the defaults of `portcullis serve`.
 
+mod error;
+
 use std::{
     fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use portcullis_discovery::{Fetch, FetchError, FetchSettings, HttpFetch};
-use portcullis_metadata::{
-    Clock, Issuer, IssuerError, ResourceUri, ResourceUriError, SystemClock, is_https_or_loopback_http,
-};
+use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
+use portcullis_metadata::{Clock, Issuer, ResourceUri, SystemClock, is_https_or_loopback_http};
 use tokio::{
     runtime::Handle,
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{IssuerSettings, TrustedIssuer, Verifier, VerifierSettings, VerifierSettingsError};
+pub use self::error::VerifierBuilderError;
+use crate::{
+    issuer::TrustedIssuer,
+    settings::IssuerSettings,
+    verifier::{Verifier, VerifierSettings},
+};
 
 /// How often introspected tokens that are watched are checked again if they are due.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -70,9 +75,12 @@ pub struct VerifierBuilder {
     runtime: Option<Handle>,
 }
 
+/// An issuer as it was given to the builder.
 enum IssuerSource {
+    /// An issuer identifier, not parsed yet.
     Identifier(String),
     Settings(Box<IssuerSettings>),
+    /// An issuer that exists already.
     Trusted(Arc<TrustedIssuer>),
 }
 
@@ -98,7 +106,7 @@ impl VerifierBuilder {
         self
     }
 
-    /// Sets the largest token in bytes. Default: 16 KiB.
+    /// Sets the maximum length of a token in bytes. Longer tokens are rejected before they are parsed. Default: 16 KiB.
     pub fn max_token_bytes(mut self, bytes: usize) -> Self {
         self.max_token_bytes = Some(bytes);
         self
@@ -151,20 +159,15 @@ impl VerifierBuilder {
             Some(fetch) => fetch,
             None => Arc::new(HttpFetch::new(FetchSettings::default()).map_err(VerifierBuilderError::Fetch)?),
         };
-        let trusted = |settings| {
-            TrustedIssuer::new(settings, Arc::clone(&fetch), Arc::clone(&clock), runtime.clone())
-                .map_err(VerifierBuilderError::from)
-        };
-        let issuers: Vec<_> = self
-            .issuers
-            .into_iter()
-            .map(|source| match source {
-                IssuerSource::Identifier(text) => trusted(IssuerSettings::new(parse_issuer(text)?)),
-                IssuerSource::Settings(settings) => trusted(*settings),
-                IssuerSource::Trusted(issuer) => Ok(issuer),
-            })
-            .collect::<Result<_, _>>()?;
-
+        let trusted = |settings| TrustedIssuer::new(settings, Arc::clone(&fetch), Arc::clone(&clock), runtime.clone());
+        let mut issuers = Vec::with_capacity(self.issuers.len());
+        for source in self.issuers {
+            issuers.push(match source {
+                IssuerSource::Identifier(text) => trusted(IssuerSettings::new(parse_issuer(text)?))?,
+                IssuerSource::Settings(settings) => trusted(*settings)?,
+                IssuerSource::Trusted(issuer) => issuer,
+            });
+        }
         let mut settings = VerifierSettings::new(resource);
         settings.max_token_bytes = self.max_token_bytes.unwrap_or(settings.max_token_bytes);
         settings.cache_entries = self.cache_entries.unwrap_or(settings.cache_entries);
@@ -181,61 +184,7 @@ impl fmt::Debug for VerifierBuilder {
     }
 }
 
-/// Why a [`VerifierBuilder`] cannot build a verifier. The message names the builder's method and the fix.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifierBuilderError {
-    /// The resource is not a valid resource identifier (RFC 8707 section 2).
-    #[error(
-        "Verifier::builder({resource:?}): {reason}; pass the URL that clients use, such as https://api.example.com/"
-    )]
-    Resource {
-        /// The string that was passed.
-        resource: String,
-        /// The reason why the identifier is invalid.
-        reason: ResourceUriError,
-    },
-    /// The resource is plain `http` on a host other than loopback (RFC 9728 section 1.2).
-    #[error("Verifier::builder({0:?}): plain http is accepted for loopback hosts only; pass an https URL")]
-    InsecureResource(String),
-    /// There is no issuer.
-    #[error("no issuer; call issuer(\"https://…\") with the issuer identifier of your authorization server")]
-    NoIssuer,
-    /// An issuer is not a valid issuer identifier (RFC 8414 section 2), or is plain `http` on a host other than
-    /// loopback.
-    #[error("issuer({issuer:?}): {reason}; pass the issuer as the authorization server's metadata writes it")]
-    Issuer {
-        /// The string that was passed.
-        issuer: String,
-        /// The reason why the identifier is invalid.
-        reason: IssuerError,
-    },
-    /// `build` was called outside a tokio runtime.
-    #[error("no tokio runtime; call build() inside one, or pass its handle with runtime(handle)")]
-    NoRuntime,
-    /// The default fetcher cannot be created.
-    #[error("the default fetcher cannot be created: {0}; pass another one with fetch(…)")]
-    Fetch(FetchError),
-    /// The settings of an issuer, or all of them together, cannot be used.
-    #[error(transparent)]
-    Settings(#[from] VerifierSettingsError),
-}
-
-impl VerifierBuilderError {
-    /// Returns a stable code for logs and tests.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Resource { reason, .. } => reason.code(),
-            Self::InsecureResource(_) => "settings.insecure_resource",
-            Self::NoIssuer => "settings.no_issuer",
-            Self::Issuer { reason, .. } => reason.code(),
-            Self::NoRuntime => "settings.no_runtime",
-            Self::Fetch(error) => error.code(),
-            Self::Settings(error) => error.code(),
-        }
-    }
-}
-
+/// Parses the resource, which must be `https`, or `http` with a loopback host.
 fn parse_resource(text: String) -> Result<ResourceUri, VerifierBuilderError> {
     match ResourceUri::parse(&text) {
         Ok(resource) if is_https_or_loopback_http(resource.url()) => Ok(resource),
@@ -244,6 +193,7 @@ fn parse_resource(text: String) -> Result<ResourceUri, VerifierBuilderError> {
     }
 }
 
+/// Parses an issuer identifier, which must be `https`, or `http` with a loopback host.
 fn parse_issuer(text: String) -> Result<Issuer, VerifierBuilderError> {
     Issuer::parse(&text).map_err(|reason| VerifierBuilderError::Issuer { issuer: text, reason })
 }
@@ -263,95 +213,4 @@ async fn maintain(verifier: Weak<Verifier>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use portcullis_metadata::AccessToken;
-    use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
-
-    use super::*;
-
-    const RESOURCE: &str = "https://mcp.example.com/mcp";
-    const ISSUER: &str = "https://auth.example.com";
-
-    fn code(builder: VerifierBuilder) -> &'static str {
-        builder.build().unwrap_err().code()
-    }
-
-    /// Waits until the background refresh has had every opportunity to fetch.
-    async fn settle() {
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// C10: the keys are fetched before the first token arrives and refreshed later; the refresh stops when the
-    /// verifier is dropped.
-    #[tokio::test(start_paused = true)]
-    async fn the_refresh_starts_by_itself_and_stops_on_drop() {
-        let (issuer, fetch) = (TestIssuer::new(ISSUER), ScriptedFetch::new());
-        fetch.publish(&issuer);
-        let clock = Arc::new(ManualClock::new());
-        let builder = Verifier::builder(RESOURCE).issuer(ISSUER).fetch(Arc::new(fetch.clone())).clock(clock);
-        let verifier = builder.build().unwrap();
-        settle().await;
-        let fetched = fetch.urls().len();
-        assert!(fetched > 0, "nothing was fetched");
-        let token = AccessToken::new(issuer.token().sign());
-        assert_eq!(verifier.verify(&token).await.unwrap().principal().subject(), Some("alice"));
-        assert_eq!(fetch.urls().len(), fetched);
-
-        tokio::time::sleep(Duration::from_secs(15 * 60)).await;
-        let refreshed = fetch.urls().len();
-        assert!(refreshed > fetched, "the keys were not refreshed");
-
-        drop(verifier);
-        tokio::time::sleep(Duration::from_secs(60 * 60)).await;
-        assert_eq!(fetch.urls().len(), refreshed, "the refresh did not stop");
-        assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
-    }
-
-    /// Without a valid resource and at least one valid issuer there is no verifier.
-    #[tokio::test]
-    async fn incomplete_or_insecure_arguments_do_not_build() {
-        let builder = || Verifier::builder(RESOURCE);
-        assert_eq!(code(builder()), "settings.no_issuer");
-        assert_eq!(code(builder().issuer("auth.example.com")), "issuer.not_a_url");
-        assert_eq!(code(builder().issuer("http://auth.example.com")), "issuer.insecure_scheme");
-        assert_eq!(code(builder().issuer(ISSUER).issuer(ISSUER)), "settings.duplicate_issuer");
-        assert_eq!(code(Verifier::builder("").issuer(ISSUER)), "resource.not_a_url");
-        assert_eq!(code(Verifier::builder("http://mcp.example.com/").issuer(ISSUER)), "settings.insecure_resource");
-        let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
-        settings.leeway = Duration::from_secs(3600);
-        assert_eq!(code(builder().issuer_settings(settings)), "settings.leeway_too_long");
-        assert!(Verifier::builder("http://localhost:3000/").issuer("http://127.0.0.1:4000").build().is_ok());
-    }
-
-    /// The messages name the method to correct.
-    #[test]
-    fn errors_name_the_fix() {
-        let message = |builder: VerifierBuilder| builder.build().unwrap_err().to_string();
-        let builder = || Verifier::builder(RESOURCE);
-        assert!(message(builder()).contains("call issuer("));
-        assert!(message(builder().issuer(ISSUER)).contains("runtime(handle)"), "outside a runtime");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let insecure = builder().issuer("http://auth.example.com").runtime(runtime.handle().clone());
-        assert!(message(insecure).starts_with("issuer(\"http://auth.example.com\"): "));
-        assert!(builder().issuer(ISSUER).runtime(runtime.handle().clone()).build().is_ok());
-    }
-
-    /// Settings of an issuer and limits reach the verifier, and verifiers can share an issuer.
-    #[tokio::test]
-    async fn settings_reach_the_verifier() {
-        let first = Verifier::builder(RESOURCE)
-            .issuer_settings(IssuerSettings::new(Issuer::parse(ISSUER).unwrap()))
-            .max_token_bytes(10)
-            .cache_entries(0)
-            .fetch(Arc::new(ScriptedFetch::new()))
-            .build()
-            .unwrap();
-        let error = first.verify(&AccessToken::new("12345678901")).await.unwrap_err();
-        assert_eq!(error.code(), "token.too_large");
-        let shared = Arc::clone(&first.issuers()[0]);
-        let second = Verifier::builder("https://api.example.com/").trusted_issuer(shared).build().unwrap();
-        assert!(Arc::ptr_eq(&first.issuers()[0], &second.issuers()[0]));
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use std::{
 use portcullis_metadata::UnixTime;
 
 use crate::{
+    time::Now,
     token_hash::{TokenHash, TokenHashKey},
     verified_token::VerifiedToken,
 };
@@ -40,13 +41,6 @@ pub(crate) struct KeyState {
     pub(crate) issuer: usize,
     /// The key generation, read before the verification started.
     pub(crate) generation: u64,
-}
-
-/// The current time by both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
-    pub(crate) unix: UnixTime,
-    pub(crate) monotonic: Duration,
 }
 
 impl Cache {
@@ -83,7 +77,8 @@ impl Cache {
         None
     }
 
-    /// Inserts a verified token until it expires, but for at most `max_lifetime`.
+    /// Inserts a verified token until it expires, but for at most `max_lifetime` and 5 min. A token whose issuer's keys
+    /// have changed since `keys` is not inserted.
     pub(crate) fn insert(
         &self,
         hash: TokenHash,
@@ -126,10 +121,12 @@ impl Cache {
         self.shards.iter().map(|shard| lock(shard).sweep(now, &generations)).sum()
     }
 
+    /// Returns the number of entries, valid or not.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).entries.len()).sum()
     }
 
+    /// Locks the shard of a hash. The number of shards is a power of two.
     fn shard(&self, hash: TokenHash) -> MutexGuard<'_, Shard> {
         let shard = hash.0 as usize & (self.shards.len() - 1);
         lock(&self.shards[shard])
@@ -140,9 +137,11 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A cached token.
 struct Entry {
     hash: TokenHash,
     keys: KeyState,
+    /// The token's `exp`.
     expires: UnixTime,
     /// The monotonic time at which the entry is no longer used.
     evict_at: Duration,
@@ -150,6 +149,7 @@ struct Entry {
 }
 
 impl Entry {
+    /// Returns whether the token has not expired and its issuer's keys have not changed.
     fn is_valid(&self, now: Now, generations: &impl Fn(usize) -> Option<u64>) -> bool {
         now.unix < self.expires
             && now.monotonic < self.evict_at

@@ -1,8 +1,10 @@
-//! The claims of access tokens and of introspection responses.
+//! The rules for the claims of access tokens and of introspection responses.
 
-mod json_claims;
-pub(crate) mod scopes;
+mod introspection_response;
+mod scopes;
+mod statement;
 pub(crate) mod token_type;
 pub(crate) mod validation;
 
-pub(crate) use json_claims::JsonClaims;
+pub(crate) use introspection_response::{ValidResponse, validate_response};
+pub(crate) use statement::Statement;

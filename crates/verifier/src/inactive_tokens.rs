@@ -1,4 +1,4 @@
-//! Tokens that introspection has found inactive, here or in another process.
+//! [`InactiveTokens`] and [`IntrospectedTokens`]: tokens that introspection finds inactive, here or in another process.
 
 use std::{
     collections::HashMap,
@@ -14,21 +14,25 @@ use crate::token_hash::TokenHash;
 /// The number of entries below which nothing is removed.
 const MIN_TOKENS: usize = 256;
 
-/// Learns which tokens introspection has found inactive, for example to tell other processes with
-/// [`Verifier::drop_token`](crate::Verifier::drop_token). It is called on the task of a request or of a check, once for each, and must
-/// not block.
+/// Learns which tokens introspection has found inactive, for example to tell other processes, which then call
+/// [`Verifier::drop_token`](crate::Verifier::drop_token). It is set in
+/// [`VerifierSettings::inactive_tokens`](crate::VerifierSettings::inactive_tokens).
+///
+/// It is called on the task of a request or of a check, once for each, and must not block.
 pub trait InactiveTokens: fmt::Debug + Send + Sync + 'static {
-    /// Introspection has found this token inactive. This process may never have accepted it.
+    /// Called when introspection has found this token inactive. This process may never have accepted it.
     fn found(&self, token: TokenId);
 }
 
-/// The hash by which processes name a token to each other: the first half of its SHA-256. It is not keyed, so that processes need
-/// no common key. It is used only for tokens that are inactive.
+/// The hash by which processes name a token to each other: the first 128 bits of its SHA-256.
+///
+/// It is not keyed, so that processes need no common key. Whoever knows the token can compute it, so use it only for
+/// tokens that are inactive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenId(pub [u8; 16]);
 
 impl TokenId {
-    /// Returns the id of a token.
+    /// Returns the id of a token. It is the same in every process.
     pub fn of(token: &AccessToken) -> Self {
         let hash: [u8; 32] = Sha256::digest(token.secret()).into();
         let mut id = [0; 16];

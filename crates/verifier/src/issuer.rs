@@ -1,7 +1,9 @@
 //! [`TrustedIssuer`]: an issuer, its keys and their refresh.
 
 mod activity;
+mod call_counter;
 mod health;
+mod introspection;
 mod key_fetcher;
 mod keys;
 mod refresh;
@@ -9,6 +11,7 @@ mod refresh_error;
 mod refresh_state;
 mod schedule;
 mod server_metadata;
+mod signature;
 
 use std::{
     fmt,
@@ -17,28 +20,30 @@ use std::{
 };
 
 use portcullis_discovery::Fetch;
-use portcullis_jose::{CompactJws, JoseError};
 use portcullis_metadata::{AccessToken, Clock, IntrospectionResponse, Issuer, JwkSet};
 use tokio::{runtime::Handle, task::AbortHandle, time::timeout_at};
 
+pub use self::{
+    activity::IssuerActivity,
+    health::IssuerHealth,
+    introspection::{introspection_request, rejects_client},
+    refresh_error::RefreshError,
+};
+use self::{
+    introspection::IntrospectionClient,
+    key_fetcher::KeyFetcher,
+    keys::Keys,
+    refresh::refresh_periodically,
+    refresh_state::{RefreshState, Requester},
+    server_metadata::ServerMetadata,
+};
 use crate::{
     cache::MAX_LIFETIME,
-    deadline::Deadline,
     error::VerifyError,
-    introspection::{CLIENT_REJECTED, IntrospectionClient},
-    invalid_token_throttle::{Permit, Throttle},
     recheck::Rechecks,
     settings::{IssuerSettings, KeySource, VerifierSettingsError},
+    time::Deadline,
 };
-pub(crate) use activity::Counts;
-pub use activity::IssuerActivity;
-pub use health::IssuerHealth;
-use key_fetcher::KeyFetcher;
-use keys::Keys;
-use refresh::refresh_periodically;
-pub use refresh_error::RefreshError;
-use refresh_state::{RefreshState, Requester};
-pub(crate) use server_metadata::ServerMetadata;
 
 /// An issuer whose tokens are accepted, its keys and their refresh. Several verifiers can share it.
 ///
@@ -61,17 +66,11 @@ pub struct TrustedIssuer {
     introspection: Option<Arc<IntrospectionClient>>,
     refresh_state: RefreshState,
     clock: Arc<dyn Clock>,
+    /// The runtime of fetches and introspection calls.
     control: Handle,
     refresh_task: OnceLock<AbortHandle>,
+    /// The repeated introspection of tokens that open streams depend on.
     rechecks: Arc<Rechecks>,
-}
-
-/// A verified signature.
-pub(crate) struct VerifiedSignature<'i> {
-    /// The generation of the keys that verified it.
-    pub(crate) generation: u64,
-    /// Accepted once the claims are valid, too.
-    pub(crate) permit: Permit<'i>,
 }
 
 impl TrustedIssuer {
@@ -153,51 +152,10 @@ impl TrustedIssuer {
         }
     }
 
-    /// Returns whether tokens of this issuer can be verified now.
-    pub fn health(&self) -> IssuerHealth {
-        let failure = match self.refresh_state.last() {
-            Some(Err(error)) => Some(error.code()),
-            _ => None,
-        };
-        match &self.introspection {
-            Some(introspection) if !introspection.is_ready() => {
-                failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason })
-            }
-            Some(introspection) if introspection.is_client_rejected() => {
-                IssuerHealth::Failed { reason: CLIENT_REJECTED }
-            }
-            Some(introspection) if !self.settings.validation.verifies_signature() => {
-                IssuerHealth::Introspected { reason: introspection.last_failure() }
-            }
-            _ => self.key_health(failure),
-        }
-    }
-
-    fn key_health(&self, failure: Option<&'static str>) -> IssuerHealth {
-        let now = self.clock.monotonic();
-        match &*self.keys.current() {
-            None => failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason }),
-            Some(keys) if keys.set().is_empty() => IssuerHealth::Failed { reason: "issuer.no_usable_key" },
-            Some(keys) if keys.is_fresh(now) => IssuerHealth::Usable { keys: keys.set().len(), age: keys.age(now) },
-            Some(keys) if keys.is_usable(now, self.settings.max_stale) => {
-                IssuerHealth::Stale { keys: keys.set().len(), age: keys.age(now), reason: failure }
-            }
-            Some(_) => IssuerHealth::Failed { reason: failure.unwrap_or("issuer.keys_too_old") },
-        }
-    }
-
     /// Starts the checks of [watched tokens](crate::WatchedToken) that are due. Call it about twice a second. It does
     /// not wait, and is cheap if no token is watched.
     pub fn start_due_rechecks(&self) {
         self.rechecks.start_due();
-    }
-
-    /// Returns how often the keys and metadata were fetched, and tokens introspected.
-    pub fn activity(&self) -> IssuerActivity {
-        let (fetches, fetch_failures) = self.refresh_state.counts();
-        let (introspections, introspection_failures) =
-            self.introspection.as_ref().map(|client| client.counts()).unwrap_or_default();
-        IssuerActivity { fetches, fetch_failures, introspections, introspection_failures }
     }
 
     /// Makes every verifier verify all cached tokens of this issuer again, including introspected ones and those whose
@@ -234,7 +192,10 @@ impl TrustedIssuer {
         self.settings.validation.introspection().map_or(MAX_LIFETIME, |introspection| introspection.cache_lifetime)
     }
 
-    /// Introspects a token. The endpoint is discovered first if it is unknown.
+    /// Introspects a token. The endpoint is discovered first if it is unknown. The response is not validated.
+    ///
+    /// # Errors
+    /// Fails with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
@@ -244,7 +205,7 @@ impl TrustedIssuer {
         if !introspection.is_ready()
             && let Some(refreshed) = self.refresh(Requester::Token)
         {
-            // Only whether an endpoint is known then matters.
+            // The result does not matter: the endpoint may be known although the keys cannot be fetched.
             let _ = timeout_at(deadline.get(), refreshed.recv()).await;
         }
         if !introspection.is_ready() {
@@ -253,99 +214,7 @@ impl TrustedIssuer {
         introspection.introspect(token, deadline.get()).await
     }
 
-    /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the throttle. If the
-    /// key is unknown, the keys are refreshed once. `now` is the monotonic time.
-    pub(crate) async fn verify_signature(
-        self: &Arc<Self>,
-        token: &CompactJws<'_>,
-        now: Duration,
-        deadline: &mut Deadline,
-    ) -> Result<VerifiedSignature<'_>, VerifyError> {
-        let algorithm = token.header().alg();
-        if !self.settings.algorithms.contains(algorithm) {
-            return Err(JoseError::AlgorithmNotAllowed(algorithm).into());
-        }
-        if let Some(verified) = self.verify_throttled(token, now, deadline).await? {
-            return Ok(verified);
-        }
-        let refreshed = self.refresh_for_token(deadline).await;
-        // Another refresh may have installed the key even if this one failed.
-        match self.verify_throttled(token, self.clock.monotonic(), deadline).await? {
-            Some(verified) => Ok(verified),
-            None => Err(refreshed.err().unwrap_or(JoseError::UnknownKey.into())),
-        }
-    }
-
-    /// Verifies a signature once the throttle permits it. Returns `None`, without waiting, if no usable key matches the
-    /// token's `kid` and `alg`.
-    async fn verify_throttled(
-        self: &Arc<Self>,
-        token: &CompactJws<'_>,
-        now: Duration,
-        deadline: &mut Deadline,
-    ) -> Result<Option<VerifiedSignature<'_>>, VerifyError> {
-        let throttle = Throttle::of_this_thread();
-        let permit = match throttle.try_acquire(&*self.clock, now) {
-            Some(permit) => permit,
-            None if !self.has_key_for(token) => return Ok(None),
-            None => throttle.acquire(&*self.clock, deadline.get()).await?,
-        };
-        match self.verify_with_current_keys(token, permit.started())? {
-            Some(generation) => Ok(Some(VerifiedSignature { generation, permit })),
-            None => {
-                permit.accept();
-                Ok(None)
-            }
-        }
-    }
-
-    fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
-        self.keys.current().as_ref().is_some_and(|keys| keys.set().has_key_for(token))
-    }
-
-    /// Returns the generation of the keys that verify the signature, or `None` if no usable key matches the token's
-    /// `kid` and `alg`.
-    fn verify_with_current_keys(
-        self: &Arc<Self>,
-        token: &CompactJws<'_>,
-        now: Duration,
-    ) -> Result<Option<u64>, VerifyError> {
-        let generation = self.keys.generation();
-        let keys = self.keys.current();
-        let Some(keys) = keys.as_ref().filter(|keys| keys.is_usable(now, self.settings.max_stale)) else {
-            return Ok(None);
-        };
-        if !keys.is_fresh(now) {
-            // Without a background refresh, stale keys are refreshed here. The token does not wait for it.
-            self.refresh(Requester::Token);
-        }
-        match keys.set().verify(token) {
-            Ok(_) => Ok(Some(generation)),
-            Err(JoseError::UnknownKey) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Waits until the deadline for a refresh of the keys, if one is running or may be started.
-    async fn refresh_for_token(self: &Arc<Self>, deadline: &mut Deadline) -> Result<(), VerifyError> {
-        if self.key_fetcher.is_none() {
-            return Err(JoseError::UnknownKey.into());
-        }
-        let Some(refreshed) = self.refresh(Requester::Token) else {
-            return Err(if self.has_all_keys() { JoseError::UnknownKey.into() } else { self.unavailable() });
-        };
-        match timeout_at(deadline.get(), refreshed.recv()).await {
-            Ok(Some(Ok(()))) => Ok(()),
-            Ok(_) | Err(_) => Err(self.unavailable()),
-        }
-    }
-
-    /// Returns whether a key that is not among the current keys is not published.
-    fn has_all_keys(&self) -> bool {
-        let is_fresh = || self.keys.current().as_ref().is_some_and(|keys| keys.is_fresh(self.clock.monotonic()));
-        is_fresh() && matches!(self.refresh_state.last(), Some(Ok(())))
-    }
-
+    /// Returns the error for a token that cannot be verified before the next refresh.
     fn unavailable(&self) -> VerifyError {
         let retry_after = self.refresh_state.retry_after(self.clock.monotonic(), self.settings.cooldown);
         VerifyError::IssuerUnavailable { retry_after }

@@ -8,18 +8,18 @@
 mod builder;
 mod cache;
 mod claims;
-mod deadline;
 mod error;
 mod inactive_tokens;
-mod introspection;
 mod invalid_token_throttle;
 mod issuer;
+mod json_claims;
 mod limit_hasher;
 mod observer;
 mod principal;
 mod recheck;
 mod settings;
 mod single_flight;
+mod time;
 mod token_hash;
 mod verified_token;
 mod verifier;
@@ -27,15 +27,15 @@ mod verifier;
 pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
 pub use inactive_tokens::{InactiveTokens, TokenId};
-pub use introspection::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
-pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer};
+pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer, introspection_request, rejects_client};
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;
 pub use portcullis_metadata::AccessToken;
 pub use principal::Principal;
 pub use recheck::{HeldToken, RecheckFailure, WatchedToken};
 pub use settings::{
-    ApplicationAudience, ApplicationAudienceError, IssuerSettings, KeySource, Validation, VerifierSettingsError,
+    ApplicationAudience, ApplicationAudienceError, IntrospectionAuthentication, IntrospectionSettings, IssuerSettings,
+    KeySource, Validation, VerifierSettingsError,
 };
 pub use verified_token::VerifiedToken;
 pub use verifier::{RuleCheck, TokenRule, Verifier, VerifierSettings};

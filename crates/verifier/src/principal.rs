@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::{claims::JsonClaims, limit_hasher::LimitHasher};
+use crate::{json_claims::JsonClaims, limit_hasher::LimitHasher};
 
 /// The identity that a verified token names, and what the token grants.
 ///

@@ -1,4 +1,4 @@
-//! Repeated introspection of tokens that an open stream depends on.
+//! [`WatchedToken`]: the repeated introspection of a token that an open stream depends on.
 
 mod queue;
 
@@ -21,6 +21,20 @@ const RETRY_WHEN_BUSY: Duration = Duration::from_secs(1);
 /// An introspected token that can be introspected again. [`Verifier::hold`] creates it.
 ///
 /// The token cannot be read, and its memory is wiped on drop.
+///
+/// ```
+/// use portcullis_verifier::{HeldToken, RecheckFailure};
+///
+/// /// Sends events until the token is no longer valid.
+/// fn stream(held: &HeldToken, events: impl Iterator<Item = String>) -> Result<(), RecheckFailure> {
+///     let Some(watched) = held.watch() else { return Ok(()) };
+///     for event in events {
+///         let verified = watched.latest()?;
+///         println!("{event} for {:?}", verified.principal().subject());
+///     }
+///     Ok(())
+/// }
+/// ```
 pub struct HeldToken {
     verifier: Arc<Verifier>,
     verified: VerifiedToken,
@@ -53,6 +67,7 @@ pub enum RecheckFailure {
     Unconfirmed,
 }
 
+/// What the checks of a token have found so far.
 struct State {
     latest: VerifiedToken,
     /// When the issuer last confirmed the token, by the monotonic clock.
@@ -61,7 +76,7 @@ struct State {
 }
 
 impl Verifier {
-    /// Holds a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can
+    /// Keeps a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can
     /// be [watched](HeldToken::watch). Returns `None` for a token that was not introspected.
     pub fn hold(self: &Arc<Self>, verified: &VerifiedToken, token: &str) -> Option<HeldToken> {
         verified.principal().is_introspected().then(|| HeldToken {
@@ -79,6 +94,11 @@ impl HeldToken {
         let issuer = self.verified.principal().issuer();
         let trusted = self.verifier.issuers().iter().find(|trusted| trusted.issuer() == issuer)?;
         Some(trusted.rechecks().watch(self))
+    }
+
+    /// Returns the monotonic time at which the issuer confirmed the token.
+    fn confirmed_at(&self) -> Duration {
+        self.verified.principal().introspected_at().unwrap_or_default()
     }
 }
 
@@ -125,22 +145,40 @@ impl WatchedToken {
         let now = self.held.verifier.clock().monotonic();
         let next = match verified {
             Ok(verified) if is_same_owner(verified.principal(), self.held.verified.principal()) => {
-                let confirmed_at = verified.principal().introspected_at().unwrap_or(now);
-                let mut state = self.state();
-                (state.latest, state.confirmed_at) = (verified, confirmed_at);
-                Ok(self.rechecks.next_after(confirmed_at))
+                Ok(self.confirm(verified, now))
             }
             Ok(_) => Err(RecheckFailure::Inactive),
-            Err(VerifyError::Expired) => Err(RecheckFailure::Expired),
-            Err(error) if !error.is_unavailable() => Err(RecheckFailure::Inactive),
-            Err(_) if now >= self.limit(confirmed_at) => Err(RecheckFailure::Unconfirmed),
-            Err(error) => {
-                let is_busy = error.retry_after().is_some_and(|after| after <= RETRY_WHEN_BUSY);
-                let limit = self.limit(confirmed_at);
-                Ok(if is_busy { now.saturating_add(RETRY_WHEN_BUSY).min(limit) } else { limit })
-            }
+            Err(error) => self.next_after_error(&error, confirmed_at, now),
         };
         next.map_err(|failure| self.state().failure = Some(failure)).ok()
+    }
+
+    /// Records that the issuer has confirmed the token. Returns when the next check is due.
+    fn confirm(&self, verified: VerifiedToken, now: Duration) -> Duration {
+        let confirmed_at = verified.principal().introspected_at().unwrap_or(now);
+        let mut state = self.state();
+        (state.latest, state.confirmed_at) = (verified, confirmed_at);
+        self.rechecks.next_after(confirmed_at)
+    }
+
+    /// Returns when a check that failed is repeated: soon if too many calls were running, otherwise at the time until
+    /// which the last confirmation is sufficient.
+    fn next_after_error(
+        &self,
+        error: &VerifyError,
+        confirmed_at: Duration,
+        now: Duration,
+    ) -> Result<Duration, RecheckFailure> {
+        let limit = self.limit(confirmed_at);
+        match error {
+            VerifyError::Expired => Err(RecheckFailure::Expired),
+            error if !error.is_unavailable() => Err(RecheckFailure::Inactive),
+            _ if now >= limit => Err(RecheckFailure::Unconfirmed),
+            error if error.retry_after().is_some_and(|after| after <= RETRY_WHEN_BUSY) => {
+                Ok(now.saturating_add(RETRY_WHEN_BUSY).min(limit))
+            }
+            _ => Ok(limit),
+        }
     }
 
     /// Returns the token if a request has introspected it since this time.
@@ -154,18 +192,13 @@ impl WatchedToken {
         confirmed_at.saturating_add(self.rechecks.interval() * 2)
     }
 
+    /// Returns whether a check has found the token invalid. It is then not checked again.
     fn has_failed(&self) -> bool {
         self.state().failure.is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl HeldToken {
-    fn confirmed_at(&self) -> Duration {
-        self.verified.principal().introspected_at().unwrap_or_default()
     }
 }
 
@@ -181,6 +214,7 @@ impl fmt::Debug for WatchedToken {
     }
 }
 
+/// Returns whether two principals are the same subject with the same client.
 fn is_same_owner(one: &Principal, other: &Principal) -> bool {
     (one.issuer(), one.subject(), one.client()) == (other.issuer(), other.subject(), other.client())
 }

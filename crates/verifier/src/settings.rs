@@ -1,6 +1,8 @@
 //! [`IssuerSettings`]: how the tokens of one issuer are verified.
 
 mod application_audience;
+mod error;
+mod introspection;
 
 use std::time::Duration;
 
@@ -9,16 +11,35 @@ use portcullis_jose::AlgorithmSet;
 use portcullis_metadata::{Issuer, JwkSet, ResourceUri};
 use url::Url;
 
-use crate::introspection::IntrospectionSettings;
+pub use self::{
+    application_audience::{ApplicationAudience, ApplicationAudienceError},
+    error::VerifierSettingsError,
+    introspection::{IntrospectionAuthentication, IntrospectionSettings},
+};
 
-pub use application_audience::{ApplicationAudience, ApplicationAudienceError};
-
-/// The maximum leeway.
+/// The maximum leeway. A longer one would accept tokens long after they expired.
 pub(crate) const MAX_LEEWAY: Duration = Duration::from_secs(60);
 /// The minimum cooldown. Without one, any caller could cause a fetch per request.
 pub(crate) const MIN_COOLDOWN: Duration = Duration::from_secs(1);
 
-/// How the tokens of one issuer are verified.
+/// How the tokens of one issuer are verified. [`new`](Self::new) sets the defaults; assign fields to change them.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use portcullis_metadata::Issuer;
+/// use portcullis_verifier::IssuerSettings;
+///
+/// let mut settings = IssuerSettings::new(Issuer::parse("https://auth.example.com")?);
+/// settings.require_at_jwt = true;
+/// settings.max_lifetime = Some(Duration::from_secs(3600));
+/// assert!(settings.check().is_ok());
+///
+/// // A long leeway would accept tokens long after they expired.
+/// settings.leeway = Duration::from_secs(3600);
+/// assert_eq!(settings.check().unwrap_err().code(), "settings.leeway_too_long");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IssuerSettings {
@@ -26,7 +47,7 @@ pub struct IssuerSettings {
     pub issuer: Issuer,
     /// How tokens are verified. Default: by signature.
     pub validation: Validation,
-    /// The allowed signature algorithms. Default: RS256 only.
+    /// The allowed signature algorithms. Default: RS256 only. `none` and HMAC are not values of this type.
     pub algorithms: AlgorithmSet,
     /// Where the keys come from. Default: they are discovered.
     pub keys: KeySource,
@@ -36,7 +57,7 @@ pub struct IssuerSettings {
     pub cooldown: Duration,
     /// How long stale keys remain in use while the issuer is unavailable. Default: 24 h.
     pub max_stale: Duration,
-    /// The tolerated clock difference. Default: 10 s. Maximum: 60 s.
+    /// The tolerated clock difference, for `exp`, `nbf` and `iat`. Default: 10 s. Maximum: 60 s.
     pub leeway: Duration,
     /// The maximum lifetime of a token (`exp` minus `iat`). If it is set, tokens without `iat` are rejected. Default:
     /// unlimited.
@@ -44,7 +65,8 @@ pub struct IssuerSettings {
     /// Whether the header's `typ` must be `at+jwt` (RFC 9068 section 2.1). Default: no, because many issuers send
     /// `JWT`.
     pub require_at_jwt: bool,
-    /// Whether clients without a subject may own sessions. Default: no.
+    /// Whether clients whose tokens have no subject may own sessions, see
+    /// [`Principal::may_own_sessions_as_client`](crate::Principal::may_own_sessions_as_client). Default: no.
     pub subjectless_client: bool,
     /// Other URLs of the protected resource that are accepted in `aud`. Default: none. Leave this empty if several
     /// resources share this issuer, because these URLs are accepted for all of them.
@@ -165,133 +187,4 @@ pub enum KeySource {
     Uri(Url),
     /// These keys. Nothing is fetched.
     Fixed(JwkSet),
-}
-
-/// Why settings cannot be used. The message names the setting and the fix.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifierSettingsError {
-    /// Introspection has no `client_id`.
-    #[error("issuer {issuer}: introspection needs a client_id")]
-    IntrospectionClient {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// `client_secret_basic` has no secret.
-    #[error("issuer {issuer}: introspection with client_secret_basic needs a client_secret")]
-    IntrospectionSecret {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL
-    /// policy.
-    #[error("issuer {issuer}: the introspection endpoint must be https, or http with a loopback host")]
-    IntrospectionEndpoint {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// The maximum number of concurrent calls is outside 1 to 1024.
-    #[error("issuer {issuer}: the maximum number of concurrent introspection calls must be 1 to 1024")]
-    IntrospectionInFlight {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// The cache lifetime of introspection responses exceeds 30 s.
-    #[error("issuer {issuer}: introspection responses can be cached for at most 30 s")]
-    IntrospectionCacheLifetimeTooLong {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// Two issuers introspect all their tokens, so opaque tokens cannot be assigned to one of them.
-    #[error(
-        "resource {resource}: {first} and {second} both introspect all tokens, but opaque tokens can go to one issuer only; validate one of them by signature"
-    )]
-    AmbiguousIntrospection {
-        /// The resource.
-        resource: ResourceUri,
-        /// The first issuer.
-        first: Issuer,
-        /// The second issuer.
-        second: Issuer,
-    },
-    /// No signature algorithm is allowed.
-    #[error("issuer {issuer}: no signature algorithm is allowed; name at least one, such as RS256")]
-    NoAlgorithm {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// The leeway is longer than 60 s.
-    #[error("issuer {issuer}: the leeway must be at most 60 s")]
-    LeewayTooLong {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// The cooldown is shorter than 1 s.
-    #[error("issuer {issuer}: the cooldown must be at least 1 s")]
-    CooldownTooShort {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// The configured key URL is neither `https` nor `http` with a loopback host, or violates the URL policy.
-    #[error("issuer {issuer}: the URL of its keys must be https, or http with a loopback host")]
-    JwksUri {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// A claim that cannot be read for scopes.
-    #[error(
-        "issuer {issuer}: scope_claims has {claim:?}; each entry is a claim's name or a JSON pointer such as \"/realm_access/roles\", and `scope` and `scp` are always read"
-    )]
-    ScopeClaim {
-        /// The issuer.
-        issuer: Issuer,
-        /// The entry.
-        claim: String,
-    },
-    /// None of the fixed keys can be used.
-    #[error("issuer {issuer}: none of the given keys matches the allowed algorithms")]
-    NoUsableKey {
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// There is no issuer.
-    #[error("resource {resource}: there is no issuer; name at least one")]
-    NoIssuer {
-        /// The resource.
-        resource: ResourceUri,
-    },
-    /// An issuer is given twice.
-    #[error("resource {resource}: issuer {issuer} is given twice")]
-    DuplicateIssuer {
-        /// The resource.
-        resource: ResourceUri,
-        /// The issuer.
-        issuer: Issuer,
-    },
-    /// The random number generator fails.
-    #[error("the random number generator fails")]
-    Random,
-}
-
-impl VerifierSettingsError {
-    /// Returns a stable code for logs.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::IntrospectionClient { .. } => "settings.introspection_client",
-            Self::IntrospectionSecret { .. } => "settings.introspection_secret",
-            Self::IntrospectionEndpoint { .. } => "settings.introspection_endpoint",
-            Self::IntrospectionInFlight { .. } => "settings.introspection_in_flight",
-            Self::IntrospectionCacheLifetimeTooLong { .. } => "settings.introspection_remembered_too_long",
-            Self::AmbiguousIntrospection { .. } => "settings.ambiguous_introspection",
-            Self::NoAlgorithm { .. } => "settings.no_algorithm",
-            Self::LeewayTooLong { .. } => "settings.leeway_too_long",
-            Self::CooldownTooShort { .. } => "settings.cooldown_too_short",
-            Self::JwksUri { .. } => "settings.jwks_uri",
-            Self::ScopeClaim { .. } => "settings.scope_claim",
-            Self::NoUsableKey { .. } => "settings.no_usable_key",
-            Self::NoIssuer { .. } => "settings.no_issuer",
-            Self::DuplicateIssuer { .. } => "settings.duplicate_issuer",
-            Self::Random => "settings.random",
-        }
-    }
 }

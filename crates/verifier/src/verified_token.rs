@@ -12,6 +12,20 @@ use crate::principal::Principal;
 ///
 /// It describes the time of verification. A stream that outlives [`Principal::expires`] must be checked again. Scopes
 /// are not checked.
+///
+/// ```
+/// use portcullis_verifier::VerifiedToken;
+///
+/// /// Cannot be called without a verified token.
+/// fn delete_account(caller: &VerifiedToken) -> Result<(), &'static str> {
+///     let principal = caller.principal();
+///     if !principal.scopes().contains("account:delete") {
+///         return Err("the token lacks the scope account:delete");
+///     }
+///     // …
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct VerifiedToken(Arc<Principal>);
 

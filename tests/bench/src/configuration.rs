@@ -2,7 +2,12 @@
 
 use std::{net::SocketAddr, path::Path};
 
-use super::portcullis::{BASE_URL, ISSUER, PATH};
+/// The path of the endpoint.
+pub(super) const PATH: &str = "/mcp";
+/// The issuer of signed tokens.
+pub(super) const ISSUER: &str = "https://auth.example.com/realms/prod";
+/// The URL as clients know it. The server listens on another port.
+pub(super) const BASE_URL: &str = "http://127.0.0.1:3000";
 
 /// The file in the folder with the token of administrators.
 pub(super) const ADMIN_TOKEN_FILE: &str = "admin-token";

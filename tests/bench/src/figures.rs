@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{
-    process::Memory,
-    servers::{NGINX, VARIANTS},
-};
+use super::{process::Memory, variant::Variant};
 
 /// One variant in one round.
 #[derive(Clone, Copy, Default, Serialize)]
@@ -20,9 +17,9 @@ pub(super) struct Sample {
     pub(super) lines_missing: usize,
 }
 
-/// All rounds.
+/// All rounds. The samples of a round are in the order of [`Variant::ALL`].
 #[derive(Default)]
-pub(super) struct Figures(Vec<[Sample; VARIANTS.len()]>);
+pub(super) struct Figures(Vec<[Sample; Variant::COUNT]>);
 
 /// The median and the range of a list of numbers.
 #[derive(Clone, Copy, Serialize)]
@@ -41,36 +38,39 @@ pub(super) struct Starts {
 }
 
 impl Figures {
-    pub(super) fn add(&mut self, round: [Sample; VARIANTS.len()]) {
+    /// Adds a round.
+    pub(super) fn add(&mut self, round: [Sample; Variant::COUNT]) {
         self.0.push(round);
     }
 
+    /// Returns the number of rounds.
     pub(super) fn rounds(&self) -> usize {
         self.0.len()
     }
 
     /// Returns a variant's samples by round.
-    pub(super) fn samples(&self, variant: usize) -> Vec<Sample> {
-        self.0.iter().map(|round| round[variant]).collect()
+    pub(super) fn samples(&self, variant: Variant) -> Vec<Sample> {
+        self.0.iter().map(|round| round[variant.index()]).collect()
     }
 
     /// Returns the spread of one figure of a variant.
-    pub(super) fn spread(&self, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
-        Spread::of(self.0.iter().map(|round| number(&round[variant])).collect())
+    pub(super) fn spread(&self, variant: Variant, number: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(self.0.iter().map(|round| number(&round[variant.index()])).collect())
     }
 
     /// Returns the spread of one figure of a variant, divided by nginx's in the same round.
-    pub(super) fn ratio(&self, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
-        self.ratio_to(NGINX, variant, number)
+    pub(super) fn ratio(&self, variant: Variant, number: impl Fn(&Sample) -> f64) -> Spread {
+        self.ratio_to(Variant::Nginx, variant, number)
     }
 
     /// Returns the spread of one figure of a variant, divided by another variant's in the same round.
-    pub(super) fn ratio_to(&self, other: usize, variant: usize, number: impl Fn(&Sample) -> f64) -> Spread {
-        Spread::of(self.0.iter().map(|round| number(&round[variant]) / number(&round[other])).collect())
+    pub(super) fn ratio_to(&self, other: Variant, variant: Variant, number: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(self.0.iter().map(|round| number(&round[variant.index()]) / number(&round[other.index()])).collect())
     }
 }
 
 impl Spread {
+    /// Returns the spread of a list, which is not a number for an empty one.
     pub(super) fn of(mut numbers: Vec<f64>) -> Self {
         numbers.sort_by(f64::total_cmp);
         let at = |position: usize| numbers.get(position).copied().unwrap_or(f64::NAN);
@@ -87,19 +87,20 @@ impl Starts {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::servers::PORTCULLIS, *};
+    use super::*;
 
     #[test]
     fn ratios_are_paired_by_round() {
         let mut figures = Figures::default();
         for (nginx, portcullis) in [(10.0, 11.0), (20.0, 24.0), (30.0, 27.0)] {
             let sample = |cpu_us| Sample { cpu_us, throughput: 1.0, lines_missing: 0 };
-            let mut round = [sample(1.0); VARIANTS.len()];
-            (round[NGINX], round[PORTCULLIS]) = (sample(nginx), sample(portcullis));
+            let mut round = [sample(1.0); Variant::COUNT];
+            round[Variant::Nginx.index()] = sample(nginx);
+            round[Variant::Portcullis.index()] = sample(portcullis);
             figures.add(round);
         }
-        let ratio = figures.ratio(PORTCULLIS, |sample| sample.cpu_us);
+        let ratio = figures.ratio(Variant::Portcullis, |sample| sample.cpu_us);
         assert_eq!((ratio.min, ratio.median, ratio.max), (0.9, 1.1, 1.2));
-        assert_eq!(figures.spread(NGINX, |sample| sample.cpu_us).median, 20.0);
+        assert_eq!(figures.spread(Variant::Nginx, |sample| sample.cpu_us).median, 20.0);
     }
 }

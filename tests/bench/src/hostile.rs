@@ -3,7 +3,12 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 
-use super::{figures::Spread, load, portcullis, request_template::RequestTemplate, servers::Servers};
+use super::{
+    figures::Spread,
+    load, portcullis,
+    request_template::{RequestTemplate, token_letters},
+    servers::Servers,
+};
 
 /// The names of the hostile requests, in the order of [`hostile_requests`].
 pub(super) const HOSTILE_REQUESTS: [&str; 3] = ["invalid signatures", "unknown key ids", "garbage"];
@@ -42,17 +47,13 @@ fn hostile_requests(token: &str) -> [RequestTemplate; HOSTILE_REQUESTS.len()] {
     let call = |token: &str| portcullis::tool_call(token, "none");
     [
         // Not at the start, because a number that exceeds the modulus is rejected without any computation.
-        RequestTemplate::new(call(token), signature, signature.len() / 2, letters),
+        RequestTemplate::new(call(token), signature, signature.len() / 2, token_letters),
         RequestTemplate::new(call(&format!("{header}.{payload}.{signature}")), &header, 0, unknown_kid),
-        RequestTemplate::new(call(&garbage), &garbage, 0, letters),
+        RequestTemplate::new(call(&garbage), &garbage, 0, token_letters),
     ]
 }
 
-/// Returns eleven characters that are allowed in a token.
-pub(super) fn letters(number: u64) -> String {
-    URL_SAFE_NO_PAD.encode(number.to_be_bytes())
-}
-
+/// Returns a token's header with a key identifier that no key has.
 fn unknown_kid(number: u64) -> String {
     URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"RS256","typ":"JWT","kid":"unknown-{number:020}"}}"#))
 }

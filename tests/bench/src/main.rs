@@ -24,6 +24,7 @@ mod sessions;
 mod soak;
 mod streams;
 mod upstream;
+mod variant;
 
 use std::{net::SocketAddr, path::PathBuf};
 

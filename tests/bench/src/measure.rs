@@ -12,7 +12,8 @@ use super::{
     figures::{Figures, Sample},
     hostile, load, nginx,
     report::Report,
-    servers::{Servers, VARIANTS},
+    servers::Servers,
+    variant::Variant,
 };
 
 /// Measures and prints. All processes are ended, even after a failure or an interruption.
@@ -52,25 +53,25 @@ async fn steps(program: &Path, json: bool) -> anyhow::Result<Value> {
     if json { Ok(serde_json::from_slice(&output.stdout)?) } else { Ok(Value::Null) }
 }
 
+/// Measures whole requests, over sockets.
 async fn whole(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
     let nginx = nginx::version()?;
     let servers = Servers::start(portcullis, options.baseline.as_deref()).await?;
     let variants = servers.variants();
-    eprintln!("started {}", VARIANTS[..variants].join(", "));
+    eprintln!("started {}", variants.iter().map(|variant| variant.name()).collect::<Vec<_>>().join(", "));
     let (rounds, times) = (usize::from(options.rounds), load::times(options.requests));
 
     eprintln!("warming up");
-    for variant in 0..variants {
-        servers.measure(variant, times.div_ceil(10)).await?;
+    for variant in variants {
+        servers.measure(*variant, times.div_ceil(10)).await?;
     }
     let mut figures = Figures::default();
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
-        let mut samples = [Sample::default(); VARIANTS.len()];
-        for position in 0..variants {
-            // Each round starts with another variant, so that none is always the first after a pause.
-            let variant = (round + position) % variants;
-            samples[variant] = servers.measure(variant, times).await?;
+        let mut samples = [Sample::default(); Variant::COUNT];
+        // Each round starts with another variant, so that none is always the first after a pause.
+        for variant in variants.iter().cycle().skip(round % variants.len()).take(variants.len()) {
+            samples[variant.index()] = servers.measure(*variant, times).await?;
         }
         figures.add(samples);
     }

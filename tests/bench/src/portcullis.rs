@@ -1,4 +1,4 @@
-//! The server under test.
+//! [`Setup`]: the server under test, its files and its requests.
 
 use std::{
     fs::{self, File},
@@ -13,11 +13,11 @@ use anyhow::{Context as _, bail};
 use portcullis_scenarios::{command, free_address};
 use tokio::time::sleep;
 
-use super::{configuration::Configuration, http::Connection, process::MeasuredProcess};
-
-pub(super) const PATH: &str = "/mcp";
-pub(super) const ISSUER: &str = "https://auth.example.com/realms/prod";
-pub(super) const BASE_URL: &str = "http://127.0.0.1:3000";
+use super::{
+    configuration::{Configuration, PATH},
+    http::Connection,
+    process::MeasuredProcess,
+};
 
 /// The maximum time until the server is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(3);
@@ -116,7 +116,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The measured request, the same for all variants: about 100 bytes of JSON with the token and a session.
+/// Returns the measured request, the same for all variants: about 100 bytes of JSON with the token and a session.
 pub(super) fn tool_call(token: &str, session: &str) -> Vec<u8> {
     const CALL: &str =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":17,"b":25}}}"#;

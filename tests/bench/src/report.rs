@@ -10,23 +10,30 @@ use super::{
     hostile::{HOSTILE_REQUESTS, RateRatios},
     load::CONNECTIONS,
     process::Memory,
-    servers::{ALL_ON, BASELINE, BASELINE_ALL_ON, METRICS, PORTCULLIS, TRACES, VARIANTS},
+    variant::Variant,
 };
 
-/// Goals: see `docs/contribute/benchmarks.md`.
+// The goals: see `docs/contribute/benchmarks.md`.
+/// The most CPU time of a request, divided by that of nginx.
 const CPU_GOAL: f64 = 1.10;
+/// The least throughput, divided by that of nginx.
 const THROUGHPUT_GOAL: f64 = 0.95;
+/// The most CPU time of a request with metrics, divided by that without.
 const METRICS_GOAL: f64 = 1.03;
+/// The most CPU time of a request with metrics and traces, divided by that without.
 const TRACES_GOAL: f64 = 1.05;
+/// The most resident memory of an idle server, in MB.
 const MEMORY_GOAL: f64 = 15.0;
+/// The longest time from the start until the server is ready, in milliseconds.
 const READY_GOAL: f64 = 50.0;
+/// The least rate of valid requests beside hostile ones, divided by their rate beside valid ones.
 const RATE_RATIO_GOAL: f64 = 0.80;
 
 /// The figures of whole requests.
 pub(super) struct Report {
     pub(super) nginx: String,
-    /// The number of measured [`VARIANTS`].
-    pub(super) variants: usize,
+    /// The measured variants.
+    pub(super) variants: &'static [Variant],
     pub(super) request_bytes: usize,
     /// Requests per round and variant.
     pub(super) requests: usize,
@@ -39,20 +46,17 @@ pub(super) struct Report {
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let variants: Vec<_> = VARIANTS[..self.variants]
-            .iter()
-            .enumerate()
-            .map(|(number, name)| {
-                json!({
-                    "name": name,
-                    "cpu_us": self.figures.spread(number, |sample| sample.cpu_us),
-                    "throughput": self.figures.spread(number, |sample| sample.throughput),
-                    "cpu_to_nginx": self.figures.ratio(number, |sample| sample.cpu_us),
-                    "throughput_to_nginx": self.figures.ratio(number, |sample| sample.throughput),
-                    "rounds": self.figures.samples(number),
-                })
+        let figures = |variant: &Variant| {
+            json!({
+                "name": variant.name(),
+                "cpu_us": self.figures.spread(*variant, |sample| sample.cpu_us),
+                "throughput": self.figures.spread(*variant, |sample| sample.throughput),
+                "cpu_to_nginx": self.figures.ratio(*variant, |sample| sample.cpu_us),
+                "throughput_to_nginx": self.figures.ratio(*variant, |sample| sample.throughput),
+                "rounds": self.figures.samples(*variant),
             })
-            .collect();
+        };
+        let variants: Vec<_> = self.variants.iter().map(figures).collect();
         json!({
             "machine": machine(),
             "nginx": self.nginx,
@@ -83,14 +87,15 @@ impl fmt::Display for Report {
             "{:<20}{:>23}{:>27}{:>23}{:>23}",
             "median (min to max)", "CPU us per request", "requests per second", "CPU / nginx", "throughput / nginx"
         )?;
-        for (number, name) in VARIANTS[..self.variants].iter().enumerate() {
+        for variant in self.variants {
             writeln!(
                 f,
-                "{name:<20}{:>23}{:>27}{:>23}{:>23}",
-                figures.spread(number, |sample| sample.cpu_us).show(1),
-                figures.spread(number, |sample| sample.throughput).show(0),
-                figures.ratio(number, |sample| sample.cpu_us).show(2),
-                figures.ratio(number, |sample| sample.throughput).show(2),
+                "{:<20}{:>23}{:>27}{:>23}{:>23}",
+                variant.name(),
+                figures.spread(*variant, |sample| sample.cpu_us).show(1),
+                figures.spread(*variant, |sample| sample.throughput).show(0),
+                figures.ratio(*variant, |sample| sample.cpu_us).show(2),
+                figures.ratio(*variant, |sample| sample.throughput).show(2),
             )?;
         }
         writeln!(f)?;
@@ -99,9 +104,10 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// Writes one line per goal.
     fn goals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cpu = self.figures.ratio(PORTCULLIS, |sample| sample.cpu_us).median;
-        let throughput = self.figures.ratio(PORTCULLIS, |sample| sample.throughput).median;
+        let cpu = self.figures.ratio(Variant::Portcullis, |sample| sample.cpu_us).median;
+        let throughput = self.figures.ratio(Variant::Portcullis, |sample| sample.throughput).median;
         let Starts { ready_ms, idle_memory } = self.starts;
         let (idle, after) = (idle_memory.megabytes(), self.memory_after.megabytes());
         let is_met = |met| if met { "met" } else { "missed" };
@@ -111,7 +117,7 @@ impl Report {
             is_met(idle.resident <= MEMORY_GOAL)
         )?;
         writeln!(f, "portcullis, memory after     {after}")?;
-        let missing: usize = self.figures.samples(PORTCULLIS).iter().map(|sample| sample.lines_missing).sum();
+        let missing: usize = self.figures.samples(Variant::Portcullis).iter().map(|sample| sample.lines_missing).sum();
         writeln!(f, "portcullis, access lines     {missing} of {} missing", self.figures.rounds() * self.requests)?;
         writeln!(
             f,
@@ -128,22 +134,23 @@ impl Report {
             )?;
         }
         writeln!(f, "portcullis, CPU / nginx      {cpu:.2}, goal {CPU_GOAL:.2}: {}", is_met(cpu <= CPU_GOAL))?;
-        let all_on = self.figures.ratio(ALL_ON, |sample| sample.cpu_us).median;
+        let all_on = self.figures.ratio(Variant::AllOn, |sample| sample.cpu_us).median;
         writeln!(f, "all on, CPU / nginx          {all_on:.2}, goal {CPU_GOAL:.2}: {}", is_met(all_on <= CPU_GOAL))?;
-        for (name, variant, goal) in [("metrics", METRICS, METRICS_GOAL), ("metrics and traces", TRACES, TRACES_GOAL)] {
-            let ratio = self.figures.ratio_to(PORTCULLIS, variant, |sample| sample.cpu_us);
+        for (variant, goal) in [(Variant::Metrics, METRICS_GOAL), (Variant::Traces, TRACES_GOAL)] {
+            let ratio = self.figures.ratio_to(Variant::Portcullis, variant, |sample| sample.cpu_us);
             writeln!(
                 f,
                 "{:<29}{}, goal {goal:.2}: {}",
-                format!("{name}, CPU / portcullis"),
+                format!("{}, CPU / portcullis", variant.name()),
                 ratio.show(3),
                 is_met(ratio.median <= goal)
             )?;
         }
-        if self.variants > BASELINE {
-            for (name, variant, other) in [("portcullis", PORTCULLIS, BASELINE), ("all on", ALL_ON, BASELINE_ALL_ON)] {
+        if self.variants.contains(&Variant::Baseline) {
+            for (variant, other) in [(Variant::Portcullis, Variant::Baseline), (Variant::AllOn, Variant::BaselineAllOn)]
+            {
                 let ratio = self.figures.ratio_to(other, variant, |sample| sample.cpu_us);
-                writeln!(f, "{:<29}{}", format!("{name}, CPU / baseline"), ratio.show(3))?;
+                writeln!(f, "{:<29}{}", format!("{}, CPU / baseline", variant.name()), ratio.show(3))?;
             }
         }
         write!(
@@ -161,6 +168,7 @@ impl Spread {
     }
 }
 
+/// An amount of memory in MB, for people.
 struct Megabytes {
     resident: f64,
     anonymous: f64,

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
 /// A request of which one part is generated from a number.
 #[derive(Clone)]
 pub(super) struct RequestTemplate {
@@ -37,6 +39,11 @@ impl RequestTemplate {
     pub(super) fn len(&self) -> usize {
         self.request.len()
     }
+}
+
+/// Returns eleven characters that are allowed in a token, for a part that differs from request to request.
+pub(super) fn token_letters(number: u64) -> String {
+    URL_SAFE_NO_PAD.encode(number.to_be_bytes())
 }
 
 #[cfg(test)]

@@ -6,46 +6,19 @@ use anyhow::{Context as _, ensure};
 use portcullis_scenarios::Scratch;
 
 use super::{
-    configuration::{ADMIN_TOKEN_FILE, Configuration},
+    configuration::{ADMIN_TOKEN_FILE, BASE_URL, Configuration, ISSUER, PATH},
     figures::{Sample, Starts},
-    hostile::letters,
     http::Connection,
     issuer::sign_token,
     load, nginx,
-    portcullis::{BASE_URL, ISSUER, PATH, Setup, tool_call},
+    portcullis::{Setup, tool_call},
     process::{MeasuredProcess, Memory},
-    request_template::RequestTemplate,
+    request_template::{RequestTemplate, token_letters},
+    variant::Variant,
 };
 
 /// The number of starts whose duration is measured.
 const STARTS: usize = 5;
-
-/// The names of the variants. Their positions are the numbers that [`Servers::measure`] takes.
-pub(super) const VARIANTS: [&str; 11] = [
-    "upstream alone",
-    "nginx",
-    "bare hyper proxy",
-    "portcullis",
-    "all on",
-    "metrics",
-    "metrics and traces",
-    "introspection, hit",
-    "introspection, miss",
-    "baseline",
-    "baseline, all on",
-];
-const UPSTREAM: usize = 0;
-/// The variant with which the others are compared.
-pub(super) const NGINX: usize = 1;
-const HYPER: usize = 2;
-pub(super) const PORTCULLIS: usize = 3;
-pub(super) const ALL_ON: usize = 4;
-pub(super) const METRICS: usize = 5;
-pub(super) const TRACES: usize = 6;
-const HIT: usize = 7;
-const MISS: usize = 8;
-pub(super) const BASELINE: usize = 9;
-pub(super) const BASELINE_ALL_ON: usize = 10;
 
 /// An opaque token. The characters at [`LETTERS_AT`] are replaced to create other tokens.
 const OPAQUE: &str = "2YotnFZFEjr1zCsicMWpAA.00000000000.tGzv3JOkF0XG5Qx2TlKWIA";
@@ -61,14 +34,28 @@ pub(super) struct Servers<'a> {
     metrics: Server<'a>,
     traces: Server<'a>,
     introspecting: Server<'a>,
-    /// The other program, with the standard configuration and with all features.
-    baseline: Option<[Server<'a>; 2]>,
+    /// The other program.
+    baseline: Option<Baseline<'a>>,
     /// A call with a different token for each number.
     unknown_token: RequestTemplate,
     pub(super) starts: Starts,
     /// The issuer and the receiver of spans.
     _others: [MeasuredProcess; 2],
     _folder: Scratch,
+}
+
+/// The other program, with its defaults and with all checks and records.
+struct Baseline<'a> {
+    standard: Server<'a>,
+    all_on: Server<'a>,
+}
+
+/// What is measured for a variant.
+struct Target<'s> {
+    process: &'s MeasuredProcess,
+    request: &'s RequestTemplate,
+    /// The setup of a server with an access log.
+    log: Option<&'s Setup<'s>>,
 }
 
 /// A server under test and its request.
@@ -79,6 +66,10 @@ struct Server<'a> {
 }
 
 impl<'a> Servers<'a> {
+    /// Starts all servers, one after the other, and measures the starts of the server under test.
+    ///
+    /// # Errors
+    /// Fails when a program does not start or does not respond.
     pub(super) async fn start(portcullis: &'a Path, baseline: Option<&'a Path>) -> anyhow::Result<Self> {
         let folder = Scratch::folder("bench");
         let this = env::current_exe()?;
@@ -112,16 +103,17 @@ impl<'a> Servers<'a> {
         let traces = Server::start(prepare(portcullis, "traces", configuration, token.clone())?).await?;
         let baseline = match baseline {
             None => None,
-            Some(program) => Some([
-                Server::start(prepare(program, "baseline", Configuration::Standard, token.clone())?).await?,
-                Server::start(prepare(program, "baseline-all-on", Configuration::AllOn, token)?).await?,
-            ]),
+            Some(program) => {
+                let standard = prepare(program, "baseline", Configuration::Standard, token.clone())?;
+                let all_on = prepare(program, "baseline-all-on", Configuration::AllOn, token)?;
+                Some(Baseline { standard: Server::start(standard).await?, all_on: Server::start(all_on).await? })
+            }
         };
         let configuration = Configuration::Introspecting { issuer: issuer.address };
         let introspecting =
             Server::start(prepare(portcullis, "introspecting", configuration, OPAQUE.to_owned())?).await?;
         let known_token = introspecting.request.clone().number(0).to_vec();
-        let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, letters);
+        let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, token_letters);
         let (_others, _folder) = ([issuer, receiver], folder);
         Ok(Self {
             upstream,
@@ -140,53 +132,58 @@ impl<'a> Servers<'a> {
         })
     }
 
-    /// Returns how many of [`VARIANTS`] run. Without a baseline, the last two do not.
-    pub(super) fn variants(&self) -> usize {
-        if self.baseline.is_some() { VARIANTS.len() } else { BASELINE }
+    /// Returns the variants that run.
+    pub(super) fn variants(&self) -> &'static [Variant] {
+        Variant::of_run(self.baseline.is_some())
     }
 
-    /// Measures one variant in one round.
+    /// Measures one variant in one round, with this number of requests per connection.
     ///
     /// # Errors
     /// Fails when a response is not 200, or the upstream did not receive exactly as many requests as there are
     /// responses.
-    pub(super) async fn measure(&self, variant: usize, times: usize) -> anyhow::Result<Sample> {
-        let (process, request, server) = match variant {
-            UPSTREAM => (&self.upstream, self.request(), None),
-            NGINX => (&self.nginx, self.request(), None),
-            HYPER => (&self.proxy, self.request(), None),
-            PORTCULLIS => self.standard.target(),
-            ALL_ON => self.all_on.target(),
-            METRICS => self.metrics.target(),
-            TRACES => self.traces.target(),
-            HIT => self.introspecting.target(),
-            MISS => (&self.introspecting.process, &self.unknown_token, Some(&self.introspecting.setup)),
-            _ => {
-                let servers = self.baseline.as_ref().context("no baseline was started")?;
-                servers[usize::from(variant == BASELINE_ALL_ON)].target()
-            }
-        };
+    pub(super) async fn measure(&self, variant: Variant, times: usize) -> anyhow::Result<Sample> {
+        let Target { process, request, log } = self.target(variant)?;
         let requests = times * load::CONNECTIONS;
         let (hits, cpu) = (self.hits().await?, process.cpu()?);
-        if let Some(server) = server {
-            server.clear_log()?;
+        if let Some(log) = log {
+            log.clear_log()?;
         }
-        let elapsed = load::run(process.address, request, times).await.context(VARIANTS[variant])?;
-        let lines_missing = match server {
+        let elapsed = load::run(process.address, request, times).await.context(variant.name())?;
+        let lines_missing = match log {
             // The measurement includes writing the log.
-            Some(server) => server.lines_missing(requests).await?,
+            Some(log) => log.lines_missing(requests).await?,
             None => 0,
         };
         let (hits, cpu) = (self.hits().await? - hits, process.cpu()? - cpu);
         ensure!(
             hits == requests,
             "{}: {requests} responses, but the upstream received {hits} requests",
-            VARIANTS[variant]
+            variant.name()
         );
         Ok(Sample {
             cpu_us: cpu.as_secs_f64() * 1e6 / requests as f64,
             throughput: requests as f64 / elapsed.as_secs_f64(),
             lines_missing,
+        })
+    }
+
+    /// Returns the process and the request of a variant.
+    fn target(&self, variant: Variant) -> anyhow::Result<Target<'_>> {
+        let bare = |process| Target { process, request: self.request(), log: None };
+        let baseline = || self.baseline.as_ref().context("no baseline was started");
+        Ok(match variant {
+            Variant::Upstream => bare(&self.upstream),
+            Variant::Nginx => bare(&self.nginx),
+            Variant::Hyper => bare(&self.proxy),
+            Variant::Portcullis => self.standard.target(),
+            Variant::AllOn => self.all_on.target(),
+            Variant::Metrics => self.metrics.target(),
+            Variant::Traces => self.traces.target(),
+            Variant::IntrospectionHit => self.introspecting.target(),
+            Variant::IntrospectionMiss => Target { request: &self.unknown_token, ..self.introspecting.target() },
+            Variant::Baseline => baseline()?.standard.target(),
+            Variant::BaselineAllOn => baseline()?.all_on.target(),
         })
     }
 
@@ -236,7 +233,7 @@ impl<'a> Server<'a> {
         Ok(Self { setup, process, request })
     }
 
-    fn target(&self) -> (&MeasuredProcess, &RequestTemplate, Option<&Setup<'a>>) {
-        (&self.process, &self.request, Some(&self.setup))
+    fn target(&self) -> Target<'_> {
+        Target { process: &self.process, request: &self.request, log: Some(&self.setup) }
     }
 }

@@ -1,5 +1,7 @@
-//! `cargo xtask bench soak`: mixed traffic with key rotation, streams and reloads. Memory, descriptors and tasks must not grow.
+//! `cargo xtask bench soak`: mixed traffic with key rotation, streams and reloads. Memory, descriptors and tasks must
+//! not grow.
 
+mod clients;
 mod issuer;
 mod report;
 mod server;
@@ -23,10 +25,11 @@ use tokio::{
 use xtask::built;
 
 use self::{
+    clients::{disconnect, send_modern, send_rejected, use_sessions},
     issuer::RotatingIssuer,
     report::Report,
     server::SoakServer,
-    traffic::{Traffic, disconnect, send_modern, send_rejected, use_sessions},
+    traffic::Traffic,
 };
 
 /// What to measure.

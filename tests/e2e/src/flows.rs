@@ -105,9 +105,10 @@ pub(crate) struct Arguments {
     metrics: bool,
 }
 
-/// On a busy machine with two cores, the first start of Keycloak takes about 60 s.
+/// The default time limit of a start of Keycloak, in seconds. On a busy machine with two cores, the first start of Keycloak takes about 60 s.
 const READY_WITHIN: u64 = 180;
 
+/// The authorization servers of the flow.
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum IdentityProvider {
     /// The development authorization server of this workspace. Takes seconds and needs no other program.
@@ -120,6 +121,10 @@ enum IdentityProvider {
     Keycloak,
 }
 
+/// Builds the program and runs what is selected.
+///
+/// # Errors
+/// Fails when a step fails. The error names the folder with the output of the programs.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
     let target = workspace::metadata()?.target_directory;
@@ -140,42 +145,43 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Runs what consists of steps, and prints their table.
 fn in_steps(arguments: &Arguments, program: &Path, target: &Path, folder: &Path) -> anyhow::Result<()> {
-    let (mut progress, result);
+    let mut progress;
+    let result = if arguments.readers {
+        progress = Progress::new(Unit::Seconds, readers::LIMIT);
+        block_on(readers::run(program, target, folder, arguments.reader_options, &mut progress))
+    } else if arguments.metrics {
+        progress = Progress::new(Unit::Seconds, metrics::LIMIT);
+        block_on(metrics::run(folder, &mut progress))
+    } else if arguments.replicas {
+        progress = Progress::new(Unit::Seconds, replicas::LIMIT);
+        let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
+        let upstream = upstream.program("everything_server")?;
+        let environment = replicas::Environment { program, upstream: &upstream, folder };
+        block_on(replicas::run(&environment, arguments.replica_options, &mut progress))
+    } else {
+        progress = arguments.idp.progress();
+        with_identity_provider(arguments, program, target, folder, &mut progress)
+    };
+    println!("\n{}", progress.table());
+    result
+}
+
+/// Runs the flow with an authorization server.
+fn with_identity_provider(
+    arguments: &Arguments,
+    program: &Path,
+    target: &Path,
+    folder: &Path,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let recorder = Arc::new(Recorder::new(arguments.idp.step_limit())?);
+    let user = test_user(arguments, target, &recorder, progress);
     match arguments.idp {
-        _ if arguments.readers => {
-            progress = Progress::new(Unit::Seconds, readers::LIMIT);
-            let flow = readers::run(program, target, folder, arguments.reader_options, &mut progress);
-            result = block_on(flow);
-        }
-        _ if arguments.metrics => {
-            progress = Progress::new(Unit::Seconds, metrics::LIMIT);
-            result = block_on(metrics::run(folder, &mut progress));
-        }
-        _ if arguments.replicas => {
-            progress = Progress::new(Unit::Seconds, replicas::LIMIT);
-            let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
-            let upstream = upstream.program("everything_server")?;
-            let environment = replicas::Environment { program, upstream: &upstream, folder };
-            result = block_on(replicas::run(&environment, arguments.replica_options, &mut progress));
-        }
-        IdentityProvider::Devidp => {
-            progress = Progress::new(Unit::Milliseconds, devidp::LIMIT);
-            let recorder = Arc::new(Recorder::new(devidp::LIMIT)?);
-            let user = test_user(arguments, target, &recorder, &mut progress);
-            let flow = devidp::run(program, folder, recorder, user, &mut progress);
-            result = block_on(flow);
-        }
+        IdentityProvider::Devidp => block_on(devidp::run(program, folder, recorder, user, progress)),
         IdentityProvider::OidcProvider => {
-            progress = Progress::new(Unit::Seconds, oidc_provider::LIMIT);
-            let recorder = Arc::new(Recorder::new(oidc_provider::LIMIT)?);
-            let user = test_user(arguments, target, &recorder, &mut progress);
-            let flow = oidc_provider::run(program, target, folder, recorder, user, &mut progress);
-            result = block_on(flow);
+            block_on(oidc_provider::run(program, target, folder, recorder, user, progress))
         }
         IdentityProvider::Keycloak => {
-            progress = Progress::new(Unit::Seconds, keycloak::LIMIT);
-            let recorder = Arc::new(Recorder::new(keycloak::LIMIT)?);
-            let user = test_user(arguments, target, &recorder, &mut progress);
             let options = keycloak::Options {
                 program,
                 target,
@@ -183,12 +189,9 @@ fn in_steps(arguments: &Arguments, program: &Path, target: &Path, folder: &Path)
                 ready_within: Duration::from_secs(arguments.ready_within),
                 only: &arguments.only,
             };
-            let flow = keycloak::run(&options, recorder, user, &mut progress);
-            result = block_on(flow);
+            block_on(keycloak::run(&options, recorder, user, progress))
         }
     }
-    println!("\n{}", progress.table());
-    result
 }
 
 /// Returns the user who consents in the flow of the shipped client.
@@ -203,6 +206,7 @@ fn test_user(arguments: &Arguments, target: &Path, recorder: &Arc<Recorder>, pro
 }
 
 impl IdentityProvider {
+    /// Returns the name in paths.
     fn name(self) -> &'static str {
         match self {
             Self::Devidp => "devidp",
@@ -210,8 +214,27 @@ impl IdentityProvider {
             Self::Keycloak => "keycloak",
         }
     }
+
+    /// Returns the time limit of each step.
+    fn step_limit(self) -> Duration {
+        match self {
+            Self::Devidp => devidp::LIMIT,
+            Self::OidcProvider => oidc_provider::LIMIT,
+            Self::Keycloak => keycloak::LIMIT,
+        }
+    }
+
+    /// Returns the progress of a run with this authorization server.
+    fn progress(self) -> Progress {
+        let unit = match self {
+            Self::Devidp => Unit::Milliseconds,
+            Self::OidcProvider | Self::Keycloak => Unit::Seconds,
+        };
+        Progress::new(unit, self.step_limit())
+    }
 }
 
+/// Returns an empty folder for the output of the programs.
 fn fresh_folder(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("e2e");
     if folder.exists() {

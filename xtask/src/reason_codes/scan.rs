@@ -14,7 +14,7 @@ const SOURCES: &[&str] = &[
     "crates/guard/src/layer/admission.rs",
     "crates/guard/src/layer/decision_report.rs",
     "crates/guard/src/layer/request_context.rs",
-    "crates/guard/src/origin.rs",
+    "crates/guard/src/origin/error.rs",
     "crates/endpoint/src/message/collector.rs",
     "crates/endpoint/src/response/rejection.rs",
     "crates/endpoint/src/rules/uri_spellings.rs",
@@ -65,7 +65,7 @@ fn codes_of(text: &str) -> Vec<(String, Option<String>)> {
     codes
 }
 
-/// Two words in lower case with a dot between them.
+/// Returns whether a text is two words in lower case with a dot between them.
 fn is_code(text: &str) -> bool {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_lowercase())
@@ -74,12 +74,12 @@ fn is_code(text: &str) -> bool {
     text.split_once('.').is_some_and(|(first, second)| is_word(first) && is_word(second))
 }
 
-/// The identifier at the beginning.
+/// Returns the identifier at the beginning.
 fn name(text: &str) -> &str {
     text.split(|character: char| !character.is_ascii_alphanumeric()).next().unwrap_or_default()
 }
 
-/// The first paragraph of the documentation of the last variant with this name, as Markdown without links.
+/// Returns the first paragraph of the documentation of the last variant with this name, as Markdown without links.
 fn documentation(lines: &[&str], variant: &str) -> Option<String> {
     let is_variant =
         |line: &&str| line.strip_prefix("    ").is_some_and(|line| name(line) == variant && !variant.is_empty());

@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use super::Tests;
 
+/// The folders with tests, relative to the workspace's root.
 const FOLDERS: &[&str] = &["crates", "examples", "fuzz/bodies", "tests", "xtask"];
 
 /// Returns all tests of the workspace by the numbers in their doc comments.
@@ -29,6 +30,7 @@ pub(super) fn tests(root: &Path) -> anyhow::Result<Tests> {
     Ok(tests)
 }
 
+/// Returns the Rust files in a folder and its subfolders, except those of build results.
 fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -70,11 +72,13 @@ fn named(text: &str) -> Vec<(String, String)> {
     named
 }
 
+/// Returns whether an attribute makes a function a test, such as `#[test]` or `#[tokio::test(…)]`.
 fn is_test_attribute(line: &str) -> bool {
     let path = line.trim_start_matches("#[").split(['(', ']']).next().unwrap_or_default();
     path == "test" || path.ends_with("::test")
 }
 
+/// Returns the name of the function that a line declares.
 fn function_name(line: &str) -> Option<&str> {
     let line = line.strip_prefix("pub ").unwrap_or(line);
     let line = line.strip_prefix("async ").unwrap_or(line);
@@ -88,6 +92,7 @@ fn numbers(comment: &str) -> Vec<String> {
     if words.iter().all(|word| is_number(word)) { words.into_iter().map(str::to_owned).collect() } else { Vec::new() }
 }
 
+/// Returns whether a word is a group's letter and digits.
 fn is_number(word: &str) -> bool {
     let mut characters = word.chars();
     characters.next().is_some_and(|first| ('A'..='L').contains(&first))

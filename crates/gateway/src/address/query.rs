@@ -1,4 +1,4 @@
-//! The removal of query parameters.
+//! The removal of query parameters: tokens, and those that the address of the upstream sets itself.
 
 use std::borrow::Cow;
 
@@ -29,6 +29,7 @@ struct ParameterNames {
 }
 
 impl ParameterNames {
+    /// Derives the names from a decoded name.
     fn derive(name: &[u8]) -> Self {
         // Servers in C end a name at its first NUL.
         let name = name.split(|&b| b == 0).next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
@@ -46,6 +47,7 @@ impl ParameterNames {
     }
 }
 
+/// Removes the parameters for which `is_dropped` returns true, with the separator after each.
 fn without(query: &str, is_dropped: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if !query.split(QUERY_SEPARATORS).any(&is_dropped) {
         return query.into();

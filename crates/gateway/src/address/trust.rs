@@ -1,4 +1,4 @@
-//! The trusted certificate authorities of an https upstream.
+//! [`UpstreamTrust`]: the trusted certificate authorities of an https upstream.
 
 use std::{fmt, sync::Arc};
 
@@ -14,24 +14,24 @@ use crate::error::UpstreamSettingsError;
 
 /// The certificate authorities that are trusted for an `https` upstream. Clones are cheap and share them.
 ///
-/// Connections use TLS 1.2 or 1.3. The upstream's certificate must be valid for the host of its address at the time of the
-/// handshake. Revocation is not checked.
+/// Connections use TLS 1.2 or 1.3. The upstream's certificate must be valid for the host of its address at the time of
+/// the handshake. Revocation is not checked.
 #[derive(Clone)]
 pub struct UpstreamTrust(pub(super) Arc<ClientConfig>);
 
 impl UpstreamTrust {
-    /// The certificate authorities of the operating system.
+    /// Returns the certificate authorities of the operating system.
     ///
     /// # Errors
-    /// If there are none, or they cannot be read.
+    /// Fails if there are none, or they cannot be read.
     pub fn platform() -> Result<Self, UpstreamSettingsError> {
         Self::new(|builder| builder.with_platform_verifier().map_err(|_| UpstreamSettingsError::TrustPlatform))
     }
 
-    /// The certificate authorities in a PEM file, and no others.
+    /// Returns the certificate authorities in a PEM file, and no others.
     ///
     /// # Errors
-    /// If it contains no certificate, or an unusable one.
+    /// Fails if it contains no certificate, or an unusable one. The messages continue the name of the file.
     pub fn from_pem(pem: &[u8]) -> Result<Self, UpstreamSettingsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -44,11 +44,13 @@ impl UpstreamTrust {
         Self::new(|builder| Ok(builder.with_root_certificates(roots)))
     }
 
-    /// The TLS settings, for a program that connects to the upstream itself, such as a check of the configuration.
+    /// Returns the TLS settings, for a program that connects to the upstream itself, such as a check of the
+    /// configuration.
     pub fn tls_settings(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.0)
     }
 
+    /// Creates TLS settings with a verifier of certificates.
     fn new(
         with_verifier: impl FnOnce(
             ConfigBuilder<ClientConfig, rustls::WantsVerifier>,

@@ -1,4 +1,4 @@
-//! The limit of open connections to one upstream.
+//! [`ConnectionLimit`]: the limit of open connections to one upstream.
 
 use std::{
     fmt,
@@ -13,6 +13,17 @@ use std::{
 ///
 /// Idle connections count. At the limit, a request that needs a new connection closes an idle connection of any of these
 /// instances. If there is none, the request gets 503.
+///
+/// ```
+/// use portcullis_gateway::{ConnectionLimit, HttpUpstreamSettings, UpstreamAddress};
+///
+/// let mut settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp("http://127.0.0.1:8000/mcp".parse()?));
+/// settings.connection_limit = ConnectionLimit::new(200);
+///
+/// // Upstreams that are created from clones of these settings share the limit.
+/// assert_eq!((settings.clone().connection_limit.max(), settings.connection_limit.open()), (200, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct ConnectionLimit(Arc<OpenConnections>);
 

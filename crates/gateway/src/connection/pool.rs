@@ -1,4 +1,4 @@
-//! The pool of idle connections of one worker.
+//! [`Pool`]: the idle connections of one worker.
 
 use std::{
     collections::VecDeque,
@@ -29,11 +29,12 @@ pub(crate) struct Pool {
 
 struct IdleConnection {
     connection: Connection,
+    /// The monotonic time from which it has been idle.
     since: Duration,
 }
 
 impl Pool {
-    /// An empty pool, whose connections `limit` can close.
+    /// Creates an empty pool, whose connections `limit` can close.
     pub(crate) fn new(
         max_idle: usize,
         idle_timeout: Duration,
@@ -73,6 +74,7 @@ impl Pool {
         idle.push_back(IdleConnection { connection, since: now });
     }
 
+    /// Returns whether a connection has been idle for the timeout.
     fn is_expired(&self, idle: &IdleConnection, now: Duration) -> bool {
         now.saturating_sub(idle.since) >= self.idle_timeout
     }

@@ -1,4 +1,4 @@
-//! The byte stream of a connection, over TCP, TLS or a Unix socket.
+//! [`Stream`]: the byte stream of a connection, over TCP, TLS or a Unix socket.
 
 use std::{
     io::{self, IoSlice},
@@ -42,6 +42,9 @@ pub(crate) enum ConnectError {
 
 impl Stream {
     /// Connects, without a time limit. The permit counts the connection until it closes.
+    ///
+    /// # Errors
+    /// Fails if the name cannot be resolved, all its addresses reject the connection, or the TLS handshake fails.
     pub(crate) async fn connect(endpoint: &Endpoint, permit: ConnectionPermit) -> Result<Self, ConnectError> {
         let transport = match endpoint {
             Endpoint::Tcp(host, port) => Transport::Tcp(connect_tcp(host, *port).await?),
@@ -66,6 +69,7 @@ impl Stream {
     }
 }
 
+/// Connects to a host. A name is resolved, and its addresses are tried in order.
 async fn connect_tcp(host: &Host<String>, port: u16) -> Result<TcpStream, ConnectError> {
     let stream = match host {
         Host::Domain(name) => TcpStream::connect((name.as_str(), port)).await,

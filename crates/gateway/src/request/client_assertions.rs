@@ -1,4 +1,4 @@
-//! The request headers in which a proxy asserts its client's address, identity or certificate.
+//! The request headers in which a proxy asserts its client's address, identity or certificate: one table.
 //!
 //! An upstream that trusts one of them must get it from a proxy, never from a client. A client's copy is dropped
 //! unless `forward_headers` lists its name.

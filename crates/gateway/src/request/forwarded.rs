@@ -1,4 +1,4 @@
-//! `Forwarded` and `X-Forwarded-*`.
+//! [`PublicAddress`]: the headers `Forwarded` (RFC 7239) and `X-Forwarded-*`.
 
 use std::{
     net::IpAddr,
@@ -15,8 +15,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Whether the header describes the path of a request through proxies. Does not include `X-Forwarded-User` and similar,
-/// which identify the user.
+/// Returns whether the header describes the path of a request through proxies. Does not include `X-Forwarded-User` and
+/// similar, which identify the user.
 pub(super) fn is_forwarded(name: &str) -> bool {
     const USER: [&str; 4] =
         ["x-forwarded-user", "x-forwarded-email", "x-forwarded-groups", "x-forwarded-preferred-username"];
@@ -33,6 +33,8 @@ pub(super) struct PublicAddress {
     cache: Mutex<[Option<CachedHeaders>; CACHE_SLOTS]>,
 }
 
+/// The number of client addresses whose headers are kept. A worker serves few clients at a time, and encoding costs more
+/// than a lookup.
 const CACHE_SLOTS: usize = 16;
 
 /// The encoded headers of requests from one address.
@@ -42,6 +44,10 @@ struct CachedHeaders {
 }
 
 impl PublicAddress {
+    /// Prepares the values for the URL under which clients reach this service.
+    ///
+    /// # Errors
+    /// Fails if the URL is neither `http` nor `https` or has no host.
     pub(super) fn new(url: &Url) -> Result<Self, UpstreamSettingsError> {
         let (scheme, host) = (url.scheme(), &url[url::Position::BeforeHost..url::Position::AfterPort]);
         if !matches!(scheme, "http" | "https") || host.is_empty() {
@@ -75,6 +81,7 @@ impl PublicAddress {
         }
     }
 
+    /// Returns the headers for a client at this address.
     fn headers(&self, client: Option<IpAddr>) -> Vec<(HeaderName, HeaderValue)> {
         let address = client.map(|client| client.to_canonical());
         let node = match address {

@@ -1,4 +1,4 @@
-//! The headers that identify the caller.
+//! [`IdentityHeader`]: the headers that identify the caller.
 
 use std::borrow::Cow;
 
@@ -10,6 +10,15 @@ use portcullis_verifier::Principal;
 use serde_json::Value;
 
 /// A header that identifies the caller to the upstream. It is not sent if the token has no such value.
+///
+/// ```
+/// use portcullis_gateway::{IdentityHeader, IdentitySource};
+///
+/// let email = IdentityHeader::new("x-user-email".parse()?, IdentitySource::Claim("email".into()));
+/// let roles = IdentityHeader::new("x-user-roles".parse()?, IdentitySource::Claim("/realm_access/roles".into()));
+/// assert_eq!(email.name, "x-user-email");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdentityHeader {
@@ -33,17 +42,18 @@ pub enum IdentitySource {
     /// The granted scopes, sorted and separated by single spaces.
     Scope,
     /// Another claim, by its name, or by a JSON pointer (RFC 6901) if the text begins with `/`. The value of a string,
-    /// number or boolean is its text, that of an array its elements separated by single spaces, that of an object its JSON.
+    /// number or boolean is its text, that of an array its elements separated by single spaces, that of an object its
+    /// JSON.
     Claim(Box<str>),
 }
 
 impl IdentityHeader {
-    /// A header with this name and this value.
+    /// Creates a header with this name and this value.
     pub fn new(name: HeaderName, source: IdentitySource) -> Self {
         Self { name, source }
     }
 
-    /// `X-Portcullis-Issuer`, `-Subject`, `-Client` and `-Scope`.
+    /// Returns the default headers: `X-Portcullis-Issuer`, `-Subject`, `-Client` and `-Scope`.
     pub fn defaults() -> Vec<Self> {
         [
             ("x-portcullis-issuer", IdentitySource::Issuer),
@@ -58,7 +68,7 @@ impl IdentityHeader {
 
 /// Access to the claims of a token.
 pub(crate) trait Claims {
-    /// The claim with this name, or at this JSON pointer if `path` begins with `/`.
+    /// Returns the claim with this name, or at this JSON pointer if `path` begins with `/`.
     fn claim(&self, path: &str) -> Option<&Value>;
 }
 
@@ -100,6 +110,7 @@ pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, 
     }
 }
 
+/// Returns the encoded value of a source, or `None` if the token has none.
 fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, str>> {
     match source {
         IdentitySource::Issuer => Some(encode(identity.issuer)),
@@ -116,6 +127,7 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
 /// The ASCII characters that are encoded: all except `!` to `~`, and `%`. Bytes outside ASCII are always encoded.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
+/// Percent-encodes `%` and everything but visible ASCII.
 fn encode(text: &str) -> Cow<'_, str> {
     // Most values need no encoding, which is checked many bytes at once because no byte ends the loop early.
     if text.bytes().fold(true, |all, byte| all & byte.is_ascii_graphic() & (byte != b'%')) {
@@ -124,6 +136,7 @@ fn encode(text: &str) -> Cow<'_, str> {
     utf8_percent_encode(text, ENCODED).into()
 }
 
+/// Returns the encoded value of a claim, or `None` for `null`.
 fn claim_value(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,
@@ -140,6 +153,7 @@ fn element_value(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Joins encoded values with single spaces, which no encoded value contains.
 fn join<'a>(parts: impl Iterator<Item = Cow<'a, str>>) -> String {
     let mut text = String::new();
     for part in parts {

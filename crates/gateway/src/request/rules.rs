@@ -29,13 +29,16 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The media type of a POST. The client's own spelling is not forwarded, because parsers disagree on its parameters.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// An admitted request.
+/// An admitted request, or one of the gateway itself, with what the gateway knows about it.
 pub(crate) struct InboundRequest<'a> {
     pub(crate) method: Method,
     pub(crate) version: Version,
+    /// The client's query, without `?`.
     pub(crate) query: Option<&'a str>,
     pub(crate) headers: HeaderMap,
+    /// The complete body.
     pub(crate) body: Bytes,
+    /// The caller. `None` if no token was required.
     pub(crate) identity: Option<Identity<'a>>,
     pub(crate) request_id: HeaderValue,
     /// The client's address, as reported by trusted proxies.
@@ -56,6 +59,10 @@ pub(crate) struct ForwardingRules {
 }
 
 impl ForwardingRules {
+    /// Checks the settings and prepares the rules.
+    ///
+    /// # Errors
+    /// Fails if a header cannot carry the identity or be forwarded, is listed twice, or the public URL has no host.
     pub(crate) fn new(
         identity_headers: Vec<IdentityHeader>,
         forward_headers: Vec<HeaderName>,
@@ -78,7 +85,8 @@ impl ForwardingRules {
         Ok(Self { identity_headers, unprefixed_identity_names, forward_headers, public_address, forward_cookies })
     }
 
-    /// The request to the upstream.
+    /// Returns the request to the upstream. Nothing of the client's request is forwarded but the method, the query without
+    /// tokens, the headers that pass the rules, and the body.
     pub(crate) fn upstream_request(&self, inbound: InboundRequest<'_>, target: &Target) -> Request {
         let InboundRequest { method, version, query, mut headers, body, identity, request_id, client_address, trace } =
             inbound;
@@ -120,7 +128,8 @@ impl ForwardingRules {
         }
     }
 
-    /// Whether the header is removed. The most common names are decided first, as [`Self::is_removed_by_rule`] would.
+    /// Returns whether the header is removed. The most common names are decided first, as [`Self::is_removed_by_rule`]
+    /// would.
     fn is_removed(&self, name: &str) -> bool {
         match name {
             "authorization" | "content-length" | "content-type" | "host" | "x-request-id" => true,
@@ -130,6 +139,7 @@ impl ForwardingRules {
         }
     }
 
+    /// Returns whether the header is removed by any of the rules.
     fn is_removed_by_rule(&self, name: &str) -> bool {
         is_ambiguous(name)
             || is_hop_by_hop(name)
@@ -149,7 +159,7 @@ impl ForwardingRules {
             }
     }
 
-    /// Whether this is the name of an identity header without [`GATEWAY_PREFIX`].
+    /// Returns whether this is the name of an identity header without [`GATEWAY_PREFIX`].
     fn is_identity(&self, name: &str) -> bool {
         self.unprefixed_identity_names.iter().any(|identity| identity == name)
     }
@@ -165,5 +175,4 @@ fn via(version: Version) -> HeaderValue {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 pub(super) mod tests;

@@ -1,4 +1,4 @@
-//! The response body.
+//! [`UpstreamBody`]: the body of a response.
 
 use std::{
     fmt,
@@ -21,17 +21,21 @@ use crate::{
 /// closes the connection.
 pub struct UpstreamBody(Source);
 
+/// Where the data comes from.
 enum Source {
+    /// From memory: the rest of a complete body, or nothing after the end.
     Complete(Bytes),
+    /// From a connection, which returns to the pool at the end.
     Streamed(Connection, Arc<Pool>),
 }
 
 impl UpstreamBody {
+    /// Creates a body of these bytes.
     pub(crate) fn complete(bytes: Bytes) -> Self {
         Self(Source::Complete(bytes))
     }
 
-    /// The body of the response whose head was received over `connection`.
+    /// Returns the body of the response whose head was received over `connection`.
     pub(crate) fn over(mut connection: Connection, pool: &Arc<Pool>) -> Self {
         match connection.take_complete_body() {
             None => Self(Source::Streamed(connection, Arc::clone(pool))),

@@ -1,4 +1,4 @@
-//! The failures of a request, and the responses to them.
+//! [`UpstreamFailure`]: why a request gets no response of the upstream, and the response to it.
 
 use std::{fmt, io};
 
@@ -10,31 +10,47 @@ use http::{
 use portcullis_guard::RejectionCode;
 use portcullis_http1::ConnectionError;
 use portcullis_mcp::{ErrorCode, MessageId, error_body};
-
 use url::Url;
 
 use super::body::UpstreamBody;
 use crate::connection::ConnectError;
 
+const UNUSABLE_TEXT: &str = "The server behind this gateway cannot be used now";
+/// In seconds. An upstream that fails is often starting again.
+const UNUSABLE_RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+const BUSY_TEXT: &str = "The server behind this gateway is busy";
+/// In seconds. Most requests take seconds at most, and then their connection is free.
+const BUSY_RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+const TIMEOUT_TEXT: &str = "The server behind this gateway did not answer in time";
+
 /// The reason why the client gets no response of the upstream.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpstreamFailure {
+    /// The name cannot be resolved, or no address accepts the connection.
     #[error("the upstream cannot be reached")]
     Unreachable(#[source] io::Error),
+    /// The certificate is not trusted, or the upstream does not speak TLS.
     #[error("the TLS handshake with the upstream failed")]
     Tls(#[source] io::Error),
+    /// The connection was not made within the connect timeout.
     #[error("connecting to the upstream timed out")]
     ConnectTimeout,
+    /// The head of the response did not arrive within the head timeout.
     #[error("the upstream did not respond in time")]
     HeadTimeout,
+    /// The connection failed, or its data is not HTTP.
     #[error("the upstream sent no valid HTTP response")]
     NoResponse(#[source] ConnectionError),
+    /// The upstream responded with 401 or 407.
     #[error("the upstream requires authentication of its own")]
     Unauthorized,
+    /// The upstream responded with 101.
     #[error("the upstream switched protocols without a request")]
     SwitchingProtocols,
+    /// The upstream responded with a redirect, to this address if it is valid.
     #[error("the upstream redirects to {}; redirects are not followed: set `upstream` to the final address", Destination(.0))]
     Redirect(Option<Url>),
+    /// The connection limit is reached, and all connections are in use.
     #[error(
         "all connections to the upstream are in use; raise limits.upstream_connections if the upstream can serve more"
     )]
@@ -63,7 +79,7 @@ impl From<ConnectError> for UpstreamFailure {
 }
 
 impl UpstreamFailure {
-    /// The stable reason code.
+    /// Returns the stable reason code.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "upstream.unreachable",
@@ -78,6 +94,7 @@ impl UpstreamFailure {
         }
     }
 
+    /// Returns the status of the response to the client.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::ConnectTimeout | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,
@@ -91,19 +108,17 @@ impl UpstreamFailure {
         }
     }
 
-    /// The response to the client: a generic text, as a JSON-RPC error with the message's id if the request is a POST. It
-    /// does not contain the reason.
+    /// Returns the response to the client: a generic text, as a JSON-RPC error with the message's id if the request is
+    /// a POST. It does not contain the reason.
     pub(crate) fn response(&self, is_post: bool, message_id: Option<&MessageId>) -> Response<UpstreamBody> {
-        let (text, retry) = match self.status() {
+        let (text, retry_after) = match self.status() {
             StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, None),
-            StatusCode::SERVICE_UNAVAILABLE => (BUSY_TEXT, Some(BUSY_RETRY)),
-            _ => (BAD_TEXT, Some(BAD_RETRY)),
+            StatusCode::SERVICE_UNAVAILABLE => (BUSY_TEXT, Some(BUSY_RETRY_AFTER)),
+            _ => (UNUSABLE_TEXT, Some(UNUSABLE_RETRY_AFTER)),
         };
         let (content_type, body) = if is_post {
-            (
-                "application/json",
-                Bytes::from(error_body(ErrorCode::InternalError, text, message_id.and_then(MessageId::to_json), None)),
-            )
+            let id = message_id.and_then(MessageId::to_json);
+            ("application/json", Bytes::from(error_body(ErrorCode::InternalError, text, id, None)))
         } else {
             ("text/plain", Bytes::from_static(text.as_bytes()))
         };
@@ -111,18 +126,10 @@ impl UpstreamFailure {
         *response.status_mut() = self.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(retry) = retry {
-            response.headers_mut().insert(RETRY_AFTER, retry);
+        if let Some(retry_after) = retry_after {
+            response.headers_mut().insert(RETRY_AFTER, retry_after);
         }
         response.extensions_mut().insert(RejectionCode(self.code()));
         response
     }
 }
-
-const BAD_TEXT: &str = "The server behind this gateway cannot be used now";
-/// An upstream that fails is often starting again.
-const BAD_RETRY: HeaderValue = HeaderValue::from_static("5");
-const BUSY_TEXT: &str = "The server behind this gateway is busy";
-/// Most requests take seconds at most, and then their connection is free.
-const BUSY_RETRY: HeaderValue = HeaderValue::from_static("1");
-const TIMEOUT_TEXT: &str = "The server behind this gateway did not answer in time";

@@ -14,6 +14,9 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 const NO: HeaderValue = HeaderValue::from_static("no");
 
 /// Checks that a response with this status may be forwarded to the client.
+///
+/// # Errors
+/// Fails for a 401, a 407, a 101 and a redirect, which would refer the client to something other than this gateway.
 pub(crate) fn check_status(status: StatusCode, headers: &HeaderMap, target: &Target) -> Result<(), UpstreamFailure> {
     match status {
         // The client would relate these to its own token.
@@ -46,12 +49,12 @@ pub(crate) fn remove_headers(headers: &mut HeaderMap, forward_cookies: bool) {
     }
 }
 
-/// Whether the header belongs to the authentication between gateway and upstream.
+/// Returns whether the header belongs to the authentication between gateway and upstream.
 fn is_challenge(name: &str) -> bool {
     matches!(name, "www-authenticate" | "proxy-authenticate" | "authentication-info" | "proxy-authentication-info")
 }
 
-/// Whether the header contains an address, which may be an internal one.
+/// Returns whether the header contains an address, which may be an internal one.
 fn is_address(name: &str) -> bool {
     matches!(name, "location" | "content-location" | "refresh" | "alt-svc")
 }

@@ -1,4 +1,4 @@
-//! The future of a forwarded request.
+//! [`UpstreamFuture`]: the future of a forwarded request.
 
 use std::{
     convert::Infallible,
@@ -35,6 +35,7 @@ pub struct UpstreamFuture {
     caller: Option<Caller>,
 }
 
+/// How the request is being sent.
 enum Attempt {
     /// Over an idle connection. This is the common case, and it is not boxed.
     Idle(SendFuture<Stream>),
@@ -45,7 +46,7 @@ enum Attempt {
 }
 
 impl UpstreamFuture {
-    /// `message_id` is the id of the JSON-RPC message in the request.
+    /// Starts to forward a request. `message_id` is the id of the JSON-RPC message in it, for an error.
     pub(super) fn new(
         state: Arc<UpstreamState>,
         inbound: InboundRequest<'_>,
@@ -64,6 +65,7 @@ impl UpstreamFuture {
         Self { state, attempt, deadline: None, is_post, message_id, request_id, caller }
     }
 
+    /// Polls the current attempt. A request that an idle connection did not take is sent over another one.
     fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<UpstreamBody>, UpstreamFailure>> {
         if let Attempt::Idle(sending) = &mut self.attempt {
             match ready!(Pin::new(sending).poll(cx)) {
@@ -80,6 +82,7 @@ impl UpstreamFuture {
         }
     }
 
+    /// Logs a failure and returns the response to it.
     fn failure_response(&self, failure: &UpstreamFailure) -> Response<UpstreamBody> {
         let cause = failure.source().map(tracing::field::display);
         let request_id = self.request_id.to_str().unwrap_or_default();

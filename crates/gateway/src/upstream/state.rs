@@ -1,4 +1,4 @@
-//! The state of an upstream, and how a request gets a connection.
+//! [`UpstreamState`]: the state of an upstream, and how a request gets a connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,6 +31,10 @@ pub(super) struct UpstreamState {
 }
 
 impl UpstreamState {
+    /// Checks the settings and prepares the state. No connection is made.
+    ///
+    /// # Errors
+    /// As [`HttpUpstream::new`](crate::HttpUpstream::new).
     pub(super) fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, UpstreamSettingsError> {
         let HttpUpstreamSettings {
             address,
@@ -59,7 +63,8 @@ impl UpstreamState {
         })
     }
 
-    /// Sends a request over an idle connection that is still open, or over a new one.
+    /// Sends a request over an idle connection that is still open, or over a new one. A request of which a byte was written
+    /// is not sent again, because the upstream may have executed it.
     pub(super) async fn send(self: Arc<Self>, mut request: Request) -> Result<Response<UpstreamBody>, UpstreamFailure> {
         while let Some(idle) = self.pool.take() {
             match idle.send(request).await {
@@ -74,7 +79,7 @@ impl UpstreamState {
         }
     }
 
-    /// The response to the client, or the reason why the upstream's response is not forwarded.
+    /// Returns the response to the client, or the reason why the upstream's response is not forwarded.
     pub(super) fn client_response(
         &self,
         head: Response<()>,
@@ -86,6 +91,7 @@ impl UpstreamState {
         Ok(response)
     }
 
+    /// Opens a connection within the connect timeout, if the connection limit permits one.
     pub(super) async fn connect(&self) -> Result<Connection, UpstreamFailure> {
         let permit = self.connection_limit.acquire().ok_or(UpstreamFailure::TooManyConnections)?;
         let connecting = timeout(self.connect_timeout, Stream::connect(&self.target.endpoint, permit));

@@ -47,12 +47,12 @@ impl<'a> BearerCredentials<'a> {
         if spaces == 0 { Err(NoBearerToken::Malformed) } else { Ok(Self(&rest[spaces..])) }
     }
 
-    /// The bytes after the scheme, which need not be a token.
+    /// Returns the bytes after the scheme, which need not be a token.
     pub(crate) fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The token, if the bytes have its syntax.
+    /// Returns the token, if the bytes have its syntax.
     pub(crate) fn unverified_token(self) -> Result<&'a str, NoBearerToken> {
         if !is_b64token(self.0) {
             return Err(NoBearerToken::Malformed);

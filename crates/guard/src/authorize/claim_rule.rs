@@ -4,6 +4,24 @@ use portcullis_verifier::Principal;
 use serde_json::Value;
 
 /// A requirement on one claim of the token, in addition to scopes.
+///
+/// The claims are those of the verified token: of its payload or, if it was only introspected, of the response. A claim
+/// that is missing or `null` meets no requirement.
+///
+/// ```
+/// use portcullis_guard::{ClaimRule, ClaimTest};
+///
+/// // Only members of the group `staff`.
+/// ClaimRule::new("groups", ClaimTest::OneOf(vec!["staff".to_owned()]))?;
+/// // Only addresses at example.com. Start with a report before you enforce it.
+/// ClaimRule::new("email", ClaimTest::Domain(vec!["example.com".to_owned()]))?.report_only();
+/// // A claim inside another one.
+/// ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()]))?;
+///
+/// let error = ClaimRule::new("groups", ClaimTest::OneOf(Vec::new())).unwrap_err();
+/// assert_eq!(error.code(), "settings.claim_values");
+/// # Ok::<(), portcullis_guard::ClaimRuleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRule {
     claim: Box<str>,
@@ -132,7 +150,8 @@ impl ClaimRule {
 }
 
 impl ClaimDenials {
-    /// Evaluates these rules and keeps the first denial of each kind. Each rule must be met.
+    /// Evaluates these rules for a principal. Denials of an earlier call are kept, so several lists can be evaluated one
+    /// after the other. Each denial is logged at level debug.
     pub fn evaluate(&mut self, rules: &[ClaimRule], principal: &Principal) {
         for rule in rules {
             let Err(denial) = rule.check(principal) else { continue };
@@ -145,6 +164,7 @@ impl ClaimDenials {
 }
 
 impl ClaimTest {
+    /// Returns whether a claim, or an element of an array, meets the condition.
     fn is_met_by(&self, value: &Value) -> bool {
         match self {
             Self::Present => !value.is_null(),
@@ -157,6 +177,62 @@ impl ClaimTest {
                 let domain = value.as_str().and_then(|text| text.rsplit_once('@')).map(|(_, domain)| domain);
                 domain.is_some_and(|domain| domains.iter().any(|listed| listed.eq_ignore_ascii_case(domain)))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn texts(values: &[&str]) -> Vec<String> {
+        values.iter().map(|value| (*value).to_owned()).collect()
+    }
+
+    /// C14: each condition for values of every JSON type.
+    #[test]
+    fn conditions_are_met_by_values() {
+        let one_of = ClaimTest::OneOf(texts(&["a", "7", "true", "null"]));
+        let domain = ClaimTest::Domain(texts(&["example.com"]));
+        for (value, is_present, is_one_of, has_domain) in [
+            (json!("a"), true, true, false),
+            (json!("A"), true, false, false),
+            (json!(7), true, true, false),
+            (json!(7.5), true, false, false),
+            (json!(true), true, true, false),
+            (json!(false), true, false, false),
+            (json!(null), false, false, false),
+            (json!({}), true, false, false),
+            (json!("x@Example.com"), true, false, true),
+            (json!("x@sub.example.com"), true, false, false),
+            (json!("example.com"), true, false, false),
+            (json!("x@example.com@y"), true, false, false),
+        ] {
+            assert_eq!(ClaimTest::Present.is_met_by(&value), is_present, "{value}");
+            assert_eq!(one_of.is_met_by(&value), is_one_of, "{value}");
+            assert_eq!(domain.is_met_by(&value), has_domain, "{value}");
+        }
+    }
+
+    /// C14: a rule that could never be met, or that would be misread, is rejected.
+    #[test]
+    fn invalid_rules_are_rejected() {
+        let values = || ClaimTest::OneOf(texts(&["a"]));
+        for (claim, test, expected) in [
+            ("", values(), Err(ClaimRuleError::NoClaim)),
+            ("/a~2", values(), Err(ClaimRuleError::Pointer)),
+            ("/a~", values(), Err(ClaimRuleError::Pointer)),
+            ("/a~0~1", values(), Ok(())),
+            ("a~", values(), Ok(())),
+            ("a", ClaimTest::OneOf(Vec::new()), Err(ClaimRuleError::NoValue)),
+            ("a", ClaimTest::OneOf(texts(&["a", ""])), Err(ClaimRuleError::NoValue)),
+            ("a", ClaimTest::Domain(Vec::new()), Err(ClaimRuleError::NoValue)),
+            ("a", ClaimTest::Domain(texts(&["x@example.com"])), Err(ClaimRuleError::Domain)),
+            ("a", ClaimTest::Present, Ok(())),
+        ] {
+            assert_eq!(ClaimRule::new(claim, test.clone()).map(drop), expected, "{claim} {test:?}");
         }
     }
 }

@@ -8,7 +8,19 @@ use portcullis_metadata::wildcard_matches;
 /// A pattern for request paths, matched segment by segment.
 ///
 /// `*` matches any characters within a segment. `**` is a whole segment and matches any number of segments, including
-/// none: `/reports/*` matches `/reports/7`; `/reports/**` also matches `/reports` and `/reports/7/pages`.
+/// none.
+///
+/// ```
+/// use portcullis_guard::PathGlob;
+///
+/// let one = PathGlob::parse("/reports/*")?;
+/// assert!(one.matches_path("/reports/7") && one.matches_path("/Reports/7/"));
+/// assert!(!one.matches_path("/reports") && !one.matches_path("/reports/7/pages"));
+///
+/// let all = PathGlob::parse("/reports/**")?;
+/// assert!(all.matches_path("/reports") && all.matches_path("/reports/7/pages"));
+/// # Ok::<(), portcullis_guard::PathGlobError>(())
+/// ```
 ///
 /// Matching ignores ASCII letter case and one trailing slash, and percent-encoded characters are decoded first. This is
 /// safe because a rule only adds scopes that a request needs. The guard rejects ambiguous paths before it matches them
@@ -51,17 +63,19 @@ impl PathGlob {
         Ok(Self(pattern.into()))
     }
 
-    /// The pattern as it was parsed.
+    /// Returns the pattern as it was parsed.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether the pattern matches a request path. A path that servers interpret in different ways is matched by no
-    /// pattern, because the guard rejects it.
+    /// Returns whether the pattern matches a request path. A path that servers interpret in different ways is matched
+    /// by no pattern, because the guard rejects it.
     pub fn matches_path(&self, path: &str) -> bool {
         PlainPath::parse(path).is_ok_and(|path| self.matches(&path))
     }
 
+    /// Returns whether the pattern matches a decoded path. The time is at most proportional to the product of the numbers
+    /// of segments.
     pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
         let mut pattern = segments(&self.0);
         let mut path = segments(&path.0);
@@ -111,7 +125,10 @@ pub(crate) struct PlainPath<'a>(Cow<'a, str>);
 pub(crate) struct AmbiguousPath;
 
 impl<'a> PlainPath<'a> {
-    /// Allocates only for a path with percent-encoded characters.
+    /// Decodes the path of a request. It allocates only for a path with percent-encoded characters.
+    ///
+    /// # Errors
+    /// Fails if servers interpret the path in different ways.
     pub(crate) fn parse(path: &'a str) -> Result<Self, AmbiguousPath> {
         let decoded = percent_decode_str(path).decode_utf8().map_err(|_| AmbiguousPath)?;
         let slashes = |text: &str| text.bytes().filter(|byte| *byte == b'/').count();
@@ -121,6 +138,7 @@ impl<'a> PlainPath<'a> {
     }
 }
 
+/// Returns whether servers interpret a decoded path in different ways.
 fn is_ambiguous(path: &str) -> bool {
     let mut inner = path.strip_prefix('/').unwrap_or(path);
     inner = inner.strip_suffix('/').unwrap_or(inner);
@@ -129,6 +147,7 @@ fn is_ambiguous(path: &str) -> bool {
         || (!inner.is_empty() && inner.split('/').any(|segment| matches!(segment, "" | "." | "..")))
 }
 
+/// Splits a path at its slashes, without the first and a last one.
 fn segments(path: &str) -> std::str::Split<'_, char> {
     let inner = path.strip_prefix('/').unwrap_or(path);
     inner.strip_suffix('/').unwrap_or(inner).split('/')
@@ -239,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The same by recursion.
+    /// Returns the same by recursion.
     fn reference(pattern: &[u8], text: &[u8]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),

@@ -6,8 +6,17 @@ use portcullis_metadata::{Scopes, ScopesError};
 
 /// Which scopes imply others: for example, `mcp:admin` implies `mcp:tools`.
 ///
-/// A token with a broad scope is treated as if the implied scopes were granted too. Implication is transitive, and scopes
-/// that imply each other are equivalent. The closure is computed once, so that a check allocates nothing.
+/// A token with a broad scope is treated as if the implied scopes were granted too. Implication is transitive, and
+/// scopes that imply each other are equivalent. The closure is computed once, so that a check allocates nothing.
+///
+/// ```
+/// use portcullis_guard::{ScopeImplications, metadata::Scopes};
+///
+/// let implications = ScopeImplications::new([("mcp:admin", Scopes::parse("mcp:tools mcp:resources")?)])?;
+/// assert!(implications.covers(&Scopes::parse("mcp:admin")?, &Scopes::parse("mcp:tools")?));
+/// assert!(!implications.covers(&Scopes::parse("mcp:tools")?, &Scopes::parse("mcp:admin")?));
+/// # Ok::<(), portcullis_guard::metadata::ScopesError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeImplications {
     /// For each implied scope, all scopes that imply it.
@@ -17,8 +26,8 @@ pub struct ScopeImplications {
 }
 
 impl ScopeImplications {
-    /// Creates the relation from pairs of a broad scope and the scopes that it implies. The scopes of repeated pairs are
-    /// combined.
+    /// Creates the relation from pairs of a broad scope and the scopes that it implies. The scopes of repeated pairs
+    /// are combined.
     ///
     /// # Errors
     /// Fails if a broad scope is not a scope name (RFC 6749 section 3.3).
@@ -48,13 +57,13 @@ impl ScopeImplications {
         granted.covers(needed) || needed.iter().all(|name| granted.contains(name) || is_implied(name))
     }
 
-    /// All scopes that imply another or are implied.
+    /// Returns all scopes that imply another or are implied.
     pub(crate) fn names(&self) -> &Scopes {
         &self.names
     }
 }
 
-/// All scopes that a scope implies, including itself only if it is part of a cycle.
+/// Returns all scopes that a scope implies, including itself only if it is part of a cycle.
 fn reached_from<'a>(broad: &str, implied: &'a BTreeMap<String, Scopes>) -> BTreeSet<&'a str> {
     let (mut reached, mut next) = (BTreeSet::new(), Vec::from_iter(implied.get(broad)));
     while let Some(scopes) = next.pop() {

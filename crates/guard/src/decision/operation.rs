@@ -50,27 +50,27 @@ impl Operation {
         self
     }
 
-    /// The method, such as `tools/call`.
+    /// Returns the method, such as `tools/call`.
     pub fn name(&self) -> &str {
         self.text.get(..self.split.unwrap_or(self.text.len())).unwrap_or_default()
     }
 
-    /// The first target, such as the name of a tool.
+    /// Returns the first target, such as the name of a tool.
     pub fn target(&self) -> Option<&str> {
         self.text.get(self.split?..)
     }
 
-    /// The name of the called tool: the first target of `tools/call`.
+    /// Returns the name of the called tool: the first target of `tools/call`.
     pub fn tool(&self) -> Option<&str> {
         self.target().filter(|_| self.name() == "tools/call")
     }
 
-    /// The targets after the [first](Self::target) that are kept.
+    /// Returns the targets after the [first](Self::target) that are kept.
     pub fn additional_targets(&self) -> impl Iterator<Item = &str> {
         self.additional.iter().flat_map(|additional| &additional.targets).map(|target| &**target)
     }
 
-    /// The number of targets, including those that are not kept.
+    /// Returns the number of targets, including those that are not kept.
     pub fn target_count(&self) -> usize {
         usize::from(self.split.is_some()) + self.additional.as_ref().map_or(0, |additional| additional.count)
     }

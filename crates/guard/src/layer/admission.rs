@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
 use portcullis_metadata::{AccessToken, has_access_token_parameter};
-use portcullis_verifier::{VerifiedToken, Verifier, VerifyError};
+use portcullis_verifier::{Principal, VerifiedToken, Verifier, VerifyError};
 
 use crate::{
     authenticate::BearerCredentials,
@@ -29,6 +29,7 @@ pub(crate) struct RequestHead<'a> {
 }
 
 impl<'a> RequestHead<'a> {
+    /// Borrows the head of a request. `client_address` is `None` if the server does not set [`Peer`](crate::Peer).
     pub(crate) fn new<B>(request: &'a Request<B>, client_address: Option<IpAddr>) -> Self {
         Self {
             method: request.method(),
@@ -67,9 +68,10 @@ pub(crate) struct Admission {
     pub(crate) permit: Option<Permit>,
 }
 
-/// A rejected request. The token may be valid.
+/// A rejected request.
 pub(crate) struct Rejected {
     pub(crate) rejection: Rejection,
+    /// The token, if it is valid.
     pub(crate) verified: Option<VerifiedToken>,
 }
 
@@ -79,7 +81,8 @@ impl From<Rejection> for Rejected {
     }
 }
 
-/// Performs the steps that need no waiting. If the token is cached, these are all steps.
+/// Performs the steps that need no waiting, in their order: host and origin, metadata document, preflight, rate of the
+/// client address, credentials. If the token is cached, or none is needed, these are all steps.
 pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>) -> NextStep {
     if let Err(rejection) = resource.origins.check(head.version, head.uri, head.headers) {
         return NextStep::Reject(Rejection::Origin(rejection).into());
@@ -121,7 +124,8 @@ fn check_credentials(resource: &ProtectedResource, verifier: &Arc<Verifier>, hea
     }
 }
 
-/// Performs the steps after the verification of a token that was not cached.
+/// Performs the steps after the verification of a token that was not cached. A token that cannot be verified now is not
+/// called invalid.
 pub(crate) fn check_verified(
     resource: &ProtectedResource,
     head: RequestHead<'_>,
@@ -138,6 +142,7 @@ pub(crate) fn check_verified(
     Err(rejection.into())
 }
 
+/// Responds to a request for the metadata document. Without authentication there is none.
 fn answer_metadata_request(resource: &ProtectedResource, head: RequestHead<'_>) -> NextStep {
     if matches!(resource.authentication, Authentication::Off) {
         return NextStep::Reject(Rejection::NoMetadata.into());
@@ -154,29 +159,27 @@ fn authorize(
     head: RequestHead<'_>,
     verified: VerifiedToken,
 ) -> Result<Admission, Rejected> {
-    match try_authorize(resource, head, &verified) {
-        Ok((authorized, permit)) => {
-            Ok(Admission { verified: Some(verified), report_only_denial: authorized.report_only_denial, permit })
-        }
+    match authorize_principal(resource, head, verified.principal()) {
+        Ok(admission) => Ok(Admission { verified: Some(verified), ..admission }),
         Err(rejection) => Err(Rejected { rejection, verified: Some(verified) }),
     }
 }
 
-fn try_authorize(
+/// Checks what a principal may do and how often. The admission does not have the token yet.
+fn authorize_principal(
     resource: &ProtectedResource,
     head: RequestHead<'_>,
-    verified: &VerifiedToken,
-) -> Result<(Authorized, Option<Permit>), Rejection> {
+    principal: &Principal,
+) -> Result<Admission, Rejection> {
     if head.has_token_in_query() {
         return Err(Rejection::SecondTokenInQuery);
     }
-    let principal = verified.principal();
     if let Some(limiter) = &resource.limits.per_principal {
         let checked = limiter.check_principal(Some(principal));
         checked.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.principal", exceeded })?;
     }
     let authorized = resource.rules.authorize(head.method, head.uri.path(), principal);
-    let authorized = authorized.map_err(|reason| match reason {
+    let Authorized { report_only_denial } = authorized.map_err(|reason| match reason {
         NotAuthorized::Claims(denial) => Rejection::Claims(denial),
         NotAuthorized::AmbiguousPath => Rejection::AmbiguousPath,
         NotAuthorized::Scopes { needed } => {
@@ -186,5 +189,5 @@ fn try_authorize(
     let in_flight = resource.limits.in_flight.as_ref();
     let permit = in_flight.map(|limiter| limiter.start_request(principal)).transpose();
     let permit = permit.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.in_flight", exceeded })?;
-    Ok((authorized, permit))
+    Ok(Admission { verified: None, report_only_denial, permit })
 }

@@ -32,10 +32,12 @@ pin_project! {
 }
 
 impl<B> GuardBody<B> {
+    /// A text of the guard.
     pub(super) fn full(data: Bytes) -> Self {
         Self { state: BodyState::Full { data: Some(data) } }
     }
 
+    /// No content.
     pub(super) fn empty() -> Self {
         Self { state: BodyState::Empty }
     }

@@ -22,7 +22,9 @@ const CLIENT_GONE: u16 = 499;
 pub(super) struct DecisionReport {
     resource: Arc<ProtectedResource>,
     request_id: RequestId,
+    /// The time of the arrival, by the wall clock.
     time: UnixTime,
+    /// The time of the arrival, by the monotonic clock.
     started: Duration,
     method: Method,
     path: Option<PathAndQuery>,
@@ -30,7 +32,7 @@ pub(super) struct DecisionReport {
     trace: Option<TraceContext>,
     verification: Stopwatch,
     identity: Identity,
-    sent: bool,
+    is_sent: bool,
 }
 
 /// The sender, as far as it is known.
@@ -44,6 +46,7 @@ enum Identity {
 }
 
 impl DecisionReport {
+    /// Starts the report of a request that arrives now, with a new request id.
     pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
         let request_id = RequestId::generate();
         let trace = resource.traces.map(|traces| traces.context(&request_id, request.headers()));
@@ -60,7 +63,7 @@ impl DecisionReport {
                 .get()
                 .map(|Peer(peer)| resource.trusted_proxies.client(*peer, request.headers())),
             identity: Identity::Unknown,
-            sent: false,
+            is_sent: false,
             resource,
         }
     }
@@ -100,16 +103,19 @@ impl DecisionReport {
         }
     }
 
+    /// Records the token of a request that is rejected although the token is valid.
     pub(super) fn set_rejected(&mut self, verified: VerifiedToken) {
         self.identity = Identity::Rejected(verified);
     }
 
+    /// Records the sender of an admitted request.
     pub(super) fn set_admitted(&mut self, caller: Caller) {
         self.identity = Identity::Admitted(caller);
     }
 
+    /// Sends the decision to the sink. `code` is the reason code of a rejection. Only the first call has an effect.
     pub(super) fn send(&mut self, status: StatusCode, code: Option<&'static str>) {
-        if std::mem::replace(&mut self.sent, true) {
+        if std::mem::replace(&mut self.is_sent, true) {
             return;
         }
         let (principal, caller) = match &self.identity {
@@ -138,6 +144,7 @@ impl DecisionReport {
     }
 }
 
+/// Reports a request whose future was dropped before there was a response.
 impl Drop for DecisionReport {
     fn drop(&mut self) {
         let (status, code) = if std::thread::panicking() {

@@ -50,14 +50,17 @@ impl<S, B, RB> GuardFuture<S, B, RB>
 where
     S: Service<Request<B>>,
 {
+    /// The guard itself responds.
     pub(super) fn respond(context: RequestContext, response: Response<GuardBody<RB>>) -> Self {
         Self { context, state: State::Respond { response: Some(response) } }
     }
 
+    /// The inner service processes the admitted request.
     pub(super) fn inner(context: RequestContext, future: S::Future) -> Self {
         Self { context, state: State::Inner { future } }
     }
 
+    /// The token is verified first. `service` is ready for the request.
     pub(super) fn verifying(
         context: RequestContext,
         verification: Verification,
@@ -108,6 +111,7 @@ where
     }
 }
 
+/// Admits or rejects a request whose token has been verified.
 fn resume<S, B, RB>(
     context: &mut RequestContext,
     pending: PendingRequest<S, B>,

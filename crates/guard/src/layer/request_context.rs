@@ -34,6 +34,7 @@ pub(super) struct RequestContext {
 }
 
 impl RequestContext {
+    /// Starts the state of a request that arrives now.
     pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
         let allowed_origin = resource.cors.allowed_origin(request.headers());
         Self { report: DecisionReport::start(resource, request), allowed_origin, permit: None }
@@ -99,21 +100,25 @@ impl RequestContext {
             // A rejected origin cannot read the response.
             self.allowed_origin = AllowedOrigin::None;
         }
-        if let Rejection::InsufficientScope { needed, granted } = &rejection {
-            tracing::debug!(
-                request.id = self.request_id().as_str(),
-                deny.code = rejection.code(),
-                scope.required = %needed,
-                scope.granted = %EscapedText(granted.as_str()),
-                "the token lacks scopes"
-            );
-        }
+        self.log_missing_scopes(&rejection);
         let resource = self.resource();
         let response = rejection.response(resource.challenges(), resource.limits.exceeded_body.as_ref());
         self.respond(response, Some(rejection.code()))
     }
 
-    /// Completes and reports a response of the guard itself.
+    /// Logs the scopes of a request that lacks some, because neither the client nor the decision learns them all.
+    fn log_missing_scopes(&self, rejection: &Rejection) {
+        let Rejection::InsufficientScope { needed, granted } = rejection else { return };
+        tracing::debug!(
+            request.id = self.request_id().as_str(),
+            deny.code = rejection.code(),
+            scope.required = %needed,
+            scope.granted = %EscapedText(granted.as_str()),
+            "the token lacks scopes"
+        );
+    }
+
+    /// Completes and reports a response of the guard itself. `code` is the reason code of a rejection.
     pub(super) fn respond<B>(
         &mut self,
         response: Response<Option<Bytes>>,
@@ -153,6 +158,7 @@ impl RequestContext {
         self.report.send(StatusCode::INTERNAL_SERVER_ERROR, Some("inner.failed"));
     }
 
+    /// Adds the headers of every response: CORS and the request id.
     fn add_headers(&self, headers: &mut HeaderMap) {
         self.resource().cors.add_headers(&self.allowed_origin, headers);
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());

@@ -1,4 +1,4 @@
-//! A limit on the requests and event streams that one principal has in progress at once.
+//! [`ConcurrencyLimiter`]: the requests and event streams that one principal has in progress at once.
 
 use std::{
     array,
@@ -52,6 +52,7 @@ pub(crate) struct Permit {
     counts_as: CountsAs,
 }
 
+/// What a permit is counted as.
 #[derive(Clone, Copy, Debug)]
 enum CountsAs {
     Request,
@@ -64,7 +65,8 @@ impl ConcurrencyLimiter {
     /// The default number of open event streams per principal.
     pub const DEFAULT_STREAMS: usize = 100;
 
-    /// Creates a limiter with these numbers of requests in progress and open event streams per principal.
+    /// Creates a limiter with these numbers of requests in progress and open event streams per principal. With 0, each one
+    /// is rejected.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
         Arc::new(Self { shards: array::from_fn(|_| Mutex::default()), max_requests, max_streams })
     }

@@ -17,6 +17,13 @@ use super::{
     table::{Key, SharedTable, Table},
 };
 
+/// The maximum number of requests of a [`Rate`].
+const MAX_REQUESTS: u32 = 1_000_000;
+/// The shortest period of a [`Rate`].
+const MIN_PERIOD: Duration = Duration::from_secs(1);
+/// The longest period of a [`Rate`].
+const MAX_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A number of requests per time.
 ///
 /// All requests may arrive at once. After that, one more is allowed each time the period divided by their number has
@@ -55,15 +62,16 @@ impl Rate {
     /// # Errors
     /// Fails if one of the two is out of range.
     pub fn new(requests: u32, per: Duration) -> Result<Self, RateError> {
-        let requests = NonZeroU32::new(requests).filter(|requests| requests.get() <= 1_000_000);
-        let is_long = (Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60)).contains(&per);
+        let requests = NonZeroU32::new(requests).filter(|requests| requests.get() <= MAX_REQUESTS);
+        let is_valid_period = (MIN_PERIOD..=MAX_PERIOD).contains(&per);
         match requests {
             None => Err(RateError::Requests),
-            Some(_) if !is_long => Err(RateError::Per),
+            Some(_) if !is_valid_period => Err(RateError::Per),
             Some(requests) => Ok(Self { requests, per }),
         }
     }
 
+    /// Returns the rate in the form of `governor`.
     fn quota(self) -> Quota {
         let once = Quota::with_period(self.per / self.requests.get());
         once.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(self.requests)
@@ -76,7 +84,7 @@ impl Rate {
 /// change any limit. If it is still full, new keys share its overflow counter. Many addresses can therefore neither evict
 /// the counters of others nor grow the table. A check allocates only for a new key, and locks one shard.
 ///
-/// Several processes can count together if they exchange their uses: see [`share_uses`](Self::share_uses).
+/// Several processes can count together if they exchange their uses: see [`take_uses`](Self::take_uses).
 pub struct RateLimiter {
     counts: governor::RateLimiter<Key, SharedTable, MonotonicClock, NoOpMiddleware<Duration>>,
     table: Arc<Table>,
@@ -127,13 +135,9 @@ impl RateLimiter {
         self.check(principal.map_or(ANONYMOUS, Principal::limit_key))
     }
 
-    /// Counts uses from now on, for [`take_uses`](Self::take_uses).
-    pub fn share_uses(&self) {
-        self.table.share_uses();
-    }
-
     /// Returns how many requests of each key were allowed since the last call, for other processes with the same
-    /// [`LimitHasher`] key. Keys that share the overflow counter are left out.
+    /// [`LimitHasher`] key. Keys that share the overflow counter are left out. The first call returns nothing: requests are
+    /// counted by key only from then on, so that a process without others does not keep the counts.
     pub fn take_uses(&self) -> Vec<(u64, u32)> {
         self.table.take_uses()
     }

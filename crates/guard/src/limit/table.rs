@@ -30,17 +30,20 @@ pub(super) struct Table {
     started: Duration,
 }
 
+/// A part of the table with a lock of its own.
 #[derive(Default)]
 struct Shard {
     counts: HashMap<Key, Nanos, BuildHasherDefault<PassThroughHasher>>,
     /// The counter of all keys that do not fit.
     overflow: Option<Nanos>,
+    /// The time from which idle counters may be removed again.
     next_cleanup: Duration,
-    /// The uses since they were last taken. `None` if no other process counts.
+    /// The uses since they were last taken; `None` before [`Table::take_uses`] was called.
     uses: Option<HashMap<Key, u32, BuildHasherDefault<PassThroughHasher>>>,
 }
 
 impl Shard {
+    /// Counts a use for other processes, if they count together with this one.
     fn count_use(&mut self, key: Key) {
         if let Some(uses) = &mut self.uses {
             let count = uses.entry(key).or_default();
@@ -50,21 +53,15 @@ impl Shard {
 }
 
 impl Table {
+    /// Creates a table of at most `capacity` counters, rounded down to a multiple of the number of shards.
     pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
         let started = clock.monotonic();
         Self { shards: array::from_fn(|_| Mutex::default()), shard_capacity: capacity / SHARDS, clock, started }
     }
 
-    /// Counts uses from now on.
-    pub(super) fn share_uses(&self) {
-        for shard in &self.shards {
-            lock(shard).uses.get_or_insert_default();
-        }
-    }
-
-    /// Returns the uses of all keys with a counter since the last call.
+    /// Returns the uses of all keys with a counter since the last call. Uses are counted from the first call on.
     pub(super) fn take_uses(&self) -> Vec<(Key, u32)> {
-        self.shards.iter().filter_map(|shard| lock(shard).uses.as_mut().map(mem::take)).flatten().collect()
+        self.shards.iter().flat_map(|shard| mem::take(lock(shard).uses.get_or_insert_default())).collect()
     }
 
     /// Adds uses of other processes. Each delays the full rate by `interval`, up to `longest` from now.
@@ -74,7 +71,7 @@ impl Table {
         for (key, count) in uses {
             let mut shard = lock(&self.shards[shard_of(key)]);
             let known = shard.counts.get(&key).copied().map_or(now, Duration::from);
-            if known > now || self.has_capacity(&mut shard) {
+            if known > now || self.ensure_capacity(&mut shard) {
                 let next = known.max(now).saturating_add(interval.saturating_mul(count));
                 // A counter never moves back.
                 shard.counts.insert(key, next.min(latest).max(known).into());
@@ -82,8 +79,8 @@ impl Table {
         }
     }
 
-    /// Returns whether a shard can take one more counter. Removes idle counters if it is full.
-    fn has_capacity(&self, shard: &mut Shard) -> bool {
+    /// Returns whether a shard can take one more counter. If it is full, idle counters are removed, once a second.
+    fn ensure_capacity(&self, shard: &mut Shard) -> bool {
         if shard.counts.len() < self.shard_capacity {
             return true;
         }
@@ -110,7 +107,7 @@ impl StateStore for Table {
             shard.count_use(*key);
             return Ok(result);
         }
-        if self.has_capacity(&mut shard) {
+        if self.ensure_capacity(&mut shard) {
             let (result, next) = measure(None)?;
             shard.counts.insert(*key, next);
             shard.count_use(*key);
@@ -140,7 +137,7 @@ impl StateStore for SharedTable {
     }
 }
 
-/// The shard of a key: its highest bits, because the map uses the low ones.
+/// Returns the shard of a key: its highest bits, because the map uses the low ones.
 pub(super) fn shard_of(key: Key) -> usize {
     (key >> (Key::BITS - SHARDS.ilog2())) as usize
 }

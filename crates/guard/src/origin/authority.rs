@@ -13,10 +13,12 @@ pub(super) struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
+    /// Parses a header value. Returns `None` if it is malformed.
     pub(super) fn parse_header(value: &'a HeaderValue) -> Option<Self> {
         Self::parse(value.to_str().ok()?)
     }
 
+    /// Parses `name`, `name:port`, or an IPv6 address in brackets with an optional port. Returns `None` for other text.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let end = if text.starts_with('[') { text.find(']')? + 1 } else { text.find(':').unwrap_or(text.len()) };
         let (host, port) = text.split_at(end);
@@ -34,12 +36,12 @@ impl<'a> Authority<'a> {
         if well_formed { Some(Self { host, port }) } else { None }
     }
 
-    /// Whether both have the same host and port. `default` replaces a missing port.
+    /// Returns whether both have the same host and port. `default` replaces a missing port.
     pub(super) fn agrees(&self, other: &Self, default: Option<u16>) -> bool {
         self.host.eq_ignore_ascii_case(other.host) && self.port.or(default) == other.port.or(default)
     }
 
-    /// `localhost` or a name below it, `127.0.0.0/8`, `[::1]`. Names are not resolved.
+    /// Returns whether the host is `localhost` or a name below it, in `127.0.0.0/8`, or `[::1]`. Names are not resolved.
     pub(super) fn is_loopback(&self) -> bool {
         if let Some(address) = self.host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
             return address.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback());
@@ -55,8 +57,8 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// `unreserved`, `sub-delims` and `%` of RFC 3986 section 3.2.2, except for the comma, because two combined headers would
-/// look like one host.
+/// `unreserved`, `sub-delims` and `%` of RFC 3986 section 3.2.2, except for the comma, because two combined headers
+/// would look like one host.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte)
 }

@@ -10,17 +10,24 @@ pub struct Challenges {
     realm: Box<str>,
     metadata_url: Url,
     /// All scopes that the resource mentions in its metadata and rules.
-    named: Scopes,
-    /// The scopes in the metadata, for requests.
-    listed: Vec<String>,
+    named_scopes: Scopes,
+    /// The scopes in the metadata, in the form in which clients request them.
+    listed_scopes: Vec<String>,
     without_error: HeaderValue,
     invalid_request: HeaderValue,
     invalid_token: HeaderValue,
 }
 
 impl Challenges {
-    pub(crate) fn new(realm: &str, metadata_url: Url, required: &Scopes, named: Scopes, listed: Vec<String>) -> Self {
-        let required = required.in_listed_form(&listed);
+    /// Creates the challenges of a resource that requires the scopes `required`.
+    pub(crate) fn new(
+        realm: &str,
+        metadata_url: Url,
+        required: &Scopes,
+        named_scopes: Scopes,
+        listed_scopes: Vec<String>,
+    ) -> Self {
+        let required = required.in_listed_form(&listed_scopes);
         let challenge = || BearerChallengeBuilder::new(realm, &metadata_url).scope(&required);
         Self {
             without_error: challenge().build(),
@@ -32,37 +39,39 @@ impl Challenges {
                 .build(),
             realm: realm.into(),
             metadata_url,
-            named,
-            listed,
+            named_scopes,
+            listed_scopes,
         }
     }
 
-    /// The challenge for a 401 without a bearer token, or with one that cannot be verified now: `realm`,
+    /// Returns the challenge for a 401 without a bearer token, or with one that cannot be verified now: `realm`,
     /// `resource_metadata`, and `scope` if the resource requires scopes.
     pub fn without_error(&self) -> &HeaderValue {
         &self.without_error
     }
 
-    /// The challenge with `error="invalid_request"`.
+    /// Returns the challenge with `error="invalid_request"`.
     pub fn invalid_request(&self) -> &HeaderValue {
         &self.invalid_request
     }
 
-    /// The challenge with `error="invalid_token"`.
+    /// Returns the challenge with `error="invalid_token"`.
     pub fn invalid_token(&self) -> &HeaderValue {
         &self.invalid_token
     }
 
-    /// The challenge for a 403. Its `scope` contains the `needed` scopes and those `granted` scopes that this resource
-    /// mentions in its metadata, required scopes or routes, because a client replaces its scopes with these. A
+    /// Returns the challenge for a 403. Its `scope` contains the `needed` scopes and those `granted` scopes that this
+    /// resource mentions in its metadata, required scopes or routes, because a client replaces its scopes with these. A
     /// service with rules of its own must add the granted scopes that its rules mention to `needed`.
     ///
     /// As in the other challenges, a scope is named in the form in which it is requested ([`Scopes::in_listed_form`]).
     pub fn insufficient_scope(&self, needed: &Scopes, granted: &Scopes) -> HeaderValue {
-        let requested = |scopes: &Scopes| scopes.in_listed_form(&self.listed);
-        let kept = granted.intersection(&self.named).union(&requested(granted).intersection(&self.named));
+        let listed_form = |scopes: &Scopes| scopes.in_listed_form(&self.listed_scopes);
+        let is_named = |scopes: &Scopes| scopes.intersection(&self.named_scopes);
+        // A granted scope can be named in either form.
+        let kept = is_named(granted).union(&is_named(&listed_form(granted)));
         BearerChallengeBuilder::new(&self.realm, &self.metadata_url)
-            .scope(&requested(&needed.union(&kept)))
+            .scope(&listed_form(&needed.union(&kept)))
             .error(BearerError::InsufficientScope, "The access token lacks scopes that this request needs")
             .build()
     }

@@ -11,7 +11,7 @@ use tower_layer::Layer;
 use super::support::{Inner, METADATA_PATH, RESOURCE, With, request};
 use crate::{Guard, GuardBuilder, GuardLayer, GuardLimits, Verifier};
 
-/// An issuer that publishes its keys, and a builder that trusts it.
+/// Returns an issuer that publishes its keys, and a builder that trusts it.
 fn setup() -> (TestIssuer, GuardBuilder) {
     let issuer = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
     let fetch = ScriptedFetch::new();

@@ -20,7 +20,7 @@ fn present(claim: &str) -> ClaimRule {
     ClaimRule::new(claim, ClaimTest::Present).unwrap()
 }
 
-/// The status, reason code and report-only denial for a token with these claims under these rules.
+/// Returns the status, reason code and report-only denial for a token with these claims under these rules.
 async fn check(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'static str>, Option<&'static str>) {
     let mut setup = Setup::new();
     setup.settings.claims = rules.to_vec();
@@ -31,7 +31,8 @@ async fn check(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'
     (decision.status, decision.code, decision.report_only_denial)
 }
 
-/// C14: a claim or an element of a list must equal one of the listed values. The claim is found by name or JSON pointer.
+/// C14: a claim or an element of a list must equal one of the listed values. The claim is found by name or JSON
+/// pointer.
 #[tokio::test]
 async fn listed_values() {
     let groups = one_of("groups", &["staff", "7", "true"]);

@@ -79,12 +79,12 @@ impl Recorder {
         self.0.lock().unwrap().clone()
     }
 
-    /// The decisions since the last call.
+    /// Returns the decisions since the last call.
     pub(super) fn take(&self) -> Vec<RecordedDecision> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
-    /// The only decision so far.
+    /// Returns the only decision so far.
     pub(super) fn only(&self) -> RecordedDecision {
         let all = self.all();
         assert_eq!(all.len(), 1, "{all:?}");
@@ -142,7 +142,7 @@ impl Answer {
         values.first().map(|value| value.to_str().unwrap())
     }
 
-    /// The only challenge, which has the scheme Bearer.
+    /// Returns the only challenge, which has the scheme Bearer.
     pub(super) fn challenge(&self) -> Challenge {
         let values = self.headers.get_all(WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
         let challenges = parse_challenges(values).unwrap();
@@ -151,7 +151,7 @@ impl Answer {
         challenges[0].clone()
     }
 
-    /// The challenge's parameters, sorted, without the description.
+    /// Returns the challenge's parameters, sorted, without the description.
     pub(super) fn parameters(&self) -> Vec<(String, String)> {
         let challenge = self.challenge();
         let mut parameters: Vec<_> = challenge
@@ -239,13 +239,13 @@ impl Setup {
         Answer { status: parts.status, headers: parts.headers, body }
     }
 
-    /// A valid token for the resource.
+    /// Returns a valid token for the resource.
     pub(super) fn token(&self, scopes: &str) -> String {
         self.test_issuer.token().scope(scopes).sign()
     }
 }
 
-/// A request to the resource's host.
+/// Returns a request to the resource's host.
 pub(super) fn request(method: Method, path: &str) -> Request<()> {
     Request::builder().method(method).uri(path).header("host", "api.example.com").body(()).unwrap()
 }

@@ -1,16 +1,16 @@
-//! The header `traceparent` of W3C Trace Context.
+//! [`TraceParent`]: the header `traceparent` of W3C Trace Context.
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The trace context of a client.
+/// The trace context in a `traceparent` header: that of a client, or of this server for its upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceParent {
     /// The identifier of the trace, which is not zero.
     pub trace_id: [u8; 16],
-    /// The identifier of the client's span, which is not zero.
+    /// The identifier of the sender's span, which is not zero.
     pub parent_id: [u8; 8],
-    /// Whether the client's span is recorded.
+    /// Whether the sender's span is recorded.
     pub is_sampled: bool,
 }
 
@@ -25,22 +25,39 @@ impl TraceParent {
         Self::parse(parent.as_bytes())
     }
 
-    /// `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no identifier all zeros. Versions
+    /// Returns the header value, in version 00.
+    pub(super) fn to_header_value(self) -> Option<HeaderValue> {
+        let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
+        write_hexadecimal(&mut text[3..35], &self.trace_id);
+        write_hexadecimal(&mut text[36..52], &self.parent_id);
+        write_hexadecimal(&mut text[53..], &[u8::from(self.is_sampled)]);
+        HeaderValue::from_bytes(&text).ok()
+    }
+
+    /// Parses `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no identifier all zeros. Versions
     /// after 00 may append further fields; version ff is invalid.
     fn parse(value: &[u8]) -> Option<Self> {
         let (fields, rest) = value.split_first_chunk::<55>()?;
         let hyphens = [fields[2], fields[35], fields[52]] == *b"---";
-        let [version] = bytes(&fields[..2])?;
-        let [flags] = bytes(&fields[53..])?;
-        let (trace_id, parent_id) = (bytes(&fields[3..35])?, bytes(&fields[36..52])?);
+        let [version] = parse_hexadecimal(&fields[..2])?;
+        let [flags] = parse_hexadecimal(&fields[53..])?;
+        let (trace_id, parent_id) = (parse_hexadecimal(&fields[3..35])?, parse_hexadecimal(&fields[36..52])?);
         let rest_fits = rest.is_empty() || (version != 0 && rest.starts_with(b"-"));
         let is_valid = hyphens && rest_fits && version != 0xff && trace_id != [0; 16] && parent_id != [0; 8];
         is_valid.then_some(Self { trace_id, parent_id, is_sampled: flags & 1 == 1 })
     }
 }
 
-/// Decodes lower-case hexadecimal.
-fn bytes<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+/// Writes bytes in lower-case hexadecimal.
+fn write_hexadecimal(text: &mut [u8], bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+    }
+}
+
+/// Decodes lower-case hexadecimal of exactly `N` bytes. Returns `None` for other characters.
+fn parse_hexadecimal<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
         let &[high, low] = pair else { return None };
@@ -71,6 +88,14 @@ mod tests {
             headers.append(TraceParent::HEADER, HeaderValue::from_str(parent).unwrap());
         }
         TraceParent::of(&headers).is_some()
+    }
+
+    /// L2: a header value is written as it is parsed.
+    #[test]
+    fn values_round_trip() {
+        for text in [VALID.to_owned(), VALID.replace("-01", "-00")] {
+            assert_eq!(TraceParent::parse(text.as_bytes()).unwrap().to_header_value().unwrap(), text);
+        }
     }
 
     /// L2: only a well-formed header is a trace context.

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::{
-    EnvelopeError,
+    error::EnvelopeError,
     objects::{Meta, Params, Reference, RelatedTask, SubscriptionFilter},
     reader::{for_each_element, read_nested},
+    strings::decode_without_nul,
 };
 
 /// The maximum number of names in a message.
@@ -43,7 +44,7 @@ impl Name<'_> {
     }
 }
 
-/// The names of a message, in the order of the table. A message with at most one name allocates no list.
+/// The names of a message, in the order of [`NAMED_MEMBERS`]. A message with at most one name allocates no list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names<'a> {
     first: Option<Name<'a>>,
@@ -76,31 +77,53 @@ enum Required {
     Never,
 }
 
+/// A member that names something.
+struct NamedMember {
+    method: &'static str,
+    place: Place,
+    target_type: TargetType,
+    required: Required,
+}
+
+const fn named(method: &'static str, place: Place, target_type: TargetType, required: Required) -> NamedMember {
+    NamedMember { method, place, target_type, required }
+}
+
+impl NamedMember {
+    /// Returns the members of a method. The letter case is ignored, because a server could ignore it.
+    fn of(method: &str) -> impl Iterator<Item = &'static Self> {
+        NAMED_MEMBERS.iter().filter(move |member| method.eq_ignore_ascii_case(member.method))
+    }
+}
+
 /// The members of client messages that name a tool, prompt, resource or task. In addition,
 /// `io.modelcontextprotocol/related-task` in `_meta` is read for all methods and for results.
 ///
 /// Sources: `schema.ts` of 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, and the tasks extension (SEP-2663). Data
 /// is not listed: `arguments`, and the results of sampling, elicitation and `roots/list`, in a response or in
 /// `inputResponses`. Data selects nothing at the server.
-const TABLE: [(&str, Place, TargetType, Required); 13] = [
-    ("tools/call", Place::Name, TargetType::Tool, Required::Always),
-    ("prompts/get", Place::Name, TargetType::Prompt, Required::Always),
-    ("resources/read", Place::Uri, TargetType::Resource, Required::Always),
-    ("resources/subscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
-    ("resources/unsubscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
-    ("completion/complete", Place::RefName, TargetType::Prompt, Required::Never),
-    ("completion/complete", Place::RefUri, TargetType::Resource, Required::Never),
-    ("subscriptions/listen", Place::Subscriptions, TargetType::Resource, Required::Never),
-    ("tasks/get", Place::TaskId, TargetType::Task, Required::Never),
-    ("tasks/result", Place::TaskId, TargetType::Task, Required::Never),
-    ("tasks/cancel", Place::TaskId, TargetType::Task, Required::Never),
-    ("tasks/update", Place::TaskId, TargetType::Task, Required::Never),
-    ("notifications/tasks/status", Place::TaskId, TargetType::Task, Required::Never),
+const NAMED_MEMBERS: &[NamedMember] = &[
+    named("tools/call", Place::Name, TargetType::Tool, Required::Always),
+    named("prompts/get", Place::Name, TargetType::Prompt, Required::Always),
+    named("resources/read", Place::Uri, TargetType::Resource, Required::Always),
+    named("resources/subscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
+    named("resources/unsubscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
+    named("completion/complete", Place::RefName, TargetType::Prompt, Required::Never),
+    named("completion/complete", Place::RefUri, TargetType::Resource, Required::Never),
+    named("subscriptions/listen", Place::Subscriptions, TargetType::Resource, Required::Never),
+    named("tasks/get", Place::TaskId, TargetType::Task, Required::Never),
+    named("tasks/result", Place::TaskId, TargetType::Task, Required::Never),
+    named("tasks/cancel", Place::TaskId, TargetType::Task, Required::Never),
+    named("tasks/update", Place::TaskId, TargetType::Task, Required::Never),
+    named("notifications/tasks/status", Place::TaskId, TargetType::Task, Required::Never),
 ];
 
 impl<'a> Names<'a> {
-    /// Reads the names of a request or notification. The letter case of the method is ignored, because a server could
-    /// ignore it.
+    /// Reads the names of a request or notification.
+    ///
+    /// # Errors
+    /// Fails if a required member is missing, a name is not a string, or has a NUL, there is a look-alike of a member that the method
+    /// uses, or there are more than 1,000 names.
     pub(super) fn of_call(
         method: &str,
         params: &Params<'a>,
@@ -109,7 +132,7 @@ impl<'a> Names<'a> {
         max_depth: usize,
     ) -> Result<Self, EnvelopeError> {
         let mut names = Self::default();
-        for (_, place, target_type, required) in TABLE.iter().filter(|(known, ..)| method.eq_ignore_ascii_case(known)) {
+        for NamedMember { place, target_type, required, .. } in NamedMember::of(method) {
             let is_present = names.read_place(*place, *target_type, params, max_depth)?;
             let is_required = match required {
                 Required::Always => true,
@@ -131,10 +154,12 @@ impl<'a> Names<'a> {
         Ok(names)
     }
 
+    /// Returns the first name.
     pub(super) fn first(&self) -> Option<&Name<'a>> {
         self.first.as_ref()
     }
 
+    /// Returns all names.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Name<'a>> {
         self.first.iter().chain(&self.more)
     }
@@ -179,7 +204,7 @@ impl<'a> Names<'a> {
     /// Adds a name, if its member is present. Returns whether it is.
     fn push(&mut self, target_type: TargetType, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
         let Some(value) = value else { return Ok(false) };
-        let text = super::decode_without_nul(value).ok_or(EnvelopeError::InvalidParams)?;
+        let text = decode_without_nul(value).ok_or(EnvelopeError::InvalidParams)?;
         let name = Name { target_type, text };
         if self.first.is_none() {
             self.first = Some(name);
@@ -208,7 +233,7 @@ impl Place {
 /// Returns whether the table contains a method, in any letter case.
 #[cfg(test)]
 pub(super) fn is_listed(method: &str) -> bool {
-    TABLE.iter().any(|(known, ..)| method.eq_ignore_ascii_case(known))
+    NamedMember::of(method).next().is_some()
 }
 
 #[cfg(test)]

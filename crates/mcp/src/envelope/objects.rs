@@ -3,7 +3,7 @@
 //! A value stays as written until it is used. `ref`, `notifications` and the related task are objects too, but only
 //! some methods have them, so they are read in a second step.
 
-use super::EnvelopeError;
+use super::error::EnvelopeError;
 use crate::meta;
 
 /// An object of which some members are read. `null` is read as an empty object.

@@ -1,9 +1,7 @@
 //! Reads the objects of a message in one pass.
 
-use std::borrow::Cow;
-
 use super::{
-    EnvelopeError,
+    error::EnvelopeError,
     objects::{Field, Message, Object, RejectedMessage, ResultMembers},
     scanner::Scanner,
 };
@@ -54,12 +52,6 @@ pub(super) fn for_each_element<'a>(
             return Ok(());
         }
     }
-}
-
-/// Decodes a JSON string. Returns `None` for any other value, and for an unpaired surrogate.
-pub(super) fn decode_string(value: &str) -> Option<Cow<'_, str>> {
-    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(value).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
 /// A position in a message, and the limit for its depth.

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::EnvelopeError;
+use super::error::EnvelopeError;
 
 /// A position in a JSON text. Unexpected input fails with [`EnvelopeError::NotJson`].
 pub(super) struct Scanner<'a> {
     text: &'a str,
+    /// The position in bytes. Always at the boundary of a character.
     at: usize,
 }
 
@@ -17,6 +18,7 @@ enum Container {
 }
 
 impl<'a> Scanner<'a> {
+    /// Returns a scanner at the beginning of a text.
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
@@ -56,6 +58,7 @@ impl<'a> Scanner<'a> {
         if self.next() == Some(b'"') { Ok(self.at) } else { Err(EnvelopeError::NotJson) }
     }
 
+    /// Consumes the colon after a name.
     fn colon(&mut self) -> Result<(), EnvelopeError> {
         if self.take(b':') { Ok(()) } else { Err(EnvelopeError::NotJson) }
     }
@@ -70,22 +73,7 @@ impl<'a> Scanner<'a> {
         // Values with a depth of at most 1 allocate nothing.
         let (mut innermost, mut outer) = (None, Vec::new());
         loop {
-            let opened = match self.next() {
-                Some(b'"') => {
-                    self.string()?;
-                    None
-                }
-                Some(b'-' | b'0'..=b'9') => {
-                    self.number()?;
-                    None
-                }
-                Some(b'{') => Some(Container::Object),
-                Some(b'[') => Some(Container::Array),
-                Some(b't') => self.literal("true")?,
-                Some(b'f') => self.literal("false")?,
-                Some(b'n') => self.literal("null")?,
-                _ => return Err(EnvelopeError::NotJson),
-            };
+            let opened = self.scalar_or_container()?;
             if let Some(container) = opened {
                 self.at += 1;
                 outer.extend(innermost.replace(container));
@@ -112,7 +100,24 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Consumes the name and the colon before a value in an object.
+    /// Consumes a string, number or literal. Returns the container if an array or object is next, without consuming it.
+    fn scalar_or_container(&mut self) -> Result<Option<Container>, EnvelopeError> {
+        match self.next() {
+            Some(b'{') => return Ok(Some(Container::Object)),
+            Some(b'[') => return Ok(Some(Container::Array)),
+            Some(b'"') => {
+                self.string()?;
+            }
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.literal("true")?,
+            Some(b'f') => self.literal("false")?,
+            Some(b'n') => self.literal("null")?,
+            _ => return Err(EnvelopeError::NotJson),
+        }
+        Ok(None)
+    }
+
+    /// Consumes the name and the colon before a value in an object. Before an element of an array, consumes nothing.
     fn member_of(&mut self, container: Container) -> Result<(), EnvelopeError> {
         if container == Container::Array {
             return Ok(());
@@ -141,6 +146,7 @@ impl<'a> Scanner<'a> {
         Ok(is_plain)
     }
 
+    /// Consumes a number (RFC 8259 section 6).
     fn number(&mut self) -> Result<(), EnvelopeError> {
         self.at += usize::from(self.peek() == Some(b'-'));
         if self.peek() == Some(b'0') {
@@ -169,13 +175,13 @@ impl<'a> Scanner<'a> {
         if self.at > start { Ok(()) } else { Err(EnvelopeError::NotJson) }
     }
 
-    /// Consumes a literal, which opens no container.
-    fn literal(&mut self, literal: &str) -> Result<Option<Container>, EnvelopeError> {
+    /// Consumes this literal.
+    fn literal(&mut self, literal: &str) -> Result<(), EnvelopeError> {
         if !self.text.as_bytes()[self.at..].starts_with(literal.as_bytes()) {
             return Err(EnvelopeError::NotJson);
         }
         self.at += literal.len();
-        Ok(None)
+        Ok(())
     }
 
     fn peek(&self) -> Option<u8> {
@@ -184,6 +190,7 @@ impl<'a> Scanner<'a> {
 }
 
 impl Container {
+    /// Returns the byte that closes the container.
     fn end(self) -> u8 {
         match self {
             Self::Array => b']',

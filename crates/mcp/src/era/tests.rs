@@ -1,7 +1,7 @@
 //! Tests of the era of a message and of mirrored headers.
 
-use http::HeaderValue;
-use serde_json::json;
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::EnvelopeLimits;

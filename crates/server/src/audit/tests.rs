@@ -115,8 +115,8 @@ impl Fixture {
 
     fn record_operation(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
         let request_id = RequestId::generate();
-        let (time, target) = (self.clock.now(), (&Method::POST, path));
-        let mut decision = Decision::new(&request_id, time, target, StatusCode::OK, &self.resource);
+        let (time, method) = (self.clock.now(), &Method::POST);
+        let mut decision = Decision::new(&request_id, time, method, path, StatusCode::OK, &self.resource);
         decision.code = code;
         decision.operation = operation;
         decision.client_address = Some([192, 0, 2, 7].into());

@@ -117,8 +117,7 @@ mod tests {
         let metrics = ResourceMetrics::new(3);
         let (id, resource) = (RequestId::generate(), ResourceUri::parse("https://r").unwrap());
         let decision = |code, upstream| {
-            let request = (&Method::POST, "/");
-            let mut decision = Decision::new(&id, UnixTime::default(), request, StatusCode::OK, &resource);
+            let mut decision = Decision::new(&id, UnixTime::default(), &Method::POST, "/", StatusCode::OK, &resource);
             (decision.code, decision.upstream) = (code, upstream);
             decision
         };

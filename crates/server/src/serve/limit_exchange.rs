@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use portcullis_session::SessionStore;
 use portcullis_store::{LimitCounts, LimitUse};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{sessions::replicas::Replicas, state::ServerState};
 
 /// How often the counts are exchanged.
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = SessionStore::ANNOUNCE_INTERVAL;
 
 /// Counts the requests of other replicas in the current configuration.
 pub(super) struct CurrentLimits(pub(super) Arc<ArcSwap<ServerState>>);

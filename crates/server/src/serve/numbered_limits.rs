@@ -15,11 +15,10 @@ impl NumberedLimits {
         Self(limits.into_iter().map(|(name, limit)| (number(&name), Arc::clone(limit))).collect())
     }
 
-    /// Takes the requests that were counted here. They are counted from the first call on.
+    /// Takes the requests that were counted here. A limit that is new counts from the first call on.
     pub(super) fn take_uses(&self) -> Vec<LimitUse> {
         let of_limit = |(limit, limiter): (&u64, &Arc<RateLimiter>)| {
             let limit = *limit;
-            limiter.share_uses();
             limiter.take_uses().into_iter().map(move |(key, count)| LimitUse { limit, key, count })
         };
         self.0.iter().flat_map(of_limit).collect()

@@ -6,7 +6,7 @@ use super::{
     Session,
     use_state::{Change, Status, Usage},
 };
-use crate::observer::EndReason;
+use crate::end_reason::EndReason;
 
 /// The idle timeout and the lifetime, in milliseconds.
 #[derive(Clone, Copy)]

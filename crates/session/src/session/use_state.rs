@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::observer::EndReason;
+use crate::end_reason::EndReason;
 
 /// The usage of an active session, or its end.
 ///

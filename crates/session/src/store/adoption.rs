@@ -7,9 +7,9 @@ use portcullis_metadata::Scopes;
 
 use super::{Found, Inner, SessionStore, in_use::InUse, reservation::CapacityPermit};
 use crate::{
+    end_reason::EndReason,
     error::ResolveError,
     identifier::{AssociatedData, Generation, RandomPart, Record, SessionKey, open},
-    observer::EndReason,
     owner::Owner,
     planted::{Fault, is_planted},
     scope::SessionTarget,

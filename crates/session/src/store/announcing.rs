@@ -1,72 +1,119 @@
-//! The sessions of an owner in other processes, which count for the owner's limit.
+//! The limit of an owner over several processes: announces the sessions of this process, and counts those of the others.
+//!
+//! A process announces a new session within [`ANNOUNCE_INTERVAL`](SessionStore::ANNOUNCE_INTERVAL), and all sessions in its table with each
+//! [`record_last_uses`](SessionStore::record_last_uses). The journal carries the announcements to the other processes. When an owner
+//! opens a session, those that only other processes have reduce the owner's limit in this one.
 
-use std::{collections::HashSet, mem::take, sync::PoisonError};
+use std::{
+    collections::HashSet,
+    mem::take,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use super::{Inner, SWEEP_BATCH, SessionStore};
+use super::{Inner, SessionStore};
 use crate::{
     identifier::SessionId,
+    journal::JOURNAL_BATCH,
     owner::Owner,
-    peer_sessions::{AnnouncedSession, short},
+    peer_sessions::{AnnouncedSession, short_id},
     scope::ScopeId,
     session::Session,
 };
 
-/// The maximum number of new sessions that wait to be announced. Further ones are announced with all others.
-const MAX_WAITING: usize = 65_536;
+/// The maximum number of new sessions that wait for [`SessionStore::announce_opened`]. Further ones are announced with all others.
+const MAX_OPENED: usize = 65_536;
+
+/// The sessions that were opened and are not announced yet, by their ids.
+#[derive(Default)]
+pub(super) struct OpenedSessions(Mutex<Vec<SessionId>>);
+
+impl OpenedSessions {
+    /// Adds a session, unless 65,536 wait.
+    fn add(&self, session: SessionId) {
+        let mut opened = self.lock();
+        if opened.len() < MAX_OPENED {
+            opened.push(session);
+        }
+    }
+
+    fn take(&self) -> Vec<SessionId> {
+        take(&mut self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<SessionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl SessionStore {
-    /// Announces the sessions that were opened since the last call to other processes. Call this about twice a second.
-    /// [`record_last_uses`](Self::record_last_uses) announces all sessions of the table.
+    /// How often [`announce_opened`](Self::announce_opened) should be called: 0.5 s. Sessions that an owner opens at several processes
+    /// within this time do not count for each other.
+    pub const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(500);
+
+    /// Announces to other processes the sessions that were opened since the last call and have not ended. Call this every
+    /// [`ANNOUNCE_INTERVAL`](Self::ANNOUNCE_INTERVAL). Sessions of [`Owner::Anonymous`], which has no limit, are not announced.
     pub fn announce_opened(&self) {
-        let opened = take(&mut *self.0.opened.lock().unwrap_or_else(PoisonError::into_inner));
-        let of = |id: &SessionId| self.0.table.get(id).map(|stored| AnnouncedSession::of(&stored));
-        let announced: Vec<_> = opened.iter().filter_map(of).collect();
+        let in_table = |id: &SessionId| self.0.table.get(id).map(|stored| AnnouncedSession::of(&stored));
+        let announced: Vec<_> = self.0.opened.take().iter().filter_map(in_table).collect();
         self.0.announce(&announced);
     }
 
-    /// Adds sessions that processes have announced, this one or others. They count for their owners' limits for 90 s.
+    /// Adds sessions that processes have announced, this one or others. They count for their owners' limits for 90 s, or until they
+    /// end. At most twice [`max_total`](crate::SessionSettings::max_total) count.
     pub fn import_announced(&self, announced: &[AnnouncedSession]) {
         self.0.peer_sessions.add(announced, self.0.clock.monotonic());
     }
 }
 
 impl Inner {
-    /// Notes a session that other processes should count.
-    pub(super) fn note_opened(&self, session: &Session) {
-        if self.counts_with_peers(session) {
-            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-            if opened.len() < MAX_WAITING {
-                opened.push(*session.id());
-            }
+    /// Has the next [`SessionStore::announce_opened`] announce a new session, if other processes count it.
+    pub(super) fn announce_later(&self, session: &Session) {
+        if self.counts_elsewhere(session) {
+            self.opened.add(*session.id());
         }
     }
 
-    /// Announces all sessions of the table.
+    /// Announces all sessions in the table.
     pub(super) fn announce_all(&self) {
         if self.has_peers {
-            let counted = self.table.iter().filter(|stored| self.counts_with_peers(stored));
+            let counted = self.table.iter().filter(|stored| self.counts_elsewhere(stored));
             let announced: Vec<_> = counted.map(|stored| AnnouncedSession::of(&stored)).collect();
             self.announce(&announced);
         }
     }
 
-    /// Returns how many sessions an owner has in other processes that are not in this table. `except` is about to be added here.
-    pub(super) fn sessions_elsewhere(&self, owner: Owner<'_>, except: Option<&SessionId>) -> usize {
+    /// Returns how many sessions of an owner only other processes have. A session that this process is about to add to its table,
+    /// `adopting`, does not count.
+    pub(super) fn sessions_elsewhere(&self, owner: Owner<'_>, adopting: Option<&SessionId>) -> usize {
         if !self.has_peers || owner == Owner::Anonymous {
             return 0;
         }
         let owner = ScopeId::of_owner(owner);
         let own = self.capacity.sessions_of(owner);
-        let here: HashSet<u64> = own.iter().map(|session| session.id()).chain(except).map(short).collect();
+        let here: HashSet<u64> = own.iter().map(|session| session.id()).chain(adopting).map(short_id).collect();
         self.peer_sessions.count(owner, self.clock.monotonic(), |session| here.contains(&session))
     }
 
     fn announce(&self, announced: &[AnnouncedSession]) {
-        announced.chunks(SWEEP_BATCH).for_each(|announced| self.journal.announce(announced));
+        announced.chunks(JOURNAL_BATCH).for_each(|announced| self.journal.announce(announced));
     }
 
-    /// Anonymous sessions have no limit.
-    fn counts_with_peers(&self, session: &Session) -> bool {
+    /// Returns whether other processes count a session for the limit of its owner. Anonymous sessions have no limit.
+    fn counts_elsewhere(&self, session: &Session) -> bool {
         self.has_peers && session.encoded_owner().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E13: no memory is filled if sessions are opened and never announced.
+    #[test]
+    fn waiting_announcements_are_bounded() {
+        let opened = OpenedSessions::default();
+        (0..MAX_OPENED + 2).for_each(|_| opened.add([1; 16]));
+        assert_eq!((opened.take().len(), opened.take().len()), (MAX_OPENED, 0));
     }
 }

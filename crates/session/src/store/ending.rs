@@ -10,17 +10,17 @@ use portcullis_metadata::UnixTime;
 
 use super::{Inner, SessionStore, last_use_heap::Evicted};
 use crate::{
+    end_reason::EndReason,
     ends::{ALL_GENERATIONS, RaisedFloors},
     error::ReservationError,
     journal::{EndTicket, SessionEnd},
-    observer::EndReason,
     planted::{Fault, is_planted},
     scope::{EndScope, ScopeId},
     session::{Session, Status},
 };
 
 /// The maximum difference between the clocks of two processes that is tolerated.
-const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
+pub(super) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
 impl SessionStore {
     /// Ends a session, even if it is in use. Returns a ticket that completes when the end is recorded. Returns `None`, and does
@@ -135,7 +135,7 @@ impl Inner {
         // No eviction can select the session before it is in the table, because it is in use.
         let evicted = self.capacity.record(session, elsewhere)?;
         self.table.insert(*session.id(), Arc::clone(session));
-        self.note_opened(session);
+        self.announce_later(session);
         self.observer.opened(session);
         if !session.is_sealed() && !self.has_unsealed.swap(true, Ordering::AcqRel) {
             self.observer.not_sealed(session);

@@ -11,7 +11,10 @@ use std::{
 use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
 
 use super::*;
-use crate::identifier::{Identifier, SessionKey};
+use crate::{
+    identifier::{Identifier, SessionKey},
+    journal::LastUse,
+};
 
 mod ending;
 mod evicting;

@@ -1,4 +1,4 @@
-//! The records that wait until every live replica has them.
+//! [`Acknowledgements`]: the records that wait until every live replica has them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,8 +28,15 @@ pub(crate) struct Acknowledgements(Mutex<State>);
 struct State {
     last: Batch,
     published: HashMap<Batch, Published>,
-    /// The connections that have published, with their batches.
-    owed: Vec<(String, Batch)>,
+    owed: Vec<OwedAcknowledgement>,
+}
+
+/// An acknowledgement that another replica waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OwedAcknowledgement {
+    /// The connection that has published the batch.
+    pub(crate) connection: String,
+    pub(crate) batch: Batch,
 }
 
 /// Records that were published.
@@ -91,16 +98,16 @@ impl Acknowledgements {
         MAX_RECORDS.saturating_sub(self.lock().published.values().map(|published| published.records.len()).sum())
     }
 
-    /// Adds an acknowledgement for another replica, as far as there is space.
+    /// Adds an acknowledgement for another replica, unless 16,384 wait. That replica then publishes the batch again.
     pub(crate) fn owe(&self, connection: String, batch: Batch) {
         let mut state = self.lock();
         if state.owed.len() < MAX_OWED {
-            state.owed.push((connection, batch));
+            state.owed.push(OwedAcknowledgement { connection, batch });
         }
     }
 
     /// Takes the acknowledgements for other replicas.
-    pub(crate) fn take_owed(&self) -> Vec<(String, Batch)> {
+    pub(crate) fn take_owed(&self) -> Vec<OwedAcknowledgement> {
         take(&mut self.lock().owed)
     }
 

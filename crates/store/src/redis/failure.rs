@@ -1,6 +1,6 @@
-//! Why Redis cannot be used, as text for the log.
+//! Failures of the connection to Redis, and their texts for the log.
 
-use std::error::Error as _;
+use std::{error::Error as _, io};
 
 use portcullis_metadata::EscapedText;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
@@ -8,13 +8,18 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 /// The maximum length of the text of another program, in characters.
 const MAX_TEXT: usize = 200;
 
-/// Returns the reason. The text of the server is escaped and cut.
+/// Returns an error of the connection.
+pub(crate) fn io_error(kind: io::ErrorKind) -> RedisError {
+    io::Error::from(kind).into()
+}
+
+/// Returns why Redis cannot be used. Text of the server is escaped and at most 200 characters long.
 pub(crate) fn describe(error: &RedisError) -> String {
     match error.kind() {
         ErrorKind::AuthenticationFailed => "it rejects the user or the password".to_owned(),
         ErrorKind::RESP3NotSupported => "it is older than version 6.2".to_owned(),
         ErrorKind::Server(ServerErrorKind::NoPerm) => {
-            format!("the user lacks a permission: {}", text(error.detail().unwrap_or_default()))
+            format!("the user lacks a permission: {}", escaped(error.detail().unwrap_or_default()))
         }
         ErrorKind::Server(ServerErrorKind::ReadOnly) => {
             "it is a read-only replica of another server; name the primary".to_owned()
@@ -22,22 +27,22 @@ pub(crate) fn describe(error: &RedisError) -> String {
         ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::ClusterDown | ServerErrorKind::CrossSlot) => {
             "it is a cluster, which is not supported".to_owned()
         }
-        ErrorKind::Io => error.source().map_or_else(|| text(&error.to_string()), |cause| text(&cause.to_string())),
+        ErrorKind::Io => {
+            error.source().map_or_else(|| escaped(&error.to_string()), |cause| escaped(&cause.to_string()))
+        }
         _ => match error.code() {
             Some("NOAUTH" | "WRONGPASS") => "it rejects the user or the password".to_owned(),
-            _ => text(&error.to_string()),
+            _ => escaped(&error.to_string()),
         },
     }
 }
 
-fn text(text: &str) -> String {
+fn escaped(text: &str) -> String {
     EscapedText::first(text, MAX_TEXT).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     /// E13: the log names the reason, and no text of the server can break its lines.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::generation::Generation;
+
 /// How often a replica writes that it lives.
 pub(crate) const BEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// The maximum time of one command.
@@ -28,10 +30,7 @@ pub(crate) const RETURN_TIME: Duration = Duration::from_millis(
         + COMMANDS_TO_JOIN as u128 * RESPONSE_TIMEOUT.as_millis()) as u64,
 );
 
-/// Names the data of a Redis server. A server that lost its data, or that may have lost its last writes, has another one.
-pub(crate) type Generation = [u8; 16];
-
-/// The answer to a beat.
+/// What a replica learns from the response to its beat.
 #[derive(Clone, Debug)]
 pub(crate) struct Beat {
     pub(crate) generation: Generation,
@@ -44,6 +43,7 @@ pub(crate) struct Beat {
 /// What the replica must do after a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
+    /// Nothing.
     None,
     /// Read the list, then write the own ends: the data or the connection is new.
     Synchronize,
@@ -68,7 +68,7 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Adds the answer to a beat.
+    /// Records the response to a beat that was sent and received at these times, and returns what to do next.
     pub(crate) fn beat(&mut self, sent: Duration, received: Duration, beat: &Beat) -> Task {
         let is_new = self.generation != Some(beat.generation);
         if is_new {
@@ -77,7 +77,7 @@ impl Membership {
         }
         self.is_settled = beat.age >= RETURN_TIME && beat.others_have_written;
         self.last_sent = sent;
-        // Later, other replicas can have confirmed an end without this one.
+        // If the response came after the lease, other replicas can have confirmed an end without this one in between.
         let is_complete = self.is_complete(received);
         self.complete_until = is_complete.then(|| sent.saturating_add(LEASE));
         match () {
@@ -92,7 +92,8 @@ impl Membership {
         self.is_settled
     }
 
-    /// The list was read. `was_settled` is what [`is_settled`](Self::is_settled) returned before.
+    /// Records that the list of this generation was read. `was_settled` is what [`is_settled`](Self::is_settled) returned before
+    /// the first part was read.
     pub(crate) fn read(&mut self, generation: Generation, was_settled: bool, now: Duration) {
         let until = self.last_sent.saturating_add(LEASE);
         if was_settled && self.generation == Some(generation) && now < until {
@@ -100,28 +101,28 @@ impl Membership {
         }
     }
 
-    /// The own ends were written to this generation.
+    /// Records that the own ends were written to this generation.
     pub(crate) fn wrote(&mut self, generation: Generation) {
         self.has_written |= self.generation == Some(generation);
     }
 
-    /// The connection is lost.
+    /// Records that the connection is lost. A lease continues until its end.
     pub(crate) fn disconnect(&mut self) {
         self.generation = None;
         self.is_settled = false;
     }
 
-    /// Returns the generation of the last beat.
+    /// Returns the generation of the last beat; `None` without a connection.
     pub(crate) fn generation(&self) -> Option<Generation> {
         self.generation
     }
 
-    /// Returns the generation to which the own ends were written.
+    /// Returns the current generation, if the own ends were written to it.
     pub(crate) fn written(&self) -> Option<Generation> {
         self.generation.filter(|_| self.has_written)
     }
 
-    /// Returns the end of the lease.
+    /// Returns the end of the lease, by the monotonic clock; `None` if the replica is not complete.
     pub(crate) fn complete_until(&self) -> Option<Duration> {
         self.complete_until
     }

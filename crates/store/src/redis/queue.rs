@@ -1,4 +1,4 @@
-//! The records that wait to be written.
+//! [`Queue`]: what waits to be sent to Redis, within bounds.
 
 use std::{
     mem::take,
@@ -16,48 +16,53 @@ use crate::LimitUse;
 
 /// The maximum number of records that wait for their confirmation.
 pub(crate) const MAX_RECORDS: usize = 16_384;
-/// The maximum number of last uses, of uses of limits, and of announced sessions that wait to be written.
+/// The maximum number of last uses that wait to be written, and of uses of limits and announced sessions that wait to be published.
 const MAX_USES: usize = 262_144;
 /// The maximum number of inactive tokens that wait to be published.
 const MAX_INACTIVE: usize = 16_384;
-/// The maximum time for a confirmation: data that is new must have reached its age.
+/// The maximum time for a confirmation: new data must reach its age, and be published once more at a beat.
 const MAX_WAIT: Duration = RETURN_TIME.saturating_add(BEAT_INTERVAL).saturating_add(BEAT_INTERVAL);
 
+/// What waits to be sent. The threads of requests add to it, and the task of the journal takes from it. Neither waits for the other:
+/// what does not fit is dropped, or fails if a ticket waits for it.
 #[derive(Default)]
 pub(crate) struct Queue(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
     records: Vec<WaitingRecord>,
-    uses: Vec<LastUse>,
+    last_uses: Vec<LastUse>,
     limit_uses: Vec<LimitUse>,
     announced: Vec<AnnouncedSession>,
     inactive_tokens: Vec<[u8; 16]>,
     is_connected: bool,
     is_closed: bool,
-    /// A record was not added although there is a connection.
+    /// A record did not fit although there is a connection.
     has_skipped: bool,
 }
 
-/// A record that is not confirmed.
+/// A record that is not confirmed. Its ticket fails when it is dropped.
 pub(crate) struct WaitingRecord {
     pub(crate) record: Record,
     confirmation: EndConfirmation,
+    /// By the monotonic clock.
     deadline: Duration,
 }
 
 impl WaitingRecord {
+    /// Completes the ticket.
     pub(crate) fn confirm(self) {
         self.confirmation.confirm();
     }
 
+    /// Returns whether the record has waited for too long.
     pub(crate) fn is_late(&self, now: Duration) -> bool {
         now >= self.deadline
     }
 }
 
 impl Queue {
-    /// Adds a record. Without a connection, its ticket fails.
+    /// Adds a record. Its ticket fails if there is no connection, if 16,384 records wait, or after [`close`](Self::close).
     pub(crate) fn add_record(&self, record: Record, now: Duration) -> EndTicket {
         let mut waiting = self.lock();
         if !waiting.is_connected || waiting.is_closed {
@@ -72,25 +77,25 @@ impl Queue {
         ticket
     }
 
-    /// Adds last uses, as far as there is space.
-    pub(crate) fn add_uses(&self, uses: &[LastUse]) {
-        let mut waiting = self.lock();
-        let free = MAX_USES.saturating_sub(waiting.uses.len());
-        waiting.uses.extend(uses.iter().take(free));
+    /// Adds last uses, as far as there is space. They wait for a connection.
+    pub(crate) fn add_last_uses(&self, uses: &[LastUse]) {
+        extend_bounded(&mut self.lock().last_uses, uses);
     }
 
     /// Adds uses of limits, as far as there is space. Without a connection, they are dropped.
     pub(crate) fn add_limit_uses(&self, uses: &[LimitUse]) {
         let mut waiting = self.lock();
-        let free = if waiting.is_connected { MAX_USES.saturating_sub(waiting.limit_uses.len()) } else { 0 };
-        waiting.limit_uses.extend(uses.iter().take(free));
+        if waiting.is_connected {
+            extend_bounded(&mut waiting.limit_uses, uses);
+        }
     }
 
     /// Adds announced sessions, as far as there is space. Without a connection, they are dropped.
     pub(crate) fn add_announced(&self, sessions: &[AnnouncedSession]) {
         let mut waiting = self.lock();
-        let free = if waiting.is_connected { MAX_USES.saturating_sub(waiting.announced.len()) } else { 0 };
-        waiting.announced.extend(sessions.iter().take(free));
+        if waiting.is_connected {
+            extend_bounded(&mut waiting.announced, sessions);
+        }
     }
 
     /// Takes the announced sessions.
@@ -129,18 +134,18 @@ impl Queue {
     }
 
     /// Takes the last uses of up to `max` sessions.
-    pub(crate) fn take_uses(&self, max: usize) -> Vec<LastUse> {
+    pub(crate) fn take_last_uses(&self, max: usize) -> Vec<LastUse> {
         let mut waiting = self.lock();
-        let rest = waiting.uses.len().saturating_sub(max);
-        waiting.uses.split_off(rest)
+        let rest = waiting.last_uses.len().saturating_sub(max);
+        waiting.last_uses.split_off(rest)
     }
 
-    /// The connection is there.
+    /// Accepts records from now on, because there is a connection.
     pub(crate) fn connect(&self) {
         self.lock().is_connected = true;
     }
 
-    /// The connection is lost: the tickets of all records fail.
+    /// Accepts no records until there is another connection. The tickets of those that wait fail.
     pub(crate) fn disconnect(&self) {
         let mut waiting = self.lock();
         waiting.is_connected = false;
@@ -152,10 +157,12 @@ impl Queue {
         drop(failed);
     }
 
+    /// Accepts no records any more.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
     }
 
+    /// Returns whether the queue was closed, and the task is to end.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
@@ -163,6 +170,12 @@ impl Queue {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Adds items up to [`MAX_USES`]. Further ones are dropped.
+fn extend_bounded<T: Copy>(waiting: &mut Vec<T>, items: &[T]) {
+    let free = MAX_USES.saturating_sub(waiting.len());
+    waiting.extend(items.iter().take(free));
 }
 
 #[cfg(test)]
@@ -235,11 +248,11 @@ mod tests {
         let queue = Queue::default();
         let uses = vec![LastUse { session: [1; 16], time: UnixTime::from_secs(1) }; 1000];
         for _ in 0..=MAX_USES / uses.len() {
-            queue.add_uses(&uses);
+            queue.add_last_uses(&uses);
         }
         queue.disconnect();
-        assert_eq!(queue.take_uses(1000).len(), 1000);
-        assert_eq!(queue.take_uses(usize::MAX).len(), MAX_USES - 1000);
-        assert!(queue.take_uses(1).is_empty());
+        assert_eq!(queue.take_last_uses(1000).len(), 1000);
+        assert_eq!(queue.take_last_uses(usize::MAX).len(), MAX_USES - 1000);
+        assert!(queue.take_last_uses(1).is_empty());
     }
 }

@@ -22,7 +22,7 @@ fn token(subject: &str, expires: u64) -> VerifiedToken {
         expires: UnixTime::from_secs(START + expires),
         valid_until: None,
         introspected_at: None,
-        claims: crate::claims::JsonClaims::default(),
+        claims: crate::json_claims::JsonClaims::default(),
         subjectless_client: false,
     }))
 }

@@ -3,8 +3,7 @@
 use portcullis_metadata::{ClaimsError, IntrospectionResponse, Scopes, UnverifiedClaims};
 use serde_json::Value;
 
-use super::JsonClaims;
-use crate::settings::IssuerSettings;
+use crate::{json_claims::JsonClaims, settings::IssuerSettings};
 
 /// Returns the scopes of a signed token. `json` has the same claims.
 ///

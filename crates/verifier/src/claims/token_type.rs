@@ -1,14 +1,13 @@
 //! Checks that a token is an access token that any bearer may use (RFC 9068, RFC 8725 section 3.11).
 
-use super::validation::{AudienceMatch, Statement};
+use super::statement::{AudienceMatch, Statement};
 use crate::error::VerifyError;
 
-/// Claims that only other token types have: ID tokens (OpenID Connect Core 3.3.2.11) and security events (RFC 8417).
-pub(crate) const FOREIGN_CLAIMS: [&str; 4] = ["at_hash", "c_hash", "s_hash", "events"];
 /// Values of the `typ` claim in Keycloak's tokens that are not access tokens.
 const FOREIGN_TYPES: [&str; 4] = ["ID", "Refresh", "Offline", "Logout"];
 
 /// Checks the header's `typ`: it must be missing, `JWT` or `at+jwt`, in any case, with or without `application/`.
+/// `require_at_jwt` excludes the first two.
 pub(crate) fn check_header_type(typ: Option<&str>, require_at_jwt: bool) -> Result<(), VerifyError> {
     let is_allowed = match typ.map(without_prefix) {
         Some(typ) if typ.eq_ignore_ascii_case("at+jwt") => true,
@@ -18,6 +17,7 @@ pub(crate) fn check_header_type(typ: Option<&str>, require_at_jwt: bool) -> Resu
     if is_allowed { Ok(()) } else { Err(VerifyError::TypeNotAllowed) }
 }
 
+/// Removes `application/`, which senders of a media type may omit (RFC 7515 section 4.1.9).
 fn without_prefix(typ: &str) -> &str {
     const PREFIX: &str = "application/";
     match typ.get(..PREFIX.len()) {

@@ -1,8 +1,9 @@
 //! [`IssuerActivity`]: how often an issuer was asked.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use super::{TrustedIssuer, call_counter::CallCounts};
 
-/// How often the servers of an issuer were asked since the start, and how often that failed.
+/// How often the servers of an issuer were asked since the issuer was created, and how often that failed.
+/// [`TrustedIssuer::activity`] returns it, for metrics. A token that is verified with known keys asks no server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IssuerActivity {
@@ -16,20 +17,16 @@ pub struct IssuerActivity {
     pub introspection_failures: u64,
 }
 
-/// The number of operations, and of those that failed.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    all: AtomicU64,
-    failed: AtomicU64,
-}
-
-impl Counts {
-    pub(crate) fn add(&self, is_failed: bool) {
-        self.all.fetch_add(1, Ordering::Relaxed);
-        self.failed.fetch_add(u64::from(is_failed), Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> (u64, u64) {
-        (self.all.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
+impl TrustedIssuer {
+    /// Returns how often the keys and metadata were fetched, and tokens introspected.
+    pub fn activity(&self) -> IssuerActivity {
+        let fetches = self.refresh_state.counts();
+        let introspections = self.introspection.as_ref().map_or(CallCounts::default(), |client| client.counts());
+        IssuerActivity {
+            fetches: fetches.all,
+            fetch_failures: fetches.failed,
+            introspections: introspections.all,
+            introspection_failures: introspections.failed,
+        }
     }
 }

@@ -9,11 +9,14 @@ use url::Url;
 
 use super::{refresh_error::RefreshError, schedule, server_metadata::ServerMetadata};
 
+/// The maximum length of a key set, in bytes. A set of [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys with certificates fits.
 const MAX_BODY: usize = 256 * 1024;
+/// The maximum duration of the request for the keys.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Fetches the keys of one issuer from the configured URL or the `jwks_uri` of the issuer's metadata.
 pub(crate) struct KeyFetcher {
+    /// The configured URL. `None` if it is discovered.
     configured: Option<Url>,
     metadata: Arc<ServerMetadata>,
     fetch: Arc<dyn Fetch>,
@@ -37,6 +40,10 @@ impl KeyFetcher {
     }
 
     /// Fetches the keys once. After a failure, the next fetch discovers the URL again, because it may have changed.
+    ///
+    /// # Errors
+    /// Fails if the URL cannot be discovered, the status is not 200, or the body is not a key set. The time of the
+    /// discovery is not limited here.
     pub(crate) async fn fetch(&self) -> Result<FetchedKeys, RefreshError> {
         let fetched = self.fetch_from(self.jwks_uri().await?).await;
         if fetched.is_err() {
@@ -56,6 +63,7 @@ impl KeyFetcher {
         Ok(FetchedKeys { keys: JwkSet::parse(&response.body)?, max_age: schedule::max_age(&response.headers) })
     }
 
+    /// Returns the URL of the keys: the configured one, or that of the metadata.
     async fn jwks_uri(&self) -> Result<Url, RefreshError> {
         if let Some(configured) = &self.configured {
             return Ok(configured.clone());

@@ -22,13 +22,17 @@ pub(crate) struct Keys {
 
 /// A key set and when it was fetched.
 pub(crate) struct CurrentKeys {
+    /// The imported keys.
     set: Arc<KeySet>,
+    /// The keys as the issuer publishes them, to recognize an unchanged set.
     published: Arc<JwkSet>,
+    /// The monotonic time of the fetch.
     fetched: Duration,
     max_age: Duration,
 }
 
 impl Keys {
+    /// Creates the state without keys, in generation 0.
     pub(crate) fn new() -> Self {
         Self { current: ArcSwapOption::empty(), generation: AtomicU64::new(0) }
     }
@@ -39,18 +43,19 @@ impl Keys {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Increases the generation, so that tokens that were cached before are verified again.
+    /// Increases the generation, so that tokens that were cached before are verified again. The keys stay.
     pub(crate) fn advance_generation(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the keys for one verification.
+    /// Returns the keys for one verification, or `None` before the first set is installed.
     pub(crate) fn current(&self) -> Guard<Option<Arc<CurrentKeys>>> {
         self.current.load()
     }
 
-    /// Installs a fetched key set and returns whether the keys changed. If not, the verifiers and the generation are
-    /// kept, and only the age is updated.
+    /// Installs a key set that was fetched at the monotonic time `fetched` and is fresh for `max_age`. Returns whether the
+    /// keys changed. If not, the imported keys and the generation are kept, and only the age is updated. Keys that cannot
+    /// be used are logged and left out.
     ///
     /// # Errors
     /// Fails if the set has too many keys. The current keys remain in use.
@@ -76,24 +81,28 @@ impl Keys {
         log_rejected(&published, &rejected);
         let keys = CurrentKeys { set: Arc::new(set), published: Arc::new(published), fetched, max_age };
         self.current.store(Some(Arc::new(keys)));
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.advance_generation();
         Ok(true)
     }
 }
 
 impl CurrentKeys {
+    /// Returns the keys that can be used.
     pub(crate) fn set(&self) -> &KeySet {
         &self.set
     }
 
+    /// Returns the time since the keys were fetched.
     pub(crate) fn age(&self, now: Duration) -> Duration {
         now.saturating_sub(self.fetched)
     }
 
+    /// Returns how long the keys are fresh.
     pub(crate) fn max_age(&self) -> Duration {
         self.max_age
     }
 
+    /// Returns whether the keys are not older than their maximum age.
     pub(crate) fn is_fresh(&self, now: Duration) -> bool {
         self.age(now) <= self.max_age
     }
@@ -111,6 +120,7 @@ fn has_same_keys(current: &JwkSet, fetched: &JwkSet) -> bool {
         && fetched.keys.iter().all(|key| current.keys.contains(key))
 }
 
+/// Logs malformed keys as warnings. Keys for other purposes are normal, so they are logged at level debug.
 fn log_rejected(published: &JwkSet, rejected: &[RejectedKey]) {
     for key in &published.rejected {
         tracing::warn!(

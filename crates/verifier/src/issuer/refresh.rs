@@ -29,26 +29,20 @@ const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl TrustedIssuer {
     /// Starts a refresh on the control runtime or joins the running one. Returns `None` during the cooldown or if there
-    /// is nothing to fetch.
+    /// is nothing to fetch. The refresh continues if no one waits for its result.
     pub(super) fn refresh(self: &Arc<Self>, requester: Requester) -> Option<ResultReceiver<RefreshResult>> {
         if !self.needs_refresh() {
             return None;
         }
-        let (operation, receiver) =
-            match self.refresh_state.join(requester, self.clock.monotonic(), self.settings.cooldown)? {
-                Joined::Leader(operation, receiver) => (Some(operation), receiver),
-                Joined::Follower(receiver) => (None, receiver),
-                Joined::Full => return None,
-            };
-        if operation.is_some() {
-            let result = Err(RefreshError::Interrupted);
-            let mut running = RunningRefresh { issuer: Arc::clone(self), operation, result };
-            self.control.spawn(async move {
-                let result = running.issuer.fetch_all().await;
-                running.set_result(result);
-            });
+        match self.refresh_state.join(requester, self.clock.monotonic(), self.settings.cooldown)? {
+            Joined::Leader(operation, receiver) => {
+                let running = RunningRefresh::new(Arc::clone(self), operation);
+                self.control.spawn(running.run());
+                Some(receiver)
+            }
+            Joined::Follower(receiver) => Some(receiver),
+            Joined::Full => None,
         }
-        Some(receiver)
     }
 
     /// Returns whether there is anything to fetch.
@@ -56,14 +50,16 @@ impl TrustedIssuer {
         self.key_fetcher.is_some() || self.introspection.as_ref().is_some_and(|client| client.is_discovered())
     }
 
+    /// Fetches the keys and discovers the introspection endpoint.
     async fn fetch_all(&self) -> RefreshResult {
         match self.fetch_keys().await {
-            // The endpoint is in the same metadata.
+            // The endpoint is in the same metadata, which another fetch would not get either.
             Err(error @ RefreshError::Discovery(_)) => Err(error),
             keys => keys.and(self.discover_endpoint().await),
         }
     }
 
+    /// Discovers the introspection endpoint, if tokens are introspected, and logs a failure.
     async fn discover_endpoint(&self) -> RefreshResult {
         let Some(introspection) = &self.introspection else { return Ok(()) };
         introspection.discover_endpoint().await.inspect_err(|error| {
@@ -83,6 +79,7 @@ impl TrustedIssuer {
         }
     }
 
+    /// Fetches and installs the keys, if they are needed and not fixed, and logs a failure.
     async fn fetch_keys(&self) -> RefreshResult {
         let Some(fetcher) = &self.key_fetcher else { return Ok(()) };
         let result = match timeout(FETCH_TIMEOUT, fetcher.fetch()).await {
@@ -111,16 +108,22 @@ impl TrustedIssuer {
     }
 }
 
-/// A refresh whose result is recorded when the value is dropped, even if its task panics or is cancelled.
+/// A refresh whose result is recorded when the value is dropped, even if its task panics or is cancelled: otherwise no
+/// other refresh could ever start.
 struct RunningRefresh {
     issuer: Arc<TrustedIssuer>,
+    /// `None` once the result is recorded.
     operation: Option<Operation<(), RefreshResult>>,
     result: RefreshResult,
 }
 
 impl RunningRefresh {
-    fn set_result(&mut self, result: RefreshResult) {
-        self.result = result;
+    fn new(issuer: Arc<TrustedIssuer>, operation: Operation<(), RefreshResult>) -> Self {
+        Self { issuer, operation: Some(operation), result: Err(RefreshError::Interrupted) }
+    }
+
+    async fn run(mut self) {
+        self.result = self.issuer.fetch_all().await;
     }
 }
 
@@ -143,10 +146,10 @@ pub(super) async fn refresh_periodically(issuer: Weak<TrustedIssuer>) {
         let delay = if is_refreshed && is_working {
             failures = 0;
             let keys = issuer.keys.current();
-            schedule::refresh_after(keys.as_ref().map_or(schedule::DEFAULT_MAX_AGE, |keys| keys.max_age()))
+            schedule::refresh_delay(keys.as_ref().map_or(schedule::DEFAULT_MAX_AGE, |keys| keys.max_age()))
         } else {
             failures = failures.saturating_add(1);
-            schedule::retry_after(failures, getrandom::u32().unwrap_or_default())
+            schedule::retry_delay(failures, getrandom::u32().unwrap_or_default())
         };
         issuer.refresh_state.schedule(issuer.clock.monotonic().saturating_add(delay));
         // After a failure, the next probe follows soon anyway.

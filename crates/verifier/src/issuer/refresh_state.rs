@@ -1,29 +1,38 @@
-//! [`RefreshState`]: when an issuer's metadata and keys are fetched, and how the last fetch ended.
+//! [`RefreshState`]: whether a refresh of an issuer may start now, when the next one may, and how the last one ended.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use super::{activity::Counts, refresh_error::RefreshError};
+use super::{
+    call_counter::{CallCounter, CallCounts},
+    refresh_error::RefreshError,
+};
 use crate::single_flight::{Joined, SingleFlight};
+
+/// The least time that a client is told to wait. A refresh that may start now needs a moment, too.
+const MIN_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The result of a refresh.
 pub(crate) type RefreshResult = Result<(), RefreshError>;
 
-/// Limits the refreshes of one issuer: one at a time, and one per cooldown that tokens cause.
+/// Limits the refreshes of one issuer: one at a time and, of those that tokens cause, one per cooldown.
+///
+/// It neither fetches nor waits. All times are those of the monotonic clock.
 pub(crate) struct RefreshState {
     running: Arc<SingleFlight<(), RefreshResult>>,
-    times: Mutex<Times>,
-    counts: Counts,
+    history: Mutex<History>,
+    counter: CallCounter,
 }
 
 #[derive(Default)]
-struct Times {
-    /// When a token last started a refresh.
+struct History {
+    /// When a token last started a refresh. `None` if none has.
     started_by_token: Option<Duration>,
-    /// When the background refresh starts the next one.
+    /// When the background refresh starts the next one. `None` if there is no background refresh.
     scheduled: Option<Duration>,
+    /// How the last refresh ended. `None` before the first one has.
     last: Option<RefreshResult>,
 }
 
@@ -37,37 +46,39 @@ pub(crate) enum Requester {
 }
 
 impl RefreshState {
+    /// Creates the state of an issuer without a refresh so far.
     pub(crate) fn new() -> Self {
-        Self { running: SingleFlight::new(1), times: Mutex::default(), counts: Counts::default() }
+        Self { running: SingleFlight::new(1), history: Mutex::default(), counter: CallCounter::default() }
     }
 
-    /// Joins the running refresh or becomes its leader. Returns `None` during the cooldown.
+    /// Joins the running refresh, or becomes the leader of a new one, which must start it. Returns `None` if a token
+    /// requests a new one less than `cooldown` after the last one that a token started.
     pub(crate) fn join(
         &self,
         requester: Requester,
         now: Duration,
         cooldown: Duration,
     ) -> Option<Joined<(), RefreshResult>> {
-        let mut times = self.lock();
+        let mut history = self.lock();
         let joined = self.running.join(());
         if requester == Requester::Token && matches!(joined, Joined::Leader(..)) {
-            if times.started_by_token.is_some_and(|started| now.saturating_sub(started) < cooldown) {
+            if history.started_by_token.is_some_and(|started| now.saturating_sub(started) < cooldown) {
                 return None;
             }
-            times.started_by_token = Some(now);
+            history.started_by_token = Some(now);
         }
         Some(joined)
     }
 
-    /// Records the result of a refresh.
+    /// Records the result of a refresh that has ended.
     pub(crate) fn record(&self, result: RefreshResult) {
-        self.counts.add(result.is_err());
+        self.counter.add(result.is_ok());
         self.lock().last = Some(result);
     }
 
     /// Returns the number of refreshes, and of those that failed.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        self.counts.get()
+    pub(crate) fn counts(&self) -> CallCounts {
+        self.counter.get()
     }
 
     /// Returns the result of the last refresh, or `None` if there has been none.
@@ -80,16 +91,18 @@ impl RefreshState {
         self.lock().scheduled = Some(at);
     }
 
-    /// Returns the time until a token or the background refresh can start the next refresh, at least 1 s.
+    /// Returns the time until a token or the background refresh can start the next refresh, whichever is earlier; at
+    /// least 1 s. A scheduled time in the past is ignored, because that refresh is running or has ended.
     pub(crate) fn retry_after(&self, now: Duration, cooldown: Duration) -> Duration {
-        let times = self.lock();
-        let cooldown_end = times.started_by_token.map_or(now, |started| started.saturating_add(cooldown));
-        let next = times.scheduled.filter(|at| *at > now).map_or(cooldown_end, |at| at.min(cooldown_end));
-        next.saturating_sub(now).max(Duration::from_secs(1))
+        let history = self.lock();
+        let cooldown_end = history.started_by_token.map_or(now, |started| started.saturating_add(cooldown));
+        let scheduled = history.scheduled.filter(|at| *at > now);
+        let next = scheduled.map_or(cooldown_end, |at| at.min(cooldown_end));
+        next.saturating_sub(now).max(MIN_RETRY_AFTER)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Times> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,21 +110,76 @@ impl RefreshState {
 mod tests {
     use super::*;
 
+    const COOLDOWN: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Starts a refresh and ends it at once. Returns whether it was started.
+    fn refresh(state: &RefreshState, requester: Requester, now: Duration) -> bool {
+        match state.join(requester, now, COOLDOWN) {
+            Some(Joined::Leader(operation, _)) => {
+                state.record(Ok(()));
+                operation.complete(Ok(()));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// C10: tokens start one refresh per cooldown. The application is not limited and does not start a cooldown.
+    #[test]
+    fn tokens_have_a_cooldown() {
+        let state = RefreshState::new();
+        for (second, requester, starts) in [
+            (10, Requester::Application, true),
+            (10, Requester::Token, true),
+            (39, Requester::Token, false),
+            (39, Requester::Application, true),
+            (40, Requester::Token, true),
+            (69, Requester::Token, false),
+        ] {
+            assert_eq!(refresh(&state, requester, at(second)), starts, "{second} s, {requester:?}");
+        }
+        assert_eq!(state.counts(), CallCounts { all: 4, failed: 0 });
+    }
+
+    /// C10: a token joins a running refresh, also during the cooldown.
+    #[test]
+    fn a_running_refresh_is_joined() {
+        let state = RefreshState::new();
+        let leader = state.join(Requester::Token, at(10), COOLDOWN);
+        assert!(matches!(leader, Some(Joined::Leader(..))));
+        assert!(matches!(state.join(Requester::Token, at(11), COOLDOWN), Some(Joined::Follower(_))));
+        drop(leader);
+        assert!(state.join(Requester::Token, at(12), COOLDOWN).is_none());
+    }
+
     /// C10: a refresh can start at the end of the cooldown or at the scheduled time, whichever is earlier. A scheduled
     /// time in the past is ignored.
     #[test]
     fn retry_after_is_the_earlier_of_both() {
         let state = RefreshState::new();
-        let cooldown = Duration::from_secs(30);
-        let retry_after = |now| state.retry_after(Duration::from_secs(now), cooldown).as_secs();
+        let retry_after = |now| state.retry_after(at(now), COOLDOWN).as_secs();
         assert_eq!(retry_after(10), 1);
-        assert!(matches!(state.join(Requester::Token, Duration::from_secs(10), cooldown), Some(Joined::Leader(..))));
-        assert!(state.join(Requester::Token, Duration::from_secs(39), cooldown).is_none());
-        assert!(state.join(Requester::Application, Duration::from_secs(39), cooldown).is_some());
+        assert!(refresh(&state, Requester::Token, at(10)));
         assert_eq!([10, 20, 39, 40, 50].map(retry_after), [30, 20, 1, 1, 1]);
-        state.schedule(Duration::from_secs(20));
+        state.schedule(at(20));
         assert_eq!([10, 15, 19, 20, 21].map(retry_after), [10, 5, 1, 20, 19]);
-        state.schedule(Duration::from_secs(60));
+        state.schedule(at(60));
         assert_eq!([10, 39, 50].map(retry_after), [30, 1, 1]);
+    }
+
+    /// The last result is kept, and failures are counted.
+    #[test]
+    fn results_are_recorded() {
+        let state = RefreshState::new();
+        assert!(state.last().is_none());
+        state.record(Err(RefreshError::Timeout));
+        assert!(matches!(state.last(), Some(Err(RefreshError::Timeout))));
+        state.record(Ok(()));
+        assert!(matches!(state.last(), Some(Ok(()))));
+        assert_eq!(state.counts(), CallCounts { all: 2, failed: 1 });
     }
 }

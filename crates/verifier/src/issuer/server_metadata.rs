@@ -8,7 +8,7 @@ use std::{
 use portcullis_discovery::{Discovery, DiscoveryError, Fetch, UrlPolicy};
 use portcullis_metadata::{AuthorizationServerMetadata, Clock, Issuer};
 
-/// How long metadata is used before it is fetched again.
+/// How long metadata is used before it is fetched again: 1 h. A URL that fails is discovered again earlier.
 const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// The metadata of one issuer (RFC 8414). Only the issuer's refresh reads it, and there is one refresh at a time.
@@ -26,12 +26,16 @@ struct CachedMetadata {
 }
 
 impl ServerMetadata {
+    /// Creates the metadata of an issuer. Nothing is fetched yet.
     pub(crate) fn new(issuer: Issuer, policy: UrlPolicy, fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Arc<Self> {
         let discovery = Discovery::new(fetch, policy);
         Arc::new(Self { issuer, discovery, cached: Mutex::new(None), clock })
     }
 
-    /// Returns the metadata. It is fetched if the cached metadata is older than an hour.
+    /// Returns the metadata. It is fetched if it is not cached or is older than an hour.
+    ///
+    /// # Errors
+    /// Fails if it cannot be fetched, is malformed, or names another issuer. The time is limited by the fetcher only.
     pub(crate) async fn get(&self) -> Result<Arc<AuthorizationServerMetadata>, DiscoveryError> {
         let now = self.clock.monotonic();
         if let Some(cached) = self.cached()

@@ -13,12 +13,13 @@ use tokio::runtime::Handle;
 use super::{HeldToken, WatchedToken};
 use crate::{settings::IssuerSettings, token_hash::TokenHash};
 
-/// The interval if responses are not cached.
+/// The interval if responses are not cached. An introspection for each event would be too much.
 const INTERVAL_WITHOUT_CACHE: Duration = Duration::from_secs(5);
 /// The minimum interval.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// A check is early by at most one part in this many of the interval.
-const JITTER: u32 = 5;
+/// A check is early by at most one part in this many of the interval: a fifth. The checks of streams that were opened
+/// together are thereby spread out.
+const JITTER_DIVISOR: u32 = 5;
 
 /// The watched tokens of one issuer by their hash, and the checks that are running.
 ///
@@ -47,6 +48,7 @@ struct Entry {
 }
 
 impl Rechecks {
+    /// Creates the schedule of an issuer. Its checks run on `control`.
     pub(crate) fn new(settings: &IssuerSettings, clock: Arc<dyn Clock>, control: Handle) -> Arc<Self> {
         let introspection = settings.validation.introspection();
         let interval = match introspection.map_or(Duration::ZERO, |settings| settings.cache_lifetime) {
@@ -57,6 +59,7 @@ impl Rechecks {
         Arc::new(Self { interval, max_running, clock, control, table: Mutex::default() })
     }
 
+    /// Returns the time from a confirmation to the latest time of the next check.
     pub(super) fn interval(&self) -> Duration {
         self.interval
     }
@@ -66,11 +69,11 @@ impl Rechecks {
         let mut random = [0; 4];
         // Without random bytes, the check is as early as possible.
         let part = getrandom::fill(&mut random).map_or(u32::MAX, |()| u32::from_le_bytes(random));
-        let early = (self.interval / JITTER).mul_f64(f64::from(part) / f64::from(u32::MAX));
+        let early = (self.interval / JITTER_DIVISOR).mul_f64(f64::from(part) / f64::from(u32::MAX));
         confirmed_at.saturating_add(self.interval.saturating_sub(early))
     }
 
-    /// Returns the watched token, which may be watched already.
+    /// Watches a token. Returns the existing watch of the token, unless it has failed.
     pub(super) fn watch(self: &Arc<Self>, held: &HeldToken) -> Arc<WatchedToken> {
         let key = held.verifier.token_hash(&held.token);
         let due = self.next_after(held.confirmed_at());
@@ -88,7 +91,7 @@ impl Rechecks {
         watched
     }
 
-    /// Makes a watched token due.
+    /// Makes a watched token due, for the next call of [`start_due`](Self::start_due).
     pub(crate) fn check_now(&self, hash: TokenHash) {
         if let Some(entry) = self.lock().watched.get_mut(&hash)
             && entry.due != Duration::MAX
@@ -119,11 +122,12 @@ impl Rechecks {
         drop(table);
         for _ in 0..starts {
             let running = Running(Arc::clone(self));
-            self.control.spawn(async move { running.0.work().await });
+            self.control.spawn(async move { running.0.check_queued().await });
         }
     }
 
-    async fn work(&self) {
+    /// Checks queued tokens until the queue is empty.
+    async fn check_queued(&self) {
         while let Some(watched) = self.next() {
             if let Some(due) = watched.check().await {
                 self.schedule(&watched, due);
@@ -131,6 +135,7 @@ impl Rechecks {
         }
     }
 
+    /// Takes the next queued token that is still watched.
     fn next(&self) -> Option<Arc<WatchedToken>> {
         loop {
             let next = self.lock().queue.pop_front()?;
@@ -140,6 +145,7 @@ impl Rechecks {
         }
     }
 
+    /// Sets the time of the next check, unless another watch has replaced this one.
     fn schedule(&self, watched: &WatchedToken, due: Duration) {
         let key = watched.held.verifier.token_hash(&watched.held.token);
         if let Some(entry) = self.lock().watched.get_mut(&key).filter(|entry| entry.is_of(watched)) {

@@ -1,4 +1,4 @@
-//! Tokens that other processes have found inactive, and what they learn from this one.
+//! Tokens that introspection has found inactive, here or in another process, are dropped from the cache.
 
 use portcullis_metadata::AccessToken;
 
@@ -16,11 +16,11 @@ impl Verifier {
         true
     }
 
-    /// A token is about to be introspected: another process can find it inactive from now on.
-    pub(super) fn note_introspection(&self, token: &AccessToken) {
+    /// Records that a token is about to be introspected: another process can find it inactive from now on.
+    pub(super) fn record_introspection(&self, token: &AccessToken) {
         if self.settings.inactive_tokens.is_some() {
-            let is_needed =
-                |hash| self.cache.contains(hash) || self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash));
+            let is_watched = |hash| self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash));
+            let is_needed = |hash| self.cache.contains(hash) || is_watched(hash);
             self.introspected.add(TokenId::of(token), self.token_hash(token), is_needed);
         }
     }
@@ -30,6 +30,7 @@ impl Verifier {
         self.settings.inactive_tokens.is_some() && !self.introspected.contains(TokenId::of(token))
     }
 
+    /// Drops a token that introspection has found inactive here, and reports it.
     pub(super) fn report_inactive(&self, token: &AccessToken) {
         if let Some(inactive_tokens) = &self.settings.inactive_tokens {
             let id = TokenId::of(token);

@@ -5,15 +5,12 @@ use portcullis_metadata::{AccessToken, UnverifiedClaims};
 
 use super::Verifier;
 use crate::{
-    claims::{
-        token_type,
-        validation::{self, Statement},
-    },
-    deadline::Deadline,
+    claims::{Statement, token_type, validation},
     error::VerifyError,
+    time::Deadline,
 };
 
-/// A rule for signed tokens.
+/// A rule that [`Verifier::explain`] checks a signed token against, in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenRule {
@@ -25,8 +22,8 @@ pub enum TokenRule {
     Signature,
     /// The header's `typ` is that of an access token.
     Type,
-    /// The claims are not those of another token type, and the token is not sender-constrained.
-    Kind,
+    /// The claims are those of a bearer access token: not of another token type, and not sender-constrained.
+    AccessTokenClaims,
     /// The `aud` claim contains the resource.
     Audience,
     /// The token is valid now.
@@ -34,16 +31,29 @@ pub enum TokenRule {
 }
 
 impl TokenRule {
-    /// Returns a stable identifier of the rule and its source.
-    pub fn id_and_source(self) -> (&'static str, &'static str) {
+    /// Returns the stable identifier of the rule, such as `token.audience`.
+    pub fn id(self) -> &'static str {
         match self {
-            Self::Form => ("token.form", "RFC 7515 section 3.1, RFC 7519 section 4"),
-            Self::Issuer => ("token.issuer", "RFC 9068 section 4"),
-            Self::Signature => ("token.signature", "RFC 7515 section 5.2, RFC 8725 section 3"),
-            Self::Type => ("token.type", "RFC 9068 section 2.1"),
-            Self::Kind => ("token.kind", "RFC 8725 section 3.12"),
-            Self::Audience => ("token.audience", "RFC 9068 section 4, RFC 8707 section 2"),
-            Self::Times => ("token.times", "RFC 7519 sections 4.1.4 to 4.1.6"),
+            Self::Form => "token.form",
+            Self::Issuer => "token.issuer",
+            Self::Signature => "token.signature",
+            Self::Type => "token.type",
+            Self::AccessTokenClaims => "token.kind",
+            Self::Audience => "token.audience",
+            Self::Times => "token.times",
+        }
+    }
+
+    /// Returns the sections of the standards that require the rule.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Form => "RFC 7515 section 3.1, RFC 7519 section 4",
+            Self::Issuer => "RFC 9068 section 4",
+            Self::Signature => "RFC 7515 section 5.2, RFC 8725 section 3",
+            Self::Type => "RFC 9068 section 2.1",
+            Self::AccessTokenClaims => "RFC 8725 section 3.12",
+            Self::Audience => "RFC 9068 section 4, RFC 8707 section 2",
+            Self::Times => "RFC 7519 sections 4.1.4 to 4.1.6",
         }
     }
 }
@@ -64,6 +74,17 @@ impl Verifier {
     ///
     /// It authenticates no one: use [`verify`](Self::verify), which accepts a token only if it satisfies all of these
     /// rules.
+    ///
+    /// ```no_run
+    /// # async fn print(verifier: &portcullis_verifier::Verifier, token: &portcullis_verifier::AccessToken) {
+    /// for check in verifier.explain(token).await {
+    ///     match check.result {
+    ///         Ok(()) => println!("{}: satisfied", check.rule.id()),
+    ///         Err(error) => println!("{}: {error} ({})", check.rule.id(), check.rule.source()),
+    ///     }
+    /// }
+    /// # }
+    /// ```
     pub async fn explain(&self, token: &AccessToken) -> Vec<RuleCheck> {
         let mut checks = Vec::new();
         let mut add = |rule, result: Result<(), VerifyError>| checks.push(RuleCheck { rule, result });
@@ -96,7 +117,7 @@ impl Verifier {
         add(TokenRule::Issuer, validation::check_issuer(&statement, settings));
         add(TokenRule::Signature, signature.map(|signature| signature.permit.accept()));
         add(TokenRule::Type, token_type::check_header_type(jws.header().typ(), settings.require_at_jwt));
-        add(TokenRule::Kind, token_type::check_claims(&statement));
+        add(TokenRule::AccessTokenClaims, token_type::check_claims(&statement));
         add(TokenRule::Audience, validation::check_audience(&statement));
         add(TokenRule::Times, validation::check_times(&statement, settings, self.clock.now()).map(drop));
         checks
@@ -131,15 +152,14 @@ mod tests {
         assert_eq!(violations(&fixture, &forged).await, ["token.signature", "token.not_an_access_token"]);
     }
 
-    /// Each rule has its own identifier and a source.
-    #[test]
-    fn rules_have_identifiers() {
-        use TokenRule::{Audience, Form, Issuer, Kind, Signature, Times, Type};
-        let rules = [Form, Issuer, Signature, Type, Kind, Audience, Times].map(TokenRule::id_and_source);
-        let ids = rules.map(|(id, _)| id);
-        let named = ["form", "issuer", "signature", "type", "kind", "audience", "times"];
-        assert_eq!(ids.map(|id| id.strip_prefix("token.").unwrap()), named);
-        assert!(rules.iter().all(|(_, source)| source.starts_with("RFC ")), "{rules:?}");
+    /// The explanation of a valid token has every rule once, each with its own identifier and a source.
+    #[tokio::test]
+    async fn rules_have_identifiers() {
+        let fixture = Fixture::new();
+        let checks = fixture.verifier.explain(&AccessToken::new(fixture.test_issuer.token().sign())).await;
+        let ids: Vec<_> = checks.iter().map(|check| check.rule.id().strip_prefix("token.").unwrap()).collect();
+        assert_eq!(ids, ["form", "issuer", "signature", "type", "kind", "audience", "times"]);
+        assert!(checks.iter().all(|check| check.rule.source().starts_with("RFC ")), "{checks:?}");
     }
 
     #[tokio::test]

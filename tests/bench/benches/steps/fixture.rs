@@ -9,14 +9,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::Full;
-use josekit::{
-    jwk::Jwk,
-    jws::{JwsVerifier, RS256},
-};
 use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, MessageRule, NameGlob};
 use portcullis_guard::{
     Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeEnforcer,
@@ -28,9 +23,13 @@ use portcullis_verifier::{IssuerSettings, KeySource, Principal, TrustedIssuer, V
 use tower_layer::Layer as _;
 use tower_service::Service;
 
+use crate::josekit::Josekit;
+
 const RESOURCE: &str = "https://mcp.example.com/mcp";
 const SCOPES: &str = "openid profile mcp:tools";
+/// The number of callers, each with a token and a session.
 const CALLERS: usize = 64;
+/// The body of each request.
 const MESSAGE: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
 
@@ -54,6 +53,7 @@ pub(crate) struct Caller {
 }
 
 impl Fixture {
+    /// Creates the callers and opens their sessions.
     pub(crate) fn new() -> Self {
         let clock = Arc::new(SystemClock::new());
         let test_issuer = TestIssuer::new("https://auth.example.com/realms/prod")
@@ -142,11 +142,7 @@ impl Fixture {
 
     /// Returns josekit's verifier with the issuer's key.
     pub(crate) fn josekit(&self) -> Josekit {
-        let mut members = self.test_issuer.key().public_jwk();
-        let kept = members.as_object_mut().expect("an object");
-        kept.retain(|name, _| ["kty", "n", "e"].contains(&name.as_str()));
-        let jwk = Jwk::from_map(kept.clone()).expect("a key");
-        Josekit(Box::new(RS256.verifier_from_jwk(&jwk).expect("a verifier")))
+        Josekit::new(self.test_issuer.key().public_jwk())
     }
 }
 
@@ -194,7 +190,7 @@ impl Stack {
     }
 }
 
-/// An inner service.
+/// The service behind the endpoint, which responds with the body of the request.
 #[derive(Clone)]
 pub(crate) struct Echo;
 
@@ -212,31 +208,11 @@ impl Service<Admitted> for Echo {
     }
 }
 
+/// Drops all decisions.
 struct NoSink;
 
 impl DecisionSink for NoSink {
     fn decided(&self, _decision: &Decision<'_>) {}
-}
-
-/// josekit's part of a verification: the signature.
-pub(crate) struct Josekit(Box<dyn JwsVerifier>);
-
-/// The signed message, and the decoded signature.
-pub(crate) struct Signed {
-    message: Vec<u8>,
-    signature: Vec<u8>,
-}
-
-impl Josekit {
-    pub(crate) fn split(&self, token: &str) -> Signed {
-        let (message, signature) = token.rsplit_once('.').expect("a compact token");
-        let signature = URL_SAFE_NO_PAD.decode(signature).expect("base64url");
-        Signed { message: message.as_bytes().to_vec(), signature }
-    }
-
-    pub(crate) fn verify(&self, signed: &Signed) {
-        self.0.verify(&signed.message, &signed.signature).expect("a valid signature");
-    }
 }
 
 /// Returns the output of a future that is ready at its first poll.

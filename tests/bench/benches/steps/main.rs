@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark")]
 
 mod fixture;
+mod josekit;
 mod report;
 mod rounds;
 

@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-/// Goals: see `docs/contribute/benchmarks.md`.
+// The goals: see `docs/contribute/benchmarks.md`.
+/// The longest time of the first three steps with a cached token, in nanoseconds.
 const CACHED_GOAL_NS: f64 = 1_500.0;
+/// The longest time of an uncached verification, divided by that of josekit alone.
 const UNCACHED_GOAL: f64 = 1.10;
 /// The step of the first goal, which includes the two steps before it.
 const CACHED_GOAL_STEP: usize = 2;

@@ -9,7 +9,7 @@ use portcullis_scenarios::AuthorizationServer;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 use tokio::time::Instant;
 
-use crate::portcullis::{BASE_URL, PATH};
+use crate::configuration::{BASE_URL, PATH};
 
 /// How long the server may need to notice a new key: its cooldown of 1 s, and the time of a fetch on a busy machine.
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -17,7 +17,15 @@ const NOTICE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The issuer, and when its key was replaced.
 pub(super) struct RotatingIssuer {
     server: AuthorizationServer,
-    rotation: Mutex<(u64, Option<Instant>)>,
+    rotation: Mutex<Rotation>,
+}
+
+/// The replacements of the key so far.
+#[derive(Clone, Copy, Default)]
+struct Rotation {
+    /// Their number, which is also the number of the current key.
+    count: u64,
+    last: Option<Instant>,
 }
 
 /// A signed token, with the number of its key.
@@ -32,10 +40,12 @@ impl RotatingIssuer {
         Self { server: AuthorizationServer::start_with_es256(&format!("{BASE_URL}{PATH}")), rotation: Mutex::default() }
     }
 
+    /// Returns the issuer identifier.
     pub(super) fn identifier(&self) -> &str {
         self.test_issuer().issuer().as_str()
     }
 
+    /// Returns the issuer that signs.
     pub(super) fn test_issuer(&self) -> &TestIssuer {
         self.server.test_issuer()
     }
@@ -44,24 +54,24 @@ impl RotatingIssuer {
     pub(super) fn rotate(&self) {
         let mut rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
         self.test_issuer().rotate();
-        *rotation = (rotation.0 + 1, Some(Instant::now()));
+        *rotation = Rotation { count: rotation.count + 1, last: Some(Instant::now()) };
     }
 
     /// Returns the number of replacements.
     pub(super) fn rotations(&self) -> u64 {
-        self.rotation.lock().unwrap_or_else(PoisonError::into_inner).0
+        self.rotation.lock().unwrap_or_else(PoisonError::into_inner).count
     }
 
     /// Signs a valid token with the current key.
     pub(super) fn sign(&self, change: impl FnOnce(TokenBuilder) -> TokenBuilder) -> NumberedToken {
         let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
         let token = change(self.test_issuer().token().scope("mcp:tools"));
-        NumberedToken { token: token.sign(), key: rotation.0 }
+        NumberedToken { token: token.sign(), key: rotation.count }
     }
 
     /// Returns whether the server may reject the token: its key was replaced, or is too new.
     pub(super) fn may_be_rejected(&self, token: &NumberedToken) -> bool {
-        let (key, rotated) = *self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
-        token.key != key || rotated.is_some_and(|rotated| rotated.elapsed() < NOTICE_TIMEOUT)
+        let rotation = *self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
+        token.key != rotation.count || rotation.last.is_some_and(|last| last.elapsed() < NOTICE_TIMEOUT)
     }
 }

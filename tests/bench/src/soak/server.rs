@@ -14,8 +14,8 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::{
+    configuration::{BASE_URL, PATH},
     http::Connection,
-    portcullis::{BASE_URL, PATH},
     process::MeasuredProcess,
 };
 
@@ -44,7 +44,8 @@ pub(super) struct SoakServer {
 pub(super) struct Sample {
     /// The time since the start.
     pub(super) seconds: f64,
-    /// Anonymous memory in bytes. Resident memory also has pages of the program's file, which the system reads and drops as it likes.
+    /// Anonymous memory in bytes. Resident memory also has pages of the program's file, which the system reads and
+    /// drops as it likes.
     pub(super) memory: f64,
     resident: f64,
     pub(super) descriptors: f64,
@@ -129,7 +130,8 @@ impl SoakServer {
         String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_END)..]).into_owned()
     }
 
-    /// Reads the metrics. On a busy machine, the listener may close a connection before the request, which is then repeated.
+    /// Reads the metrics. On a busy machine, the listener may close a connection before the request, which is then
+    /// repeated.
     async fn metrics(&self) -> anyhow::Result<String> {
         for _ in 0..METRICS_RETRIES {
             if let Ok(text) = self.read_metrics().await {

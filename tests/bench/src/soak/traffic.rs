@@ -1,29 +1,13 @@
-//! The clients of the soak. Each runs until the soak ends, and fails at an unexpected response.
+//! [`Traffic`]: what the clients of the soak share.
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
-use anyhow::ensure;
-use portcullis_scenarios::{Request, call, modern_request};
-use portcullis_testkit::TestIssuer;
-use serde_json::json;
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::sleep};
+use super::issuer::RotatingIssuer;
 
-use super::{issuer::RotatingIssuer, user::User};
-use crate::{http::Connection, portcullis::PATH};
-
-/// The pause of a client after a request.
-const PAUSE: Duration = Duration::from_millis(60);
-/// The subjects of a client, in turn.
-const SUBJECTS: usize = 5;
-
-/// What all clients share.
+/// What all clients share: the server's address, the issuer, and the number of requests.
 pub(super) struct Traffic {
     address: SocketAddr,
     issuer: RotatingIssuer,
@@ -31,14 +15,17 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
+    /// Creates the state of a run.
     pub(super) fn new(address: SocketAddr, issuer: RotatingIssuer) -> Self {
         Self { address, issuer, requests: AtomicU64::new(0) }
     }
 
+    /// Returns the server's address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
+    /// Returns the issuer of the tokens.
     pub(super) fn issuer(&self) -> &RotatingIssuer {
         &self.issuer
     }
@@ -52,91 +39,4 @@ impl Traffic {
     pub(super) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
-}
-
-/// Opens sessions, calls tools and listens in them, and deletes most of them.
-pub(super) async fn use_sessions(traffic: Arc<Traffic>, client: usize) -> anyhow::Result<()> {
-    for round in client.. {
-        let mut user = User::connect(&traffic, format!("user-{client}-{}", round % SUBJECTS)).await?;
-        user.open_session().await?;
-        let stream = if round % 3 == 0 { Some(user.open_stream().await?) } else { None };
-        for number in 0..5 + round % 16 {
-            user.expect_in_session(200, echo(number)).await?;
-            sleep(PAUSE).await;
-        }
-        drop(stream);
-        if round % 4 != 3 {
-            user.expect_in_session(200, Request::new("DELETE", PATH)).await?;
-            user.expect_in_session(400, echo(0)).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Sends tokens and messages that are rejected.
-pub(super) async fn send_rejected(traffic: Arc<Traffic>) -> anyhow::Result<()> {
-    let foreign = TestIssuer::new("https://foreign.example");
-    loop {
-        let signed = |change: fn(_) -> _| traffic.issuer().sign(change).token;
-        let rejected = [
-            (401, None),
-            (401, Some("not-a-token".to_owned())),
-            (401, Some(foreign.token().sign())),
-            (401, Some(traffic.issuer().test_issuer().token().signed_by(foreign.key()).sign())),
-            (401, Some(signed(|token| token.expires_in(-600)))),
-            (401, Some(signed(|token| token.audience("https://other.example/mcp")))),
-        ];
-        let mut connection = Connection::open(traffic.address()).await?;
-        for (status, token) in rejected {
-            let request = echo(0);
-            let request = token.map_or_else(|| request.clone(), |token| request.clone().bearer(&token));
-            traffic.count();
-            let response = connection.send(&request.to_bytes()).await?;
-            ensure!(response.status == status, "unexpected status {} of a rejected token", response.status);
-            sleep(PAUSE).await;
-        }
-        let mut user = User::connect(&traffic, "rejected".to_owned()).await?;
-        user.expect(400, &Request::post(PATH, "not JSON").session("unknown")).await?;
-        user.expect(400, &echo(0).session("unknown")).await?;
-        user.expect(400, &Request::new("DELETE", PATH)).await?;
-        sleep(PAUSE).await;
-    }
-}
-
-/// Calls tools without a session, as clients of revision 2026-07-28 do.
-pub(super) async fn send_modern(traffic: Arc<Traffic>) -> anyhow::Result<()> {
-    let request =
-        modern_request(PATH, "tools/call", &json!({ "name": "echo", "arguments": {} })).header("Mcp-Name", "echo");
-    loop {
-        let mut user = User::connect(&traffic, "modern".to_owned()).await?;
-        for _ in 0..20 {
-            user.expect(200, &request).await?;
-            sleep(PAUSE).await;
-        }
-    }
-}
-
-/// Disconnects within a request, before its response, and from an event stream before its first event.
-pub(super) async fn disconnect(traffic: Arc<Traffic>) -> anyhow::Result<()> {
-    loop {
-        let mut user = User::connect(&traffic, "disconnecting".to_owned()).await?;
-        user.open_session().await?;
-        drop(user.open_stream().await?);
-        let token = traffic.issuer().sign(|token| token.subject("disconnecting"));
-        let call =
-            modern_request(PATH, "tools/call", &json!({ "name": "echo", "arguments": {} })).header("Mcp-Name", "echo");
-        let call = call.bearer(&token.token).to_bytes();
-        for part in [&call[..call.len() / 2], &call[..call.len() - 1], &call] {
-            let mut stream = TcpStream::connect(traffic.address()).await?;
-            stream.write_all(part).await?;
-            traffic.count();
-            sleep(PAUSE / 4).await;
-        }
-        user.expect_in_session(200, Request::new("DELETE", PATH)).await?;
-        sleep(PAUSE).await;
-    }
-}
-
-fn echo(id: usize) -> Request {
-    Request::post(PATH, call(id as u64, "tools/call", &json!({ "name": "echo", "arguments": {} })))
 }

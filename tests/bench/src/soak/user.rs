@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{issuer::NumberedToken, traffic::Traffic};
-use crate::{http::Connection, portcullis::PATH};
+use crate::{configuration::PATH, http::Connection};
 
 /// The time until a request that was rejected for its token is repeated with another one.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);

@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{http::Connection, portcullis::PATH};
+use crate::{configuration::PATH, http::Connection};
 
 /// A client with a token and a session.
 pub(super) struct Client {

@@ -1,7 +1,7 @@
 //! The client that the suite starts, on `portcullis-client`.
 //!
-//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context only determine the credentials.
-//! The calls are the same in every scenario.
+//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context only determine the
+//! credentials. The calls are the same in every scenario.
 
 mod accepting_handler;
 mod connect;
@@ -72,7 +72,7 @@ fn authorizer(fetch: &Arc<dyn Fetch>, context: &Value, revision: Revision) -> an
     })
 }
 
-/// The arguments of a tool call: those of the context, or two numbers.
+/// Returns the arguments of a tool call: those of the context, or two numbers.
 fn arguments(context: &Value, tool: &Value) -> Value {
     let given = context["toolCalls"].as_array().into_iter().flatten().find(|call| call["name"] == tool["name"]);
     given.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone())

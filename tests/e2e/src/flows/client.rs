@@ -24,6 +24,7 @@ use super::{
     test_user::{TestUser, Visit},
 };
 
+/// How often the run of a program is checked for its end and for an opened browser.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// The program with its credential store and its user.
@@ -72,6 +73,7 @@ pub(super) struct StoredToken {
 }
 
 impl Client {
+    /// Creates a client whose browser writes the URL into a file, from which the user takes it.
     pub(super) fn new(program: &Path, folder: &Path, user: TestUser) -> anyhow::Result<Self> {
         let folder = folder.join("client");
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
@@ -142,6 +144,7 @@ impl Client {
         self.act(name, action, &Url::parse(&fs::read_to_string(&opened)?)?).await.map(Some)
     }
 
+    /// Performs the user's action at this URL.
     async fn act(&self, name: &str, action: UserAction<'_>, url: &Url) -> anyhow::Result<(Url, Visit)> {
         let visit = match action {
             UserAction::Consent(first) => {
@@ -185,6 +188,7 @@ impl Client {
         Ok(())
     }
 
+    /// Returns all records of the store.
     fn records(&self) -> anyhow::Result<Vec<Value>> {
         let mut records = Vec::new();
         if !self.store.exists() {
@@ -200,6 +204,7 @@ impl Client {
     }
 }
 
+/// Returns the URL of a redirect to the client of an authorization request.
 fn redirect_url(request: &Url, redirect: Redirect) -> anyhow::Result<Url> {
     let parameters = pages::parameters(request);
     let (Some(redirect_uri), Some(state)) = (parameters.get("redirect_uri"), parameters.get("state")) else {

@@ -44,12 +44,13 @@ impl<'a> UserInput<'a> {
     }
 }
 
-/// The password of every user in the files of `tests/idp`.
+/// Returns the password of every user in the files of `tests/idp`.
 pub(super) fn password(user: &str) -> String {
     format!("{user}-password")
 }
 
-/// Opens an authorization URL without existing sessions, and responds to the pages until one redirects to `redirect_uri`.
+/// Opens an authorization URL without existing sessions, and responds to the pages until one redirects to
+/// `redirect_uri`.
 ///
 /// # Errors
 /// Fails if a page is neither a login nor a consent page, or the login is rejected.

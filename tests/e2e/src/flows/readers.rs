@@ -10,6 +10,7 @@ mod gateway;
 mod generator;
 mod in_process;
 mod install;
+mod line;
 mod names;
 mod random;
 mod reader;
@@ -41,6 +42,9 @@ pub(super) const LIMIT: Duration = Duration::from_secs(150);
 const INSTALL_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// The time after which the reports of all readers are in their logs.
 const SETTLE: Duration = Duration::from_millis(500);
+
+/// The subject of the token that has all scopes.
+const PRIVILEGED: &str = "privileged";
 
 /// Which messages to send.
 #[derive(Args, Clone, Copy)]
@@ -112,8 +116,8 @@ async fn start(
     Ok(readers)
 }
 
-/// Checks that each reader reports names and resolves the aliases that it is known to resolve. Other readers would pass any
-/// corpus.
+/// Checks that each reader reports names and resolves the aliases that it is known to resolve. Other readers would pass
+/// any corpus.
 async fn control(gateway: &Gateway, readers: &[Reader]) -> anyhow::Result<()> {
     let cases = corpus::controls();
     let sent: Vec<Sent> = sender::send_privileged(gateway, readers, cases).await?;

@@ -10,6 +10,7 @@ mod python;
 mod report;
 mod site;
 mod special_cases;
+mod trial;
 mod typescript;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -19,10 +20,11 @@ use clap::{Args, ValueEnum as _};
 use tokio::time::timeout;
 
 use self::{
-    cells::{Cells, Trial},
+    cells::Cells,
     peer::Peer,
     report::{Report, Row},
     site::Start,
+    trial::Trial,
 };
 use super::{cell::Cell, recorder::Recorder};
 
@@ -74,6 +76,7 @@ pub(super) async fn run(environment: &Environment<'_>, options: &Options) -> any
     report.result()
 }
 
+/// Signs in at one peer.
 async fn row(peer: Peer, environment: &Environment<'_>) -> Row {
     let start = timeout(peer.start_limit(environment), peer.start(environment)).await;
     let site = match start.unwrap_or_else(|_| Err(anyhow!("it did not start in time"))) {
@@ -87,7 +90,7 @@ async fn row(peer: Peer, environment: &Environment<'_>) -> Row {
     };
     let trial = Trial { program: environment.program, folder: environment.folder, site: &site, recorder };
     let cells: Cells = peer.cells();
-    let login = Cell::of(timeout(CELL_LIMIT, trial.login(cells))).await;
-    let connect = Cell::of(timeout(CELL_LIMIT, trial.connect(cells))).await;
+    let login = Cell::of(timeout(CELL_LIMIT, cells.login(&trial))).await;
+    let connect = Cell::of(timeout(CELL_LIMIT, cells.connect(&trial))).await;
     Row { peer, login, connect }
 }

@@ -10,9 +10,6 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::replicas::Replicas;
 use crate::plan::{ReplicasPlan, SessionPlan};
 
-/// How often last uses are recorded.
-const RECORD_INTERVAL: Duration = Duration::from_secs(30);
-
 /// The settings of the session store, and its journal.
 pub(crate) struct KeptSessions {
     settings: SessionSettings,
@@ -102,7 +99,7 @@ impl KeptSessions {
 
 /// Records last uses until the task is aborted.
 pub(crate) async fn record_last_uses(sessions: SessionStore) {
-    let mut ticks = interval(RECORD_INTERVAL);
+    let mut ticks = interval(SessionStore::RECORD_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

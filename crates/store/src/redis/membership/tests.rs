@@ -77,7 +77,7 @@ impl World {
             let Replica { membership, known, .. } = &mut self.replicas[replica];
             self.redis.ends.extend(known.iter());
             let known = known.clone();
-            membership.wrote([self.redis.generation; 16]);
+            membership.wrote(Generation([self.redis.generation; 16]));
             self.publish(&known);
             task = self.send_beat(replica);
         }
@@ -90,7 +90,7 @@ impl World {
         let (now, redis) = (self.now, &mut self.redis);
         let this = &mut self.replicas[replica];
         redis.beats.retain(|_, (beat, _)| now - *beat < RETURN_TIME);
-        let generation = [redis.generation; 16];
+        let generation = Generation([redis.generation; 16]);
         redis.beats.insert(replica, (now, this.membership.written()));
         let others = redis.beats.iter().filter(|(other, _)| **other != replica);
         let others_have_written = others.clone().all(|(_, (_, written))| *written == Some(generation));
@@ -102,7 +102,7 @@ impl World {
         let Replica { membership, known, .. } = &mut self.replicas[replica];
         let was_settled = membership.is_settled();
         known.extend(&self.redis.ends);
-        membership.read([self.redis.generation; 16], was_settled, self.now);
+        membership.read(Generation([self.redis.generation; 16]), was_settled, self.now);
     }
 
     fn publish(&mut self, ends: &BTreeSet<u32>) {
@@ -114,7 +114,7 @@ impl World {
         self.next_end += 1;
         self.replicas[replica].known.insert(end);
         let this = &self.replicas[replica];
-        if !this.is_connected || this.membership.generation() != Some([self.redis.generation; 16]) {
+        if !this.is_connected || this.membership.generation() != Some(Generation([self.redis.generation; 16])) {
             return;
         }
         self.redis.ends.insert(end);
@@ -224,16 +224,16 @@ fn replicas_become_complete() {
 #[test]
 fn a_long_gap_ends_completeness() {
     let mut membership = Membership::default();
-    let beat = |age| Beat { generation: [1; 16], age, others_have_written: true };
+    let beat = |age| Beat { generation: Generation([1; 16]), age, others_have_written: true };
     let start = RETURN_TIME;
     assert_eq!(membership.beat(start, start, &beat(start)), Task::Synchronize);
-    membership.wrote([1; 16]);
-    membership.read([1; 16], membership.is_settled(), start);
+    membership.wrote(Generation([1; 16]));
+    membership.read(Generation([1; 16]), membership.is_settled(), start);
     assert_eq!(membership.complete_until(), Some(start + LEASE));
     let late = start + LEASE;
     assert_eq!(membership.beat(late, late, &beat(late)), Task::Read);
-    assert_eq!((membership.complete_until(), membership.written()), (None, Some([1; 16])));
+    assert_eq!((membership.complete_until(), membership.written()), (None, Some(Generation([1; 16]))));
     // A list of another generation does not count.
-    membership.read([2; 16], true, late);
+    membership.read(Generation([2; 16]), true, late);
     assert_eq!(membership.complete_until(), None);
 }

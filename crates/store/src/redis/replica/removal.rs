@@ -4,113 +4,127 @@ use std::collections::HashSet;
 
 use portcullis_metadata::UnixTime;
 use portcullis_session::{LastUse, SessionEnd};
-use redis::{RedisResult, cmd};
+use redis::RedisResult;
 use tokio::{
     task::spawn_blocking,
-    time::{Duration, Instant, sleep_until},
+    time::{Instant, sleep_until},
 };
 
 use super::{
-    super::script::{BATCH, BeatAnswer},
-    Connected,
+    super::{
+        commands::{BATCH, ScoredMember},
+        state::{JournalState, PEER_DELAY},
+    },
+    connected::Connected,
+    removal_schedule::INTERVAL,
 };
 use crate::compaction::needed_ends;
 
-/// How often expired records are removed.
-const INTERVAL: Duration = Duration::from_secs(60);
-/// The list of ends is not searched before it has grown by this.
-const MIN_GROWTH: u64 = 65_536;
 /// The maximum number of ends that one search reads.
 const MAX_READ: usize = 2_000_000;
 
-/// When something must be removed.
-#[derive(Default)]
-pub(super) struct Removal {
-    /// When expired records were last removed.
-    last: Option<Instant>,
-    /// The number of ends after the last search.
-    needed: u64,
-    is_due: bool,
-}
-
-impl Removal {
-    /// One replica, that with the lowest id, searches when the list has doubled.
-    pub(super) fn note(&mut self, answer: &BeatAnswer) {
-        self.is_due = answer.is_lowest && answer.ends > 2 * self.needed + MIN_GROWTH;
-    }
-}
+/// The encoding of an end, which is its member of the list in Redis.
+type EncodedEnd = [u8; SessionEnd::ENCODED_LENGTH];
 
 impl Connected<'_> {
     /// Removes expired records once a minute, and ends that others include when there are many.
     pub(super) async fn remove_unneeded(&mut self) -> RedisResult<()> {
-        if self.removal.last.is_none_or(|last| last.elapsed() >= INTERVAL) {
-            self.removal.last = Some(Instant::now());
-            let (inner, now) = (self.inner, self.inner.clock.now());
-            let delay = super::super::RedisJournal::PEER_DELAY;
-            let oldest_use = now.saturating_sub(inner.retention.idle_timeout).saturating_sub(delay);
-            for (key, oldest) in [(inner.names.ends(), self.oldest_end()), (inner.names.uses(), oldest_use)] {
-                let mut command = cmd("ZREMRANGEBYSCORE");
-                command.arg(key).arg("-inf").arg(format!("({}", oldest.as_millis()));
-                command.query_async::<()>(&mut self.connection.redis).await?;
-            }
+        if self.removal.take_expired_due(Instant::now()) {
+            self.remove_expired().await?;
         }
-        if self.removal.is_due {
-            self.removal.is_due = false;
+        if self.removal.take_search_due() {
             self.remove_included().await?;
         }
         Ok(())
     }
 
+    async fn remove_expired(&mut self) -> RedisResult<()> {
+        let (state, redis) = (self.state, &mut self.connection.redis);
+        let oldest_use = state.clock.now().saturating_sub(state.retention.idle_timeout).saturating_sub(PEER_DELAY);
+        state.commands.remove_before(redis, &state.commands.keys.records, oldest_end(state)).await?;
+        state.commands.remove_before(redis, &state.commands.keys.last_uses, oldest_use).await
+    }
+
     /// Removes the ends that other ends include.
     async fn remove_included(&mut self) -> RedisResult<()> {
-        let (inner, generation) = (self.inner, self.generation()?);
-        let mut ends = Vec::new();
-        let mut cursor = 0;
-        loop {
-            let (next, members) = self.scan(inner.names.ends(), cursor).await?;
-            ends.extend(members.into_iter().filter_map(|(member, _)| SessionEnd::decode(&member)));
-            if next == 0 || ends.len() >= MAX_READ {
-                break;
-            }
-            cursor = next;
+        let (state, generation) = (self.state, self.generation()?);
+        let (mut ends, mut cursor) = (Vec::new(), Some(0));
+        while let Some(position) = cursor.filter(|_| ends.len() < MAX_READ) {
+            let page = self.scan(&state.commands.keys.records, position).await?;
+            // Drops of tokens and the generation are not ends.
+            ends.extend(page.members.iter().filter_map(|member| SessionEnd::decode(&member.member)));
+            cursor = page.next;
             self.keep_alive(generation).await?;
         }
-        let oldest = self.oldest_end();
-        let mut search = spawn_blocking(move || {
-            let needed: HashSet<_> = needed_ends(ends.iter().copied(), oldest).iter().map(SessionEnd::encode).collect();
-            let mut included: Vec<_> = ends.iter().map(SessionEnd::encode).collect();
-            included.retain(|end| !needed.contains(end));
-            (needed.len() as u64, included)
-        });
-        let (needed, included) = loop {
+        let oldest = oldest_end(state);
+        let mut search = spawn_blocking(move || included_ends(&ends, oldest));
+        let found = loop {
             tokio::select! {
-                found = &mut search => match found {
-                    Ok(found) => break found,
-                    Err(_) => return Ok(()),
-                },
+                found = &mut search => break found,
                 () = sleep_until(self.beat_at) => self.keep_alive(generation).await?,
             }
         };
-        self.removal.needed = needed;
+        // A search that was cancelled, because the process ends, has no result.
+        let Ok(Found { needed, included }) = found else { return Ok(()) };
+        self.removal.searched(needed);
         for batch in included.chunks(BATCH) {
-            let mut command = cmd("ZREM");
-            command.arg(inner.names.ends());
-            batch.iter().for_each(|end| {
-                command.arg(end.as_slice());
-            });
-            command.query_async::<()>(&mut self.connection.redis).await?;
+            state.commands.remove_records(&mut self.connection.redis, batch).await?;
             self.keep_alive(generation).await?;
         }
         Ok(())
     }
-
-    pub(super) fn oldest_end(&self) -> UnixTime {
-        // Clocks differ.
-        self.inner.clock.now().saturating_sub(self.inner.retention.lifetime).saturating_sub(INTERVAL)
-    }
 }
 
-/// The last use that a member and its score stand for.
-pub(super) fn last_use((member, score): (Vec<u8>, u64)) -> Option<LastUse> {
+/// The result of a search.
+struct Found {
+    /// The number of ends that are needed.
+    needed: u64,
+    /// The other ends.
+    included: Vec<EncodedEnd>,
+}
+
+/// Separates ends that are needed from those that have expired or that others include.
+fn included_ends(ends: &[SessionEnd], oldest: UnixTime) -> Found {
+    let needed: HashSet<EncodedEnd> =
+        needed_ends(ends.iter().copied(), oldest).iter().map(SessionEnd::encode).collect();
+    let included = ends.iter().map(SessionEnd::encode).filter(|end| !needed.contains(end)).collect();
+    Found { needed: needed.len() as u64, included }
+}
+
+/// Returns the creation time of the oldest sessions whose ends matter. The clocks of replicas differ, so it is a minute earlier than
+/// the lifetime requires.
+pub(super) fn oldest_end(state: &JournalState) -> UnixTime {
+    state.clock.now().saturating_sub(state.retention.lifetime).saturating_sub(INTERVAL)
+}
+
+/// Returns the last use that a member and its score stand for; `None` if the member is not a session id.
+pub(super) fn last_use(ScoredMember { member, score }: ScoredMember) -> Option<LastUse> {
     Some(LastUse { session: member.try_into().ok()?, time: UnixTime::from_millis(score) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E13: expired ends and those that others include are found. The others remain.
+    #[test]
+    fn included_ends_are_found() {
+        let floor = |secs| SessionEnd::Floor { scope: None, created: UnixTime::from_secs(secs) };
+        let ends = [floor(1), floor(5), floor(7)];
+        for (name, oldest, needed, included) in [
+            ("a later floor includes the others", 0, 1, vec![floor(1), floor(5)]),
+            ("all have expired", 8, 0, ends.to_vec()),
+        ] {
+            let found = included_ends(&ends, UnixTime::from_secs(oldest));
+            assert_eq!(found.needed, needed, "{name}");
+            assert_eq!(found.included, included.iter().map(SessionEnd::encode).collect::<Vec<_>>(), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_members_are_not_last_uses() {
+        let member = |member: &[u8]| last_use(ScoredMember { member: member.to_vec(), score: 7 });
+        assert_eq!(member(&[1; 16]), Some(LastUse { session: [1; 16], time: UnixTime::from_millis(7) }));
+        assert_eq!((member(&[1; 15]), member(&[1; 17])), (None, None));
+    }
 }

@@ -1,6 +1,7 @@
 //! The cache of verified tokens and the limit key.
 
 use super::*;
+use crate::VerificationObserver;
 
 /// C11: a verified token is cached until it expires, without leeway.
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use portcullis_metadata::Secret;
 
 use super::*;
-use crate::{IntrospectionSettings, TokenId, testing::settle};
+use crate::{InactiveTokens, IntrospectionSettings, TokenId, Validation, testing::settle};
 
 const TOKEN: &str = "opaque-canary";
 

@@ -138,7 +138,7 @@ impl Client {
     }
 }
 
-/// The answer to a request of the server.
+/// Returns the answer to a request of the server.
 async fn answer(method: &str, id: &Value, params: &Value) -> Value {
     let result = if method == "ping" { Some(json!({})) } else { AcceptingHandler.answer(method, params).await };
     match result {
@@ -149,7 +149,7 @@ async fn answer(method: &str, id: &Value, params: &Value) -> Value {
     }
 }
 
-/// The parameters of the next round: the responses by name, and the server's state unchanged.
+/// Returns the parameters of the next round: the responses by name, and the server's state unchanged.
 async fn with_input(params: &Value, result: &Value) -> Value {
     let mut responses = Map::new();
     for (name, request) in result["inputRequests"].as_object().into_iter().flatten() {

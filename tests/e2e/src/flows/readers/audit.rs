@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, path::Path};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use super::gateway::PRIVILEGED;
+use super::PRIVILEGED;
 
 /// The gateway's decision on one request.
 #[derive(Clone, Debug, Default)]

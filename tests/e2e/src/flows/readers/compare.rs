@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::{
     audit::Decision,
+    line::Line,
     names::{is_audited, is_protected},
-    reader::Line,
     sender::Sent,
 };
 

@@ -86,7 +86,7 @@ fn plain() -> Vec<Case> {
     cases
 }
 
-/// Every method with names.
+/// Returns every method with names.
 fn members_with(tool: &str, uri: &str, task: &str) -> Vec<(&'static str, Value)> {
     let prompt = if tool == "echo" { "greeting" } else { "secret_plan" };
     let argument = json!({"name": "topic", "value": ""});
@@ -115,7 +115,7 @@ impl Case {
         Self { label: label.into(), era: Era::Legacy, headers: Vec::new(), body: body.into(), expected: None }
     }
 
-    /// A generated message.
+    /// Returns a generated message.
     pub(super) fn composed(body: String) -> Self {
         Self::new("composed", body)
     }

@@ -12,6 +12,7 @@ use portcullis_metadata::SystemClock;
 use portcullis_testkit::TestIssuer;
 
 use super::{
+    PRIVILEGED,
     audit::{self, Decision},
     names::{ADMIN, RULES},
     reader::Reader,
@@ -21,9 +22,6 @@ use crate::flows::server::{Server, serve};
 const BASE_URL: &str = "http://127.0.0.1:3000";
 const ISSUER: &str = "https://issuer.example";
 const SCOPE: &str = "mcp:tools";
-
-/// The subject of the token that has all scopes.
-pub(super) const PRIVILEGED: &str = "privileged";
 
 /// A running gateway and the issuer that it trusts.
 pub(super) struct Gateway {

@@ -7,6 +7,7 @@ use super::{
     random::Random,
 };
 
+/// The methods with names, and where each has them.
 const METHODS: [(&str, Place); 12] = [
     ("tools/call", Place::Name),
     ("prompts/get", Place::Name),
@@ -22,7 +23,7 @@ const METHODS: [(&str, Place); 12] = [
     ("tasks/update", Place::Task),
 ];
 
-/// The member that has the name.
+/// The member of the parameters that has the name.
 #[derive(Clone, Copy)]
 enum Place {
     Name,
@@ -33,6 +34,7 @@ enum Place {
     Task,
 }
 
+/// Texts that are inserted anywhere: syntax, blanks, escapes, and whole members.
 const TOKENS: [&str; 34] = [
     "\"",
     "\\",
@@ -76,6 +78,7 @@ pub(super) fn generate(seed: u64, count: usize, fixed: &[Case]) -> Vec<Case> {
     (0..count).map(|number| generated(&mut random, number, fixed)).collect()
 }
 
+/// Returns a fixed or a composed message, in one of three cases damaged.
 fn generated(random: &mut Random, number: usize, fixed: &[Case]) -> Case {
     let mut case = if random.once_in(3) { fixed[random.below(fixed.len())].clone() } else { composed(random) };
     if random.once_in(3) {
@@ -110,6 +113,7 @@ fn composed(random: &mut Random) -> Case {
     Case::composed(format!("{{{blank}{}{blank}}}", members.join(&format!(",{blank}"))))
 }
 
+/// Returns the parameters of a message, with random spellings and repetitions.
 fn members(random: &mut Random, place: Place) -> String {
     let value = |random: &mut Random| name(random, place);
     let extra = if random.once_in(4) { format!(",\"_meta\":{{\"{}\":1}}", meta::CLIENT_INFO) } else { String::new() };

@@ -1,4 +1,4 @@
-//! A reader in this process: hyper and `serde_json`.
+//! [`InProcess`]: a reader in this process, with hyper and `serde_json`.
 
 use std::{
     convert::Infallible,
@@ -16,8 +16,8 @@ use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::{
+    line::{Line, Lines},
     names::names_of,
-    reader::{Line, Lines},
 };
 
 /// A server, which ends when this is dropped.
@@ -28,6 +28,7 @@ pub(super) struct InProcess {
 }
 
 impl InProcess {
+    /// Starts the reader on a free port.
     pub(super) async fn listen() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
         let (address, lines) = (listener.local_addr()?, Lines::default());
@@ -49,6 +50,7 @@ impl Drop for InProcess {
     }
 }
 
+/// Reports the messages of a request, and responds with an empty result.
 async fn respond(request: Request<Incoming>, lines: Lines) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     // An incomplete body is not a message.
@@ -63,6 +65,7 @@ async fn respond(request: Request<Incoming>, lines: Lines) -> Result<Response<Fu
     Ok(response)
 }
 
+/// Returns the report about a message, or `None` if it has no method.
 fn line(request: &str, message: &Value) -> Option<Line> {
     let method = message["method"].as_str()?;
     let names = names_of(method, &message["params"]);

@@ -18,7 +18,7 @@ pub(super) const RULES: [(&str, &str); 7] = [
     ("tasks/*", "admin-*"),
 ];
 
-/// The names in a message's `params`, by the schemas of all served revisions and of the tasks extension.
+/// Returns the names in a message's `params`, by the schemas of all served revisions and of the tasks extension.
 pub(super) fn names_of(method: &str, params: &Value) -> Vec<String> {
     let members: Vec<&Value> = match method {
         "tools/call" | "prompts/get" => vec![&params["name"]],
@@ -43,7 +43,7 @@ pub(super) fn is_protected(method: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a name that a reader saw is the audited one.
+/// Returns whether a name that a reader saw is the audited one.
 ///
 /// The trail leaves out query, fragment and user information of a URI, and cuts long names, which then end in `…`.
 pub(super) fn is_audited(method: &str, seen: &str, audited: &str) -> bool {
@@ -83,7 +83,7 @@ fn without_secrets(uri: &str) -> String {
     format!("{scheme}://{}", &rest[after..])
 }
 
-/// A glob with at most one asterisk, at the end.
+/// Returns a glob with at most one asterisk, at the end.
 fn matches(glob: &str, text: &str) -> bool {
     glob.strip_suffix('*').map_or(glob == text, |start| text.starts_with(start))
 }

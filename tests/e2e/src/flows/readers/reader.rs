@@ -1,33 +1,17 @@
 //! [`Reader`]: a reader in a process, or in this one.
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    process::Command,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{net::SocketAddr, path::Path, process::Command, sync::PoisonError};
 
 use anyhow::Context as _;
-use serde::Deserialize;
 
-use super::in_process::InProcess;
+use super::{in_process::InProcess, line::Line};
 use crate::flows::program::Program;
-
-/// The method and names that a reader found in a message, or that one of its handlers received.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Line {
-    /// The value of `X-Request-Id`.
-    pub(super) request: String,
-    pub(super) method: String,
-    pub(super) names: Vec<String>,
-}
-
-/// Lines of a reader in this process.
-pub(super) type Lines = Arc<Mutex<Vec<Line>>>;
 
 /// How a reader is started.
 pub(super) enum Start {
+    /// As a program, which prints its address first and then its reports.
     Program(Command),
+    /// In this process.
     InProcess,
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    deployment::ENDPOINT,
+    ENDPOINT,
     http::{Http, Response},
     tally::{Tally, count},
 };

@@ -15,7 +15,7 @@ use portcullis_scenarios::free_address;
 use portcullis_testkit::TestIssuer;
 use xtask::programs;
 
-use super::{Environment, client::Client, tally::Tally};
+use super::{ENDPOINT, Environment, client::Client, tally::Tally};
 use crate::flows::{
     program::Program,
     server::{Server, serve},
@@ -23,8 +23,6 @@ use crate::flows::{
 
 /// The number of replicas.
 pub(super) const REPLICAS: usize = 3;
-/// The path of the resource.
-pub(super) const ENDPOINT: &str = "/mcp";
 const ISSUER: &str = "https://issuer.example";
 const SESSION_KEY: &str = "the-key-of-all-replicas-0123456789abcdef";
 const NGINX: &str = include_str!("nginx.conf");

@@ -1,16 +1,6 @@
-//! [`Trial`]: what `login` and `connect` must do at a peer.
+//! [`Cells`]: what `login` and `connect` must do at a peer.
 
-use std::{path::Path, sync::Arc};
-
-use anyhow::ensure;
-
-use super::{site::Site, special_cases};
-use crate::flows::{
-    client::{Client, Run},
-    deployment::USER,
-    recorder::Recorder,
-    test_user::TestUser,
-};
+use super::{special_cases, trial::Trial};
 
 /// The expected results of the commands.
 #[derive(Clone, Copy)]
@@ -23,65 +13,30 @@ pub(super) enum Cells {
     ForgottenClient,
 }
 
-/// A peer, and where the commands write.
-pub(super) struct Trial<'a> {
-    pub(super) program: &'a Path,
-    pub(super) folder: &'a Path,
-    pub(super) site: &'a Site,
-    pub(super) recorder: Arc<Recorder>,
-}
-
-impl Trial<'_> {
+impl Cells {
     /// Runs `login`, and a call with its token.
-    pub(super) async fn login(&self, cells: Cells) -> anyhow::Result<()> {
-        let client = self.client("login")?;
-        match cells {
-            Cells::Plain => self.sign_in(&client).await.map(drop),
-            Cells::ReadOnlyStore => special_cases::login_without_store(self, client).await,
-            Cells::ForgottenClient => special_cases::login_when_forgotten(self, &client).await,
+    ///
+    /// # Errors
+    /// Fails when a command does something else than expected.
+    pub(super) async fn login(self, trial: &Trial<'_>) -> anyhow::Result<()> {
+        let client = trial.client("login")?;
+        match self {
+            Self::Plain => trial.sign_in(&client).await.map(drop),
+            Self::ReadOnlyStore => special_cases::login_without_store(trial, client).await,
+            Self::ForgottenClient => special_cases::login_when_forgotten(trial, &client).await,
         }
     }
 
     /// Runs `connect` without an earlier sign-in.
-    pub(super) async fn connect(&self, cells: Cells) -> anyhow::Result<()> {
-        let client = self.client("connect")?;
-        match cells {
-            Cells::Plain => self.bridge(&client).await.map(drop),
-            Cells::ReadOnlyStore => special_cases::connect_without_store(self, client).await,
-            Cells::ForgottenClient => special_cases::connect_when_forgotten(self, &client).await,
+    ///
+    /// # Errors
+    /// Fails when the command does something else than expected.
+    pub(super) async fn connect(self, trial: &Trial<'_>) -> anyhow::Result<()> {
+        let client = trial.client("connect")?;
+        match self {
+            Self::Plain => trial.bridge(&client).await.map(drop),
+            Self::ReadOnlyStore => special_cases::connect_without_store(trial, client).await,
+            Self::ForgottenClient => special_cases::connect_when_forgotten(trial, &client).await,
         }
-    }
-
-    /// Signs in with `login` and calls a method with the token.
-    pub(super) async fn sign_in(&self, client: &Client) -> anyhow::Result<Run> {
-        let login = self.run(client, "login", &[]).await?.succeeded()?;
-        ensure!(self.site.is_automatic() || login.authorization.is_some(), "expected that login opens the browser");
-        let call = self.run(client, "call", &["tools/list"]).await?.succeeded()?;
-        ensure!(call.authorization.is_none(), "expected that the call uses the token of the login");
-        ensure!(call.output.contains("\"tools\""), "expected a list of tools, got: {}", call.output.trim_end());
-        Ok(login)
-    }
-
-    /// Signs in with `connect` and lists the tools.
-    pub(super) async fn bridge(&self, client: &Client) -> anyhow::Result<Run> {
-        let run = client.connect(&self.site.url, &self.options(&[])).await?.succeeded()?;
-        ensure!(self.site.is_automatic() || run.authorization.is_some(), "expected that connect opens the browser");
-        Ok(run)
-    }
-
-    /// Runs a command with the options of the peer.
-    pub(super) async fn run(&self, client: &Client, command: &str, first: &[&str]) -> anyhow::Result<Run> {
-        client.run(command, &self.site.url, &self.options(first)).await
-    }
-
-    fn options<'a>(&'a self, first: &[&'a str]) -> Vec<&'a str> {
-        first.iter().copied().chain(self.site.options.iter().map(String::as_str)).collect()
-    }
-
-    /// Returns a client with its own store.
-    fn client(&self, name: &str) -> anyhow::Result<Client> {
-        let user = TestUser::with_forms(USER, Arc::clone(&self.recorder));
-        let client = Client::new(self.program, &self.folder.join(name), user)?;
-        Ok(client.with_environment(&self.site.environment))
     }
 }

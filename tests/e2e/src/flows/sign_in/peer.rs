@@ -5,10 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{
-    Environment, cells::Cells, keycloak, networks, oidc_provider, providers, python, site::Start, special_cases,
-    typescript,
-};
+use super::{Environment, cells::Cells, keycloak, networks, oidc_provider, providers, python, site::Start, typescript};
 
 /// The time limit of a start whose packages are installed.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -130,8 +127,8 @@ impl Peer {
     /// Returns the expected results.
     pub(super) fn cells(self) -> Cells {
         match self {
-            Self::ReadOnlyStore => special_cases::READ_ONLY_STORE,
-            Self::ForgottenClient => special_cases::FORGOTTEN_CLIENT,
+            Self::ReadOnlyStore => Cells::ReadOnlyStore,
+            Self::ForgottenClient => Cells::ForgottenClient,
             _ => Cells::Plain,
         }
     }

@@ -153,7 +153,7 @@ async fn gateway(
     Ok(server)
 }
 
-/// The configuration of a server with one resource at `/mcp`.
+/// Returns the configuration of a server with one resource at `/mcp`.
 pub(super) fn configuration(
     address: SocketAddr,
     issuer: &str,
@@ -181,7 +181,7 @@ upstream = "demo"
     )
 }
 
-/// An MCP server with one tool that accepts every token, with metadata that names this issuer.
+/// Returns an MCP server with one tool that accepts every token, with metadata that names this issuer.
 pub(super) fn accepting_resource(
     issuer: String,
 ) -> impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static {

@@ -20,7 +20,7 @@ pub(super) struct Row {
 pub(super) struct Report(Vec<Row>);
 
 impl Row {
-    /// A peer at which both commands have the same result.
+    /// Returns a peer at which both commands have the same result.
     pub(super) fn same(peer: Peer, cell: Cell) -> Self {
         Self { peer, login: cell.clone(), connect: cell }
     }

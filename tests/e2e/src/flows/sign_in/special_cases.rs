@@ -6,11 +6,8 @@ use anyhow::{Context as _, ensure};
 use http::StatusCode;
 use portcullis_discovery::{Fetch as _, FetchRequest, UrlPolicy};
 
-use super::cells::{Cells, Trial};
+use super::trial::Trial;
 use crate::flows::{client::Client, expect};
-
-pub(super) const READ_ONLY_STORE: Cells = Cells::ReadOnlyStore;
-pub(super) const FORGOTTEN_CLIENT: Cells = Cells::ForgottenClient;
 
 /// A directory that even root cannot create.
 const READ_ONLY: &str = "/proc/portcullis/store";
@@ -52,6 +49,7 @@ pub(super) async fn connect_when_forgotten(trial: &Trial<'_>, client: &Client) -
     Ok(())
 }
 
+/// Makes the authorization server forget all clients.
 async fn forget(trial: &Trial<'_>) -> anyhow::Result<()> {
     let url = trial.site.forget.clone().context("this server does not forget")?;
     let request = FetchRequest::post_json(url, "{}", UrlPolicy::Operator);

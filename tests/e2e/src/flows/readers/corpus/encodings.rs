@@ -112,7 +112,7 @@ fn damaged() -> Vec<Case> {
     cases
 }
 
-/// A gzip member of one stored block (RFC 1951 section 3.2.4, RFC 1952).
+/// Returns a gzip member of one stored block (RFC 1951 section 3.2.4, RFC 1952).
 fn gzip(content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).unwrap_or(u16::MAX);
     let mut member = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01".to_vec();
@@ -124,7 +124,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     member
 }
 
-/// The CRC-32 of gzip.
+/// Returns the CRC-32 of gzip.
 fn crc(content: &[u8]) -> u32 {
     let step = |sum: u32, _| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 };
     !content.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step))

@@ -86,7 +86,7 @@ const OTHERS: [&str; 12] = [
     "file://example.com/secret/x",
 ];
 
-/// Every spelling in every member with a URI.
+/// Returns every spelling in every member with a URI.
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for uri in ALIASES.into_iter().chain(OTHERS) {

@@ -3,10 +3,10 @@
 use http::{StatusCode, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{AccessToken, IntrospectionResponse, OAuthError, client_secret_basic};
-
 use url::Url;
 
-use super::{IntrospectionAuthentication, IntrospectionSettings, error::CallError};
+use super::error::CallError;
+use crate::settings::{IntrospectionAuthentication, IntrospectionSettings};
 
 /// The maximum length of a response in bytes.
 const MAX_BODY: usize = 64 * 1024;
@@ -40,6 +40,9 @@ pub fn introspection_request(
 }
 
 /// Parses the response. It does not check whether the token is active.
+///
+/// # Errors
+/// Fails if the status is not 200, or the body is not an introspection response.
 pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionResponse, CallError> {
     let status = response.status.as_u16();
     if response.status == StatusCode::OK {

@@ -1,23 +1,24 @@
-//! Validation of introspection responses.
+//! The validation of introspection responses (RFC 7662 section 2.2).
 
 use portcullis_metadata::{ClaimsError, IntrospectionResponse, ResourceUri, Scopes, UnixTime};
 use serde_json::Value;
 
+use super::{scopes, statement::Statement, validation::validate};
 use crate::{
-    cache::Now,
-    claims::{
-        JsonClaims, scopes,
-        validation::{Statement, validate},
-    },
     error::VerifyError,
+    json_claims::JsonClaims,
     principal::{Principal, PrincipalFields},
     settings::IssuerSettings,
+    time::Now,
 };
 
-/// Validates the introspection response of `settings.issuer` (RFC 7662 section 2.2) and creates the token's principal.
+/// Validates the introspection response of `settings.issuer` and creates the token's principal.
 ///
 /// The rules are those for signed tokens, except that `iss` and `exp` are optional. Without `exp`, the token expires at
 /// `default_expiry`.
+///
+/// # Errors
+/// Fails if the token is not active, or with the first violation of a rule.
 pub(crate) fn validate_response(
     response: &IntrospectionResponse,
     settings: &IssuerSettings,
@@ -70,6 +71,7 @@ fn check_token_type(token_type: Option<&str>) -> Result<(), VerifyError> {
     }
 }
 
+/// Returns the member `typ`, by which Keycloak distinguishes its tokens.
 fn typ_claim(response: &IntrospectionResponse) -> Result<Option<&str>, ClaimsError> {
     match response.extra.get("typ") {
         None => Ok(None),

@@ -1,11 +1,8 @@
 //! [`IntrospectionClient`]: asks an issuer about its tokens (RFC 7662).
 
 mod error;
-pub(crate) mod opaque_token;
 mod probe;
 mod request;
-mod response;
-mod settings;
 
 use std::{
     sync::{
@@ -25,26 +22,28 @@ use tokio::{
 };
 use url::Url;
 
+use super::{
+    call_counter::{CallCounter, CallCounts},
+    refresh_error::RefreshError,
+    server_metadata::ServerMetadata,
+};
 use crate::{
     error::VerifyError,
-    issuer::{Counts, RefreshError, ServerMetadata},
-    settings::{IssuerSettings, VerifierSettingsError},
+    settings::{IntrospectionAuthentication, IntrospectionSettings, IssuerSettings, VerifierSettingsError},
     single_flight::{Joined, SingleFlight},
     token_hash::{TokenHash, TokenHashKey},
 };
-pub(crate) use error::CLIENT_REJECTED;
+pub(super) use error::CLIENT_REJECTED;
 use error::CallError;
 pub use request::{introspection_request, rejects_client};
-pub(crate) use response::{ValidResponse, validate_response};
-pub use settings::{IntrospectionAuthentication, IntrospectionSettings};
 
 /// The maximum duration of one call. A waiting request has a deadline of its own.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum duration of the discovery of the endpoint.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The `retry_after` of a failed call.
+/// The `retry_after` of a failed call. An endpoint that fails is often starting again.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// The `retry_after` when too many calls are running.
+/// The `retry_after` when too many calls are running. Most calls take less than a second.
 const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
 
 /// The result of a call.
@@ -62,9 +61,9 @@ pub(crate) struct IntrospectionClient {
     /// `None` if the endpoint is configured.
     metadata: Option<Arc<ServerMetadata>>,
     hash_key: TokenHashKey,
-    calls: Arc<SingleFlight<TokenHash, CallResult>>,
+    running: Arc<SingleFlight<TokenHash, CallResult>>,
     last_failure: Mutex<Option<&'static str>>,
-    counts: Counts,
+    calls_made: CallCounter,
     /// Whether the endpoint rejected this client at the last probe.
     is_client_rejected: AtomicBool,
     /// Notifies the background refresh of rejected calls.
@@ -80,6 +79,11 @@ pub(crate) struct Endpoint {
 }
 
 impl IntrospectionClient {
+    /// Creates a client. Without a configured endpoint it is not [ready](Self::is_ready) until
+    /// [`discover_endpoint`](Self::discover_endpoint) has succeeded.
+    ///
+    /// # Errors
+    /// Fails if the random number generator fails.
     pub(crate) fn new(
         issuer: &IssuerSettings,
         settings: &IntrospectionSettings,
@@ -95,9 +99,9 @@ impl IntrospectionClient {
             metadata: configured.is_none().then(|| Arc::clone(metadata)),
             endpoint: ArcSwapOption::new(configured),
             hash_key: TokenHashKey::generate().map_err(|_| VerifierSettingsError::Random)?,
-            calls: SingleFlight::new(settings.max_in_flight),
+            running: SingleFlight::new(settings.max_in_flight),
             last_failure: Mutex::new(None),
-            counts: Counts::default(),
+            calls_made: CallCounter::default(),
             is_client_rejected: AtomicBool::new(false),
             rejections: Arc::default(),
             issuer: issuer.clone(),
@@ -123,12 +127,15 @@ impl IntrospectionClient {
     }
 
     /// Returns the number of calls, and of those that failed.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        self.counts.get()
+    pub(crate) fn counts(&self) -> CallCounts {
+        self.calls_made.get()
     }
 
     /// Discovers the endpoint. If the metadata cannot be fetched, the current endpoint remains in use. If the metadata
     /// names no usable endpoint, the current one is removed.
+    ///
+    /// # Errors
+    /// Fails if the metadata cannot be fetched within 10 s or names no usable endpoint. A configured endpoint never fails.
     pub(crate) async fn discover_endpoint(&self) -> Result<(), RefreshError> {
         let Some(metadata) = &self.metadata else { return Ok(()) };
         let found = match timeout(DISCOVERY_TIMEOUT, metadata.get()).await {
@@ -147,13 +154,17 @@ impl IntrospectionClient {
         result
     }
 
-    /// Introspects a token, or waits until the deadline for the running call for the same token.
+    /// Introspects a token, or waits until the deadline for the running call for the same token. The response is not
+    /// validated: the token may be inactive.
+    ///
+    /// # Errors
+    /// Fails with [`VerifyError::IssuerUnavailable`] if too many calls are running, the call fails, or at the deadline.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
         deadline: Instant,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
-        let receiver = match self.calls.join(self.hash_key.hash(0, token.secret().as_bytes())) {
+        let receiver = match self.running.join(self.hash_key.hash(0, token.secret().as_bytes())) {
             Joined::Follower(receiver) => receiver,
             Joined::Full => {
                 self.log_failure(&CallError::Busy);
@@ -199,7 +210,7 @@ impl IntrospectionClient {
             tracing::info!(token.issuer = %self.issuer.issuer, "the introspection endpoint accepts this client again");
         }
         let failure = result.as_ref().err().map(CallError::code);
-        self.counts.add(failure.is_some());
+        self.calls_made.add(failure.is_none());
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         if failure.is_some()
             && let Some(metadata) = &self.metadata
@@ -210,6 +221,7 @@ impl IntrospectionClient {
         result
     }
 
+    /// Returns the endpoint that the metadata names, if the URL policy admits it.
     fn usable_endpoint(&self, metadata: &AuthorizationServerMetadata) -> Result<Endpoint, RefreshError> {
         let url = metadata.introspection_endpoint.clone().ok_or(RefreshError::NoIntrospectionEndpoint)?;
         if self.issuer.url_policy.check(&url).is_err() {

@@ -6,7 +6,7 @@ use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, Secret};
 use url::Url;
 
-use crate::settings::VerifierSettingsError;
+use super::error::VerifierSettingsError;
 
 /// The upper limit of `max_in_flight`.
 const MAX_IN_FLIGHT: usize = 1024;
@@ -77,8 +77,8 @@ impl IntrospectionSettings {
         }
     }
 
-    /// Returns how the client authenticates: the configured [`authentication`](Self::authentication), else the default
-    /// for the metadata of the issuer.
+    /// Returns how the client authenticates: as configured in [`authentication`](Self::authentication), else by the
+    /// default for this metadata of the issuer.
     pub fn method(&self, metadata: Option<&AuthorizationServerMetadata>) -> IntrospectionAuthentication {
         if let Some(configured) = self.authentication {
             return configured;
@@ -95,7 +95,8 @@ impl IntrospectionSettings {
         }
     }
 
-    pub(crate) fn check(&self, issuer: &Issuer, policy: UrlPolicy) -> Result<(), VerifierSettingsError> {
+    /// Checks the settings for an issuer with this URL policy.
+    pub(super) fn check(&self, issuer: &Issuer, policy: UrlPolicy) -> Result<(), VerifierSettingsError> {
         let issuer = || issuer.clone();
         if self.client_id.is_empty() {
             return Err(VerifierSettingsError::IntrospectionClient { issuer: issuer() });

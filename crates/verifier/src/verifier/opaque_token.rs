@@ -5,7 +5,7 @@ use portcullis_metadata::{Issuer, unverified_issuer};
 
 /// Returns whether the issuer that introspects opaque tokens may receive this one: it is opaque, or a JWS that names
 /// this issuer. A JWS of another issuer is never sent.
-pub(crate) fn may_be_sent_to(issuer: &Issuer, token: &str) -> bool {
+pub(super) fn may_be_sent_to(issuer: &Issuer, token: &str) -> bool {
     let Some(payload) = jws_payload(token) else { return true };
     let claimed = URL_SAFE_NO_PAD.decode(payload).ok().and_then(|payload| unverified_issuer(&payload).ok().flatten());
     claimed.is_some_and(|claimed| claimed == issuer.as_str())

@@ -1,0 +1,32 @@
+//! [`CallCounter`]: counts calls of an issuer's servers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts calls, and those that failed.
+#[derive(Debug, Default)]
+pub(super) struct CallCounter {
+    all: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// The counts of a [`CallCounter`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CallCounts {
+    /// All calls, including those that failed.
+    pub(super) all: u64,
+    /// The calls that failed.
+    pub(super) failed: u64,
+}
+
+impl CallCounter {
+    /// Counts a call that has ended.
+    pub(super) fn add(&self, succeeded: bool) {
+        self.all.fetch_add(1, Ordering::Relaxed);
+        self.failed.fetch_add(u64::from(!succeeded), Ordering::Relaxed);
+    }
+
+    /// Returns the counts. A concurrent call may be in one of them only.
+    pub(super) fn get(&self) -> CallCounts {
+        CallCounts { all: self.all.load(Ordering::Relaxed), failed: self.failed.load(Ordering::Relaxed) }
+    }
+}
