@@ -17,6 +17,7 @@ mod syntax;
 mod toml_lines;
 mod type_errors;
 mod type_names;
+#[cfg(feature = "dev")]
 mod values_file;
 
 pub(crate) use changes::{Change, changes};
@@ -37,4 +38,5 @@ pub(crate) use secret::SecretSource;
 pub(crate) use similar::nearest;
 pub(crate) use span::Span;
 pub(crate) use toml_lines::TomlLines;
+#[cfg(feature = "dev")]
 pub(crate) use values_file::parse_values;

@@ -10,7 +10,7 @@ pub(super) mod unrecorded;
 pub(super) mod upstream_end;
 pub(super) mod upstreams;
 #[cfg(not(feature = "redis"))]
-mod without_replicas;
+pub(super) mod without_replicas;
 
 #[cfg(not(feature = "redis"))]
 pub(super) use self::without_replicas as replicas;

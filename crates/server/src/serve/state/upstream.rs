@@ -51,13 +51,13 @@ impl ResourceUpstream {
                 (Upstream::Http(new_client()?), services.collect::<anyhow::Result<Vec<_>>>()?)
             }
             UpstreamPlan::Demo => {
-                let service = demo::service()?;
+                let shared = Box::new(demo::service()?);
                 let new_service = || {
-                    let (service, clock) = (Plain::new(service.clone()), Arc::clone(&process.clock));
+                    let (service, clock) = (Plain::new((*shared).clone()), Arc::clone(&process.clock));
                     BackendService::Demo(Box::new(DemoUpstream { service, clock }))
                 };
                 let services = (0..process.workers).map(|_| new_service()).collect();
-                (Upstream::Demo(Box::new(service.clone())), services)
+                (Upstream::Demo(shared), services)
             }
         };
         let control = SessionUpstream { header: plan.session_header.clone(), client };
