@@ -65,10 +65,13 @@ impl BackgroundTasks {
         let (last_sessions, sessions_at_shutdown) = oneshot::channel();
         let upstream_ends = tokio::spawn(upstream_ender.run(sessions_at_shutdown));
         let replicas = process.replicas.map(|replicas| {
-            let counts = Arc::new(CurrentLimits(Arc::clone(state)));
-            let revocations = Arc::new(CurrentRevocations(Arc::clone(state)));
-            tokio::spawn(limit_exchange::run(Arc::clone(state), replicas.clone()));
-            ReplicasTask { task: replicas.spawn(process.sessions, counts, revocations), replicas }
+            let task = replicas.spawn(
+                process.sessions,
+                Arc::new(CurrentLimits(Arc::clone(state))),
+                Arc::new(CurrentRevocations(Arc::clone(state))),
+            );
+            limit_exchange::start(state, &replicas);
+            ReplicasTask { task, replicas }
         });
         tokio::spawn(sweep::streams(Arc::clone(state)));
         Self {

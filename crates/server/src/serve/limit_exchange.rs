@@ -21,9 +21,13 @@ impl LimitCounts for CurrentLimits {
     }
 }
 
-/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas, until the task is
-/// aborted.
-pub(super) async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
+/// Starts the exchange on the current runtime. It ends with the runtime.
+pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, replicas: &Replicas) {
+    tokio::spawn(run(Arc::clone(state), replicas.clone()));
+}
+
+/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas.
+async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
