@@ -8,7 +8,7 @@ use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
 
-use portcullis_client::{ClientError, RefusedRedirect};
+use portcullis_client::{ClientError, RefusedRedirect, advice, error_chain};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -102,6 +102,16 @@ impl McpError {
             Self::Rpc(error) => Some((error.status, Some(error.code))),
             _ => None,
         }
+    }
+
+    /// The error with its causes and, if the user can fix it, advice.
+    pub(crate) fn with_advice(&self) -> String {
+        let mut text = error_chain(self);
+        if let Some(advice) = advice(self) {
+            text.push_str("; ");
+            text.push_str(advice);
+        }
+        text
     }
 
     /// The stable code, for logs and tests.

@@ -10,12 +10,14 @@ mod error;
 mod http_sse;
 mod mcp_client;
 mod message_budget;
+mod mirrored_headers;
 mod resource_fetch;
 mod response;
 mod resumption;
 #[cfg(test)]
 mod testing;
 mod tool_headers;
+mod tool_list_page;
 
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
 pub use error::{McpError, RpcError};

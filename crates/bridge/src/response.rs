@@ -5,6 +5,7 @@ mod media_type;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_client::ResourceChallenge;
+use portcullis_discovery::OpenResponse;
 use portcullis_mcp::ErrorCode;
 
 pub(crate) use self::{
@@ -12,6 +13,11 @@ pub(crate) use self::{
     media_type::MediaType,
 };
 use crate::error::McpError;
+
+/// Whether a response is successful and its body is an event stream.
+pub(crate) fn is_event_stream(response: &OpenResponse) -> bool {
+    response.status.is_success() && MediaType::of(&response.headers) == MediaType::EventStream
+}
 
 /// The error of a response whose challenge requires more scopes than the token has.
 pub(crate) fn insufficient_scope(status: StatusCode, headers: &HeaderMap) -> Option<McpError> {
@@ -31,5 +37,29 @@ pub(crate) fn is_unknown_session(status: StatusCode, code: Option<i64>) -> bool 
         StatusCode::NOT_FOUND => code != Some(ErrorCode::MethodNotFound.value()),
         StatusCode::BAD_REQUEST => code == Some(ErrorCode::ServerError.value()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only these rejections let a client open another session and send its request again: any other status can come
+    /// from a server that has processed the request.
+    #[test]
+    fn an_unknown_session_is_recognized_by_status_and_code() {
+        for (status, code, expected) in [
+            (404, None, true),
+            (404, Some(ErrorCode::ServerError), true),
+            (404, Some(ErrorCode::MethodNotFound), false),
+            (400, Some(ErrorCode::ServerError), true),
+            (400, Some(ErrorCode::InvalidRequest), false),
+            (400, None, false),
+            (500, Some(ErrorCode::ServerError), false),
+            (200, None, false),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(is_unknown_session(status, code.map(ErrorCode::value)), expected, "{status} {code:?}");
+        }
     }
 }

@@ -1,33 +1,24 @@
 //! [`ToolHeaders`]: the tool arguments that are also sent as headers.
 
+mod annotations;
+
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{PoisonError, RwLock},
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::encode_mirrored;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use self::annotations::{AnnotatedParameter, annotated_parameters};
 
 /// The arguments of each tool that are also sent as headers (2026-07-28, "Custom Headers from Tool Parameters").
 #[derive(Default)]
-pub(crate) struct ToolHeaders(RwLock<HashMap<String, Vec<Parameter>>>);
+pub(crate) struct ToolHeaders(RwLock<HashMap<String, Vec<AnnotatedParameter>>>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Parameter {
-    header: HeaderName,
-    /// The path of properties from the arguments to it.
-    path: Vec<String>,
-}
-
-const ANNOTATION: &str = "x-mcp-header";
 /// The maximum number of tools that are stored; the arguments of others are sent only in the body.
 const MAX_TOOLS: usize = 1000;
-const MAX_DEPTH: usize = 64;
-/// The maximum number of pages of tools that are searched for one tool.
-pub(crate) const MAX_PAGES: u32 = 32;
-/// Members of a schema whose value is data, not a schema.
-const DATA: [&str; 5] = ["default", "const", "enum", "examples", ANNOTATION];
 /// The largest integer that every JSON parser represents exactly.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
@@ -38,14 +29,15 @@ impl ToolHeaders {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         tools.retain(|tool| {
             let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-            match parameters(tool.get("inputSchema").unwrap_or(&Value::Null)) {
-                Some(parameters) if known.len() < MAX_TOOLS || known.contains_key(name) => {
-                    known.insert(name.to_owned(), parameters);
+            match annotated_parameters(tool.get("inputSchema").unwrap_or(&Value::Null)) {
+                Ok(parameters) => {
+                    if known.len() < MAX_TOOLS || known.contains_key(name) {
+                        known.insert(name.to_owned(), parameters);
+                    }
                     true
                 }
-                Some(_) => true,
-                None => {
-                    tracing::warn!(tool = ?name, "a tool is removed from the list: its x-mcp-header annotations are invalid");
+                Err(error) => {
+                    tracing::warn!(tool = ?name, "a tool is removed from the list: {error} (x-mcp-header)");
                     known.remove(name);
                     false
                 }
@@ -53,7 +45,8 @@ impl ToolHeaders {
         });
     }
 
-    /// The headers for a call.
+    /// Returns the headers for the parameters of a tool call. There are none for a tool that is not stored, and for
+    /// arguments that are absent or not primitive.
     pub(crate) fn of_call(&self, params: Option<&Value>) -> HeaderMap {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let called = params.and_then(|params| known.get(params.get("name")?.as_str()?));
@@ -62,110 +55,34 @@ impl ToolHeaders {
         parameters
             .filter_map(|parameter| {
                 let value = parameter.path.iter().try_fold(arguments?, |value, name| value.get(name))?;
-                Some((parameter.header.clone(), text(value)?))
+                Some((parameter.header.clone(), header_value(value)?))
             })
             .collect()
     }
 }
 
-/// The cursor of the page of tools after this one. None if this page is the last one, or has the tool.
-pub(crate) fn next_cursor(page: &Value, tool: Option<&str>) -> Option<Value> {
-    let mut tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();
-    if tools.any(|listed| listed.get("name").and_then(Value::as_str) == tool) {
-        return None;
-    }
-    page.get("nextCursor").filter(|cursor| cursor.is_string()).cloned()
-}
-
-/// The header value of an argument. None for values that cannot be headers.
-fn text(value: &Value) -> Option<HeaderValue> {
+/// The header value of an argument. `None` for values that cannot be headers.
+fn header_value(value: &Value) -> Option<HeaderValue> {
     match value {
         Value::String(text) => Some(encode_mirrored(text)),
         Value::Bool(flag) => Some(encode_mirrored(if *flag { "true" } else { "false" })),
         Value::Number(number) => {
-            let size = number.as_i64().map(i64::unsigned_abs).or(number.as_u64())?;
-            (size <= MAX_INTEGER).then(|| encode_mirrored(&number.to_string()))
+            let magnitude = number.as_i64().map(i64::unsigned_abs).or(number.as_u64())?;
+            (magnitude <= MAX_INTEGER).then(|| encode_mirrored(&number.to_string()))
         }
         _ => None,
     }
 }
 
-/// The annotated parameters of a schema. None if an annotation is invalid.
-fn parameters(schema: &Value) -> Option<Vec<Parameter>> {
-    let mut found = Vec::new();
-    walk(schema, Some(&mut Vec::new()), 0, &mut found)?;
-    let mut names = HashSet::new();
-    found.iter().all(|parameter| names.insert(&parameter.header)).then_some(())?;
-    Some(found)
-}
-
-/// Walks through a schema. `path` is None below anything but `properties`.
-fn walk(schema: &Value, path: Option<&mut Vec<String>>, depth: usize, found: &mut Vec<Parameter>) -> Option<()> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    let members = match schema {
-        Value::Object(members) => members,
-        Value::Array(schemas) => return schemas.iter().try_for_each(|schema| walk(schema, None, depth + 1, found)),
-        _ => return Some(()),
-    };
-    let mut path = path;
-    if let Some(annotation) = members.get(ANNOTATION) {
-        let path = path.as_ref().filter(|path| !path.is_empty() && is_primitive(members))?;
-        found.push(Parameter { header: header(annotation)?, path: path.to_vec() });
-    }
-    for (keyword, value) in members.iter().filter(|(keyword, _)| !DATA.contains(&keyword.as_str())) {
-        match value {
-            Value::Object(properties) if keyword == "properties" => {
-                for (name, property) in properties {
-                    if let Some(path) = &mut path {
-                        path.push(name.clone());
-                    }
-                    walk(property, path.as_deref_mut(), depth + 1, found)?;
-                    if let Some(path) = &mut path {
-                        path.pop();
-                    }
-                }
-            }
-            value => walk(value, None, depth + 1, found)?,
-        }
-    }
-    Some(())
-}
-
-/// Parses a header name: `HeaderName` accepts the tokens of RFC 9110, and ignores case.
-fn header(annotation: &Value) -> Option<HeaderName> {
-    let name = annotation.as_str().filter(|name| !name.is_empty())?;
-    HeaderName::try_from(format!("mcp-param-{name}")).ok()
-}
-
-/// Whether a schema is a string, an integer or a boolean, possibly with null.
-fn is_primitive(schema: &Map<String, Value>) -> bool {
-    let primitive = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean"));
-    match schema.get("type") {
-        Some(Value::Array(kinds)) => {
-            kinds.iter().any(primitive) && kinds.iter().all(|kind| primitive(kind) || kind == "null")
-        }
-        Some(kind) => primitive(kind),
-        None => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
     use serde_json::json;
 
     use super::*;
 
     fn tool(name: &str, properties: Value) -> Value {
         json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } })
-    }
-
-    fn left(tools: Vec<Value>) -> Vec<String> {
-        let mut list = json!({ "tools": tools });
-        ToolHeaders::default().learn(&mut list);
-        let left = list["tools"].as_array().unwrap().iter();
-        left.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Annotated arguments are sent as headers, including nested ones; absent, null and non-primitive values are not.
@@ -177,7 +94,6 @@ mod tests {
             "count": { "type": "integer", "x-mcp-header": "Count" },
             "deep": { "type": "object", "properties": { "flag": { "type": ["boolean", "null"], "x-mcp-header": "Flag" } } },
             "plain": { "type": "string" },
-            "x-mcp-header": { "type": "string", "default": { "x-mcp-header": "" } },
         }))] }));
         let sent = |arguments: Value| {
             let sent = headers.of_call(Some(&json!({ "name": "t", "arguments": arguments })));
@@ -199,47 +115,22 @@ mod tests {
     /// A tool with invalid annotations is removed; the others stay.
     #[test]
     fn a_tool_with_invalid_annotations_is_removed() {
-        let annotated = |kind: &str, name: &str| json!({ "p": { "type": kind, "x-mcp-header": name } });
-        let mut broken: Vec<_> = ["", "a b", "a:b", "ä", "a\r\nb"]
-            .into_iter()
-            .map(|name| tool(&format!("name {name:?}"), annotated("string", name)))
-            .collect();
-        for kind in ["object", "array", "null", "number"] {
-            broken.push(tool(kind, annotated(kind, "A")));
-        }
-        let one = json!({ "type": "string", "x-mcp-header": "A" });
-        broken.push(tool("twice", json!({ "p": one, "q": { "type": "string", "x-mcp-header": "a" } })));
-        broken.push(tool("no text", json!({ "p": { "type": "string", "x-mcp-header": 7 } })));
-        broken.push(tool("no type", json!({ "p": { "x-mcp-header": "A" } })));
-        for kinds in [&["null"][..], &["string", "object"]] {
-            broken.push(tool("kinds", json!({ "p": { "type": kinds, "x-mcp-header": "A" } })));
-        }
-        broken.push(tool("items", json!({ "p": { "type": "array", "items": one } })));
-        broken.push(tool("any of", json!({ "p": { "anyOf": [{ "properties": { "q": one } }] } })));
-        broken.push(json!({ "name": "root", "inputSchema": { "type": "string", "x-mcp-header": "A" } }));
-        broken.push(json!({ "name": "defs", "inputSchema": { "$defs": { "d": one } } }));
-        let mut all = broken;
-        all.insert(3, tool("valid", json!({ "p": one })));
-        all.push(json!({ "name": "no schema" }));
-        assert_eq!(left(all), ["valid", "no schema"]);
-    }
-
-    /// The walk through a nested schema is limited in depth.
-    #[test]
-    fn depth_is_bounded() {
-        type Nest = fn(Value) -> Value;
-        let nests: [Nest; 3] = [
-            |inner| json!({ "properties": { "p": inner } }),
-            |inner| json!({ "items": inner }),
-            |inner| json!([inner]),
-        ];
-        for nest in nests {
-            for (depth, stays) in [(MAX_DEPTH - 1, true), (MAX_DEPTH, false)] {
-                let nested = (0..depth).fold(json!({ "type": "string" }), |inner, _| nest(inner));
-                let tools = vec![json!({ "name": "deep", "inputSchema": nested })];
-                assert_eq!(!left(tools).is_empty(), stays, "{depth}");
-            }
-        }
+        let annotated =
+            |name: &str, header: &str| tool(name, json!({ "p": { "type": "string", "x-mcp-header": header } }));
+        let headers = ToolHeaders::default();
+        headers.learn(&mut json!({ "tools": [annotated("changed", "A")] }));
+        let mut list = json!({ "tools": [
+            annotated("valid", "A"),
+            annotated("broken", "a b"),
+            annotated("changed", ""),
+            { "name": "no schema" },
+        ] });
+        headers.learn(&mut list);
+        let left: Vec<_> =
+            list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(left, ["valid", "no schema"]);
+        let call = json!({ "name": "changed", "arguments": { "p": "v" } });
+        assert!(headers.of_call(Some(&call)).is_empty(), "its earlier definition is forgotten");
     }
 
     /// The number of stored tools is limited. A later list replaces the stored definition of a tool.

@@ -5,38 +5,33 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use http::{HeaderValue, Method, StatusCode, header};
-use portcullis_discovery::{
-    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, Fetch, FetchRequest, MetadataSource, OpenResponse,
-    ResourceMatch, UrlPolicy,
-};
-use portcullis_metadata::{
-    AuthorizationServerMetadata, BearerChallenge, Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
-};
+use portcullis_discovery::Fetch;
+use portcullis_metadata::{BearerChallenge, Clock, Issuer, Scopes};
 
 use crate::{
-    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceRedirects,
-    ResourceToken, StartUrl, authorization::code_flow::CodeFlow, authorization::server::Server,
-    provider::RequestProfile, resource_challenge::ResourceChallenge, token::dpop::DpopBinding,
-    token::endpoint::TokenEndpoint,
+    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
+    resource_challenge::ResourceChallenge, server::Server, token::endpoint::TokenEndpoint,
 };
 
+mod broader_resource;
 mod clients;
 mod code_grant;
-pub(crate) mod device_grant;
+mod device_grant;
 pub(crate) mod grant;
 mod grant_context;
 mod known_client;
-pub(crate) mod new_registration;
 mod non_interactive;
+mod probe;
 mod refresh;
 mod registration_update;
-pub(crate) mod selection;
+mod resource_discovery;
+mod revocation;
+mod selection;
 pub(crate) mod settings;
 mod unbound;
 
 use grant_context::GrantContext;
-pub use refresh::Revocation;
+pub use revocation::Revocation;
 
 /// Obtains access tokens for protected resources: discovery, client registration, and a grant.
 ///
@@ -53,8 +48,11 @@ pub struct Authorizer {
 
 /// Whether a user takes part in the grant.
 enum Mode {
+    /// The user signs in with a browser.
     Interactive(Arc<dyn Interaction>),
+    /// The user signs in on any device.
     Device(Arc<dyn Interaction>),
+    /// The client authenticates itself.
     NonInteractive(NonInteractiveGrant),
 }
 
@@ -132,13 +130,16 @@ impl Authorizer {
     }
 
     /// Obtains a token. `before` is the token that it replaces.
+    ///
+    /// # Errors
+    /// As [`answer_challenge`](Self::answer_challenge).
     pub(crate) async fn obtain(
         &self,
         start: &StartUrl,
         challenge: &ResourceChallenge,
         before: Option<&ResourceToken>,
     ) -> Result<ResourceToken, ClientError> {
-        let found = self.find(start, challenge).await?;
+        let found = self.discover(start, challenge).await?;
         self.accept_resource(start, &found, before).await?;
         self.accept_unbound(start, &found, before).await?;
         match &self.mode {
@@ -148,67 +149,12 @@ impl Authorizer {
         }
     }
 
-    /// Sends requests without a token to get the challenge. Redirects are followed as [`ResourceRedirects`] defines.
-    pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
-        let accept = HeaderValue::from_static("application/json, text/event-stream");
-        // The user entered this URL, so a private address is allowed.
-        let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
-        // Some endpoints check the method before the token and accept only POST.
-        let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
-        let mut failure = ClientError::NotChallenged { status: StatusCode::OK, response: None };
-        for request in [get, ping] {
-            let answer = match self.open_resource(start, request.header(header::ACCEPT, accept.clone())).await {
-                // GET alone may redirect to a documentation page.
-                Err(error @ ClientError::Redirected(_)) => {
-                    failure = error;
-                    continue;
-                }
-                other => other?,
-            };
-            let status = answer.status;
-            if status == StatusCode::UNAUTHORIZED {
-                return Ok(ResourceChallenge::from_headers(&answer.headers));
-            }
-            failure = ClientError::NotChallenged { status, response: Some(Box::new(answer.excerpt().await)) };
-            if !status.is_client_error() {
-                break;
-            }
-        }
-        Err(failure)
-    }
-
-    /// Sends a request to the resource, and follows redirects within the start URL.
-    async fn open_resource(&self, start: &StartUrl, mut request: FetchRequest) -> Result<OpenResponse, ClientError> {
-        let (mut redirects, resource) = (ResourceRedirects::default(), start.resource());
-        loop {
-            let answer = self.fetch.open(request.clone()).await.map_err(ClientError::Resource)?;
-            if !answer.status.is_redirection() {
-                return Ok(answer);
-            }
-            request.url = redirects.follow(answer.status, &answer.headers, &request.url, resource.as_ref())?;
-        }
-    }
-
-    /// Whether the resource still lists this authorization server.
-    pub(crate) async fn is_listed(
-        &self,
-        start: &StartUrl,
-        challenge: &ResourceChallenge,
-        issuer: &Issuer,
-    ) -> Result<bool, ClientError> {
-        Ok(self.resource(start, challenge).await?.metadata.authorization_servers.contains(issuer))
-    }
-
-    /// The authorization servers that the resource lists now.
-    pub(crate) async fn listed_issuers(&self, start: &StartUrl) -> Result<Vec<Issuer>, ClientError> {
-        let challenge = self.probe(start).await?;
-        Ok(self.resource(start, &challenge).await?.metadata.authorization_servers)
-    }
-
+    /// The store for tokens and registrations.
     pub(crate) fn store(&self) -> &CredentialStore {
         &self.settings.store
     }
 
+    /// The clock that decides when tokens expire.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
@@ -218,6 +164,7 @@ impl Authorizer {
         self.scope_limit().is_none_or(|limit| limit.covers(scopes))
     }
 
+    /// The scopes of the settings, if they limit all requests.
     fn scope_limit(&self) -> Option<&Scopes> {
         self.settings.scopes.as_ref().filter(|_| self.settings.scopes_are_limit)
     }
@@ -227,130 +174,10 @@ impl Authorizer {
         matches!(self.mode, Mode::NonInteractive(NonInteractiveGrant::JwtBearer(_)))
     }
 
-    async fn find(&self, start: &StartUrl, challenge: &ResourceChallenge) -> Result<GrantContext, ClientError> {
-        let DiscoveredResource { metadata: protected, from, resource_match } = self.resource(start, challenge).await?;
-        let is_broader = resource_match == ResourceMatch::PathPrefix && from != MetadataSource::Configured;
-        let ProtectedResourceMetadata {
-            resource,
-            authorization_servers,
-            scopes_supported,
-            dpop_bound_access_tokens_required,
-            ..
-        } = protected;
-        let issuer = self.choose(&authorization_servers)?;
-        let metadata = self.server(start, issuer).await?;
-        let policy = self.policy(start);
-        let server = Server::from_metadata(&metadata, policy.clone())?;
-
-        let challenged = challenge.scopes();
-        let named = match &self.settings.scopes {
-            Some(scopes) => selection::with_offline_access(scopes.clone(), &server.scopes_supported),
-            None => {
-                let challenged = challenged.map(|scopes| scopes.in_listed_form(&scopes_supported));
-                selection::scopes(challenged.as_ref(), &scopes_supported, &server.scopes_supported)
-            }
-        };
-        let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
-        if must_bind && !server.binds_tokens {
-            return Err(ClientError::DpopNotSupported { issuer: server.issuer });
-        }
-        let binds = must_bind || (challenge.accepts_dpop() && server.binds_tokens);
-        let binding = if binds { Some(Arc::new(DpopBinding::generate()?)) } else { None };
-        let scopes = match self.scope_limit() {
-            Some(limit) => limit.clone(),
-            None => named.union(&challenge.additional_scopes().in_listed_form(&scopes_supported)),
-        };
-        let registered = selection::registered(&scopes, &scopes_supported, &server.scopes_supported);
-        let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
-        let is_step_up = challenge.is_step_up();
-        Ok(GrantContext { resource, is_broader, metadata, policy, scopes, registered, is_step_up, binding, profile })
-    }
-
-    /// Requires acceptance of a resource that is broader than the start URL, before the sign-in. MCP clients accept
-    /// such resources, although RFC 9728 section 3.3 does not.
-    async fn accept_resource(
-        &self,
-        start: &StartUrl,
-        found: &GrantContext,
-        before: Option<&ResourceToken>,
-    ) -> Result<(), ClientError> {
-        // It was accepted for the token that is being replaced.
-        let is_known = |before: &ResourceToken| {
-            (before.start_url(), before.resource(), before.issuer())
-                == (Some(start), &found.resource, &found.metadata.issuer)
-        };
-        if !found.is_broader || self.settings.accept_broader_resource || before.is_some_and(is_known) {
-            return Ok(());
-        }
-        let accepted = match &self.mode {
-            Mode::Interactive(interaction) | Mode::Device(interaction) => {
-                interaction.accept_broader_resource(start, &found.resource).await?
-            }
-            Mode::NonInteractive(_) => false,
-        };
-        match accepted {
-            true => Ok(()),
-            false => Err(ClientError::BroaderResource { start: start.clone(), resource: found.resource.clone() }),
-        }
-    }
-
-    async fn resource(
-        &self,
-        start: &StartUrl,
-        challenge: &ResourceChallenge,
-    ) -> Result<DiscoveredResource, ClientError> {
-        let configured = self.settings.resource_metadata.as_ref();
-        let found = self.discovery(start).protected_resource(start.url(), challenge.parameters(), configured).await;
-        match found {
-            Err(error @ DiscoveryError::NotFound(_)) if self.settings.revision_2025_03_26 => {
-                own_server(start).ok_or(ClientError::Discovery(error))
-            }
-            found => found.map_err(ClientError::Discovery),
-        }
-    }
-
-    async fn server(&self, start: &StartUrl, issuer: &Issuer) -> Result<AuthorizationServerMetadata, ClientError> {
-        match self.discovery(start).authorization_server(issuer).await {
-            Ok(metadata) => Ok(metadata),
-            Err(DiscoveryError::NotFound(_))
-                if self.settings.revision_2025_03_26 && issuer.url().origin() == start.url().origin() =>
-            {
-                Ok(CodeFlow::default_metadata(issuer.clone()))
-            }
-            Err(error) => Err(ClientError::Discovery(error)),
-        }
-    }
-
-    fn choose<'a>(&self, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
-        let bound: Vec<_> = self.settings.credentials.iter().map(|held| held.issuer.clone()).collect();
-        let wanted = self.settings.authorization_server.as_ref();
-        selection::server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer))
-    }
-
+    /// The token endpoint of a server, with the authentication method of the settings.
     fn token_endpoint<'a>(&'a self, server: &'a Server) -> TokenEndpoint<'a> {
         TokenEndpoint::of(&*self.fetch, &*self.clock, server, self.settings.token_auth_method)
     }
-
-    fn discovery(&self, start: &StartUrl) -> Discovery {
-        Discovery::new(self.fetch.clone(), self.policy(start))
-    }
-
-    fn policy(&self, start: &StartUrl) -> ChainPolicy {
-        ChainPolicy::started_at(start.url(), self.settings.private_addresses)
-    }
-}
-
-const PING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
-
-/// The default of the 2025-03-26 revision: the resource's origin is its authorization server.
-fn own_server(start: &StartUrl) -> Option<DiscoveredResource> {
-    let issuer = Issuer::parse(&start.url().origin().ascii_serialization()).ok()?;
-    let resource = ResourceUri::parse(start.url().as_str()).ok()?;
-    Some(DiscoveredResource {
-        metadata: ProtectedResourceMetadata::new(resource, vec![issuer]),
-        from: MetadataSource::Configured,
-        resource_match: ResourceMatch::Same,
-    })
 }
 
 impl fmt::Debug for Authorizer {

@@ -2,5 +2,7 @@
 
 pub(crate) mod authentication_method;
 pub(crate) mod client_key;
+pub(crate) mod configuration_endpoint;
 pub(crate) mod credentials;
 pub(crate) mod dynamic;
+pub(crate) mod registered;

@@ -5,11 +5,12 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use portcullis_metadata::Issuer;
 use url::Url;
 
-use crate::{ResourceToken, StartUrl, registration::credentials::Registered};
+use crate::{ResourceToken, StartUrl, registration::registered::Registered};
 
 mod backend;
 mod corrupted;
 mod directory;
+mod entry;
 mod error;
 mod imported;
 mod listing;
@@ -18,12 +19,14 @@ mod name;
 mod persistent;
 mod record;
 
+pub(crate) use entry::{ClientEntry, TokenEntry, ignore_corrupted};
 pub use error::StoreError;
 pub use imported::ImportedToken;
 pub use listing::{StoreListing, StoredToken, UnusableEntry};
 
 use backend::Backend;
 use directory::Directory;
+use entry::Locked;
 use memory::Memory;
 use name::Name;
 use persistent::Persistent;
@@ -83,7 +86,7 @@ impl CredentialStore {
     #[cfg(test)]
     pub(crate) fn refuse_writes(&self, kind: Option<std::io::ErrorKind>) {
         if let Backend::Persistent(persistent) = &*self.0 {
-            *persistent.directory.refusal.lock().unwrap() = kind;
+            *persistent.directory.injected_error.lock().unwrap() = kind;
         }
     }
 
@@ -120,7 +123,7 @@ impl CredentialStore {
         let mut found = Vec::new();
         for name in self.0.names(&Name::tokens_of(start.url()))? {
             let Some(bytes) = self.0.read(&name)? else { continue };
-            match record::token(&bytes) {
+            match record::parse_token(&bytes) {
                 Some(token) if token.is_for(start) && Name::token(&token) == name => found.push(token),
                 Some(_) => {}
                 None => return Err(self.0.quarantine(&name)),
@@ -139,7 +142,7 @@ impl CredentialStore {
         let mut found = Vec::new();
         for name in self.0.names(Name::TOKENS)? {
             let Some(bytes) = self.0.read(&name)? else { continue };
-            let Some(token) = record::token(&bytes) else {
+            let Some(token) = record::parse_token(&bytes) else {
                 ignore_corrupted::<()>(Err(self.0.quarantine(&name)))?;
                 continue;
             };
@@ -202,7 +205,7 @@ impl CredentialStore {
     pub(crate) fn client(&self, issuer: &Issuer, client_id: &str) -> Result<Option<Registered>, StoreError> {
         for name in self.0.names(&Name::clients_of(issuer))? {
             let Some(bytes) = self.0.read(&name)? else { continue };
-            match record::client(&bytes) {
+            match record::parse_client(&bytes) {
                 Some(client) if client.issuer == *issuer && client.response.client_id == client_id => {
                     return Ok(Some(client));
                 }
@@ -213,84 +216,10 @@ impl CredentialStore {
         Ok(None)
     }
 
+    /// Waits for the lock of an entry, at most `limit`.
     async fn lock(&self, name: Name, limit: Duration) -> Result<Locked, StoreError> {
         let (guard, failure) = self.0.lock(&name, limit).await?;
         Ok(Locked { backend: self.0.clone(), name, failure, _guard: guard })
-    }
-}
-
-/// Logs a corrupted entry, which was quarantined, and treats it as missing.
-pub(crate) fn ignore_corrupted<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
-    match read {
-        Err(error @ StoreError::Corrupted { .. }) => {
-            tracing::warn!(reason = error.code(), "{error}");
-            Ok(None)
-        }
-        other => other,
-    }
-}
-
-/// A locked entry.
-struct Locked {
-    backend: Arc<Backend>,
-    name: Name,
-    /// Why the lock does not protect against other processes, if it does not.
-    failure: Option<StoreError>,
-    _guard: Box<dyn Send>,
-}
-
-impl Locked {
-    fn read<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StoreError> {
-        let Some(bytes) = self.backend.read(&self.name)? else { return Ok(None) };
-        parse(&bytes).map(Some).ok_or_else(|| self.backend.quarantine(&self.name))
-    }
-}
-
-/// A token's entry, locked.
-pub(crate) struct TokenEntry(Locked);
-
-impl TokenEntry {
-    pub(crate) fn read(&self) -> Result<Option<ResourceToken>, StoreError> {
-        // The name is a hash; the entry's content decides.
-        Ok(self.0.read(record::token)?.filter(|token| Name::token(token) == self.0.name))
-    }
-
-    pub(crate) fn write(&self, token: &ResourceToken) -> Result<(), StoreError> {
-        self.0.backend.write(&self.0.name, &record::of_token(token)?);
-        Ok(())
-    }
-
-    /// Checks that the replacement of this token can be written. A token that is only in memory has no other holder and
-    /// can be replaced there.
-    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
-        if self.0.backend.is_unsaved(&self.0.name) {
-            return Ok(());
-        }
-        self.0.failure.clone().map_or(Ok(()), Err)?;
-        self.0.backend.check_writable(&self.0.name)
-    }
-
-    pub(crate) fn remove(&self) -> Result<(), StoreError> {
-        self.0.backend.remove(&self.0.name)
-    }
-}
-
-/// A registration's entry, locked.
-pub(crate) struct ClientEntry(Locked);
-
-impl ClientEntry {
-    pub(crate) fn read(&self, issuer: &Issuer) -> Result<Option<Registered>, StoreError> {
-        // The name is a hash; the entry's content decides (H3).
-        Ok(self.0.read(record::client)?.filter(|client| client.issuer == *issuer))
-    }
-
-    pub(crate) fn write(&self, client: &Registered) -> Result<(), StoreError> {
-        self.0.backend.write(&self.0.name, &record::of_client(client)?);
-        Ok(())
-    }
-
-    pub(crate) fn remove(&self) -> Result<(), StoreError> {
-        self.0.backend.remove(&self.0.name)
     }
 }
 

@@ -8,20 +8,19 @@ use std::{
 use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
-use crate::{
-    Authorizer, ClientError, ResourceToken, Revocation, StartUrl, StoreError, resource_challenge::ResourceChallenge,
-    store::ignore_corrupted,
-};
+use crate::{Authorizer, ClientError, ResourceToken, StartUrl, StoreError, resource_challenge::ResourceChallenge};
 
 mod access_token_source;
 mod forget_client;
 mod renewal;
 mod request_authorization;
 mod scoped;
+mod sign_out;
 mod step_up;
 
 pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use request_authorization::RequestAuthorization;
+pub use sign_out::SignOut;
 
 use access_token_source::ExternalTokens;
 use renewal::{Refreshed, obtain, refresh, stored};
@@ -35,49 +34,28 @@ pub struct TokenManager {
     start: StartUrl,
     source: Source,
     held: RwLock<Held>,
+    /// Held while a token is obtained, refreshed or removed.
     renewing: Mutex<()>,
 }
 
 /// The source of tokens.
 enum Source {
+    /// The authorizer and its store.
     Authorizer(Arc<Authorizer>),
     /// The caller provided one token.
     Given(AccessToken),
     /// The caller's source obtains them.
     External(ExternalTokens),
+    /// There are no tokens.
     Nothing,
 }
 
+/// What is known in memory.
 #[derive(Default)]
 struct Held {
     token: Option<Arc<ResourceToken>>,
     /// Scopes that were requested in a step-up and not granted.
     denied: Scopes,
-}
-
-/// The result of a sign-out. With several tokens, it is the least that the authorization servers did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SignOut {
-    /// There was no token.
-    NotSignedIn,
-    /// The token was removed, and the authorization server revoked it.
-    Revoked,
-    /// The token was removed, and the authorization server revoked the refresh token. It cannot revoke the access
-    /// token, which stays valid until it expires.
-    RefreshTokenRevoked,
-    /// The token was removed from the store only. The authorization server does not support revocation, so the token
-    /// stays valid until it expires.
-    ForgottenLocally,
-}
-
-impl From<Revocation> for SignOut {
-    fn from(revocation: Revocation) -> Self {
-        match revocation {
-            Revocation::Complete => Self::Revoked,
-            Revocation::RefreshTokenOnly => Self::RefreshTokenRevoked,
-            Revocation::NotSupported => Self::ForgottenLocally,
-        }
-    }
 }
 
 impl TokenManager {
@@ -187,38 +165,6 @@ impl TokenManager {
         self.obtain(authorizer, &challenge, before, |_| false).await
     }
 
-    /// Removes the token here and from the store, and revokes it at the authorization server if that supports
-    /// revocation. It does the same with every other token that could be used for this URL, such as one that was
-    /// obtained for a path below it. The client's registration is kept.
-    ///
-    /// # Errors
-    /// When the store cannot be used; [`ClientError::Revocation`] when a revocation fails: the tokens are still
-    /// removed.
-    pub async fn sign_out(&self) -> Result<SignOut, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(SignOut::NotSignedIn) };
-        let _one_at_a_time = self.renewing.lock().await;
-        let mut forgotten = Vec::new();
-        while let Some(token) = self.find_token(authorizer)? {
-            let entry = authorizer.store().lock_token(&token).await?;
-            let latest = ignore_corrupted(entry.read())?.map_or(token, Arc::new);
-            entry.remove()?;
-            *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
-            forgotten.push(latest);
-        }
-        // Unreadable files can contain tokens.
-        authorizer.store().remove_corrupted(Some(&self.start))?;
-        let mut result = Ok(SignOut::NotSignedIn);
-        for token in forgotten {
-            let revoked = authorizer.revoke(&self.start, &token).await.map(SignOut::from);
-            let revoked = revoked.map_err(|error| ClientError::Revocation(error.into()));
-            result = match (result, revoked) {
-                (Err(error), _) | (_, Err(error)) => Err(error),
-                (Ok(one), Ok(other)) => Ok(one.max(other)),
-            };
-        }
-        result
-    }
-
     /// Starts the authorization of one request.
     pub fn request_authorization(self: &Arc<Self>) -> RequestAuthorization {
         RequestAuthorization::new(self.clone())
@@ -236,7 +182,10 @@ impl TokenManager {
         Ok(found)
     }
 
-    /// Replaces a token that the resource rejected with 401.
+    /// Replaces a token that the resource rejected with 401. Returns false if this token manager cannot.
+    ///
+    /// # Errors
+    /// When no other token can be obtained.
     async fn renew(
         &self,
         used: Option<&Arc<ResourceToken>>,

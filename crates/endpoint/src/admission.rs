@@ -1,17 +1,20 @@
 //! The checks that a request must pass before it reaches the inner service.
 
+mod checked_headers;
 mod negotiation;
 mod session_use;
 
 use std::time::Duration;
 
-use http::{HeaderMap, Method, request::Parts};
+use http::{Method, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::{Envelope, Era, EraError, MessageId, Revision, checks_name_header, header, legacy_version};
-use portcullis_session::Session;
+use portcullis_mcp::{Envelope, Era, EraError, MessageId, Revision, checks_name_header, legacy_version};
+use portcullis_metadata::Scopes;
+use portcullis_session::{Owner, Reservation, Session};
 use tokio::time::Instant;
 
 use self::{
+    checked_headers::CheckedHeaders,
     negotiation::Opening,
     session_use::{Deletion, ExistingSession},
 };
@@ -23,7 +26,7 @@ use crate::{
     message::{Message, UnsupportedContentType, check_content_type, operation},
     response::{Reason, Rejection},
     rules::Subject,
-    session::{self, SessionMode},
+    session::{self, SessionMode, Sessions},
     state::EndpointState,
     stream::StreamPurpose,
 };
@@ -43,28 +46,10 @@ pub(crate) struct Admission {
     pub(crate) message_id: Option<MessageId>,
 }
 
-/// The headers of `Mcp-Method` and `Mcp-Name` that match the body. The others are not forwarded, because an upstream
-/// could use them instead of the body.
-#[derive(Clone, Copy)]
-pub(crate) enum CheckedHeaders {
-    None,
-    Method,
-    MethodAndName,
-}
-
-impl CheckedHeaders {
-    /// Removes the headers that were not checked.
-    pub(crate) fn remove_others(self, headers: &mut HeaderMap) {
-        if matches!(self, Self::None) {
-            headers.remove(header::METHOD);
-        }
-        if !matches!(self, Self::MethodAndName) {
-            headers.remove(header::NAME);
-        }
-    }
-}
-
 /// Checks a GET or DELETE. Both need a session, so they are served only where legacy revisions and sessions are.
+///
+/// # Errors
+/// Fails if the endpoint has no sessions, the request names no session of the caller, its version is not served, or a rule rejects it.
 pub(crate) fn admit_without_body(
     endpoint: &EndpointState,
     parts: &Parts,
@@ -86,6 +71,9 @@ pub(crate) fn admit_without_body(
 }
 
 /// Checks a POST whose body is complete.
+///
+/// # Errors
+/// Fails with the first reason, and with the id of the message for the JSON-RPC error, if it can be read.
 pub(crate) fn admit_post(
     endpoint: &EndpointState,
     parts: &Parts,
@@ -111,6 +99,7 @@ pub(crate) fn admit_post(
     }
 }
 
+/// Checks a message of a modern revision, which has no session.
 fn admit_modern(
     endpoint: &EndpointState,
     parts: &Parts,
@@ -160,11 +149,7 @@ fn admit_legacy(
         }
         None if !message.is_initialize() => (SessionUse::Stateless, None),
         None => {
-            let reserve = || {
-                let owner = owner.ok_or(Reason::NoOwner)?;
-                sessions.store.reserve(&sessions.target, owner, scopes).map_err(Reason::SessionLimit)
-            };
-            let reservation = has_sessions.then(reserve).transpose()?;
+            let reservation = if has_sessions { Some(reserve(sessions, owner, scopes)?) } else { None };
             let requested_version = envelope.initialize_version();
             let opening = Opening {
                 reservation,
@@ -180,6 +165,12 @@ fn admit_legacy(
         era => era,
     };
     Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None, message_id: None })
+}
+
+/// Reserves a session for the caller.
+fn reserve(sessions: &Sessions, owner: Option<Owner<'_>>, scopes: &Scopes) -> Result<Reservation, Reason> {
+    let owner = owner.ok_or(Reason::NoOwner)?;
+    sessions.store.reserve(&sessions.target, owner, scopes).map_err(Reason::SessionLimit)
 }
 
 /// Checks a message against all rules that match it.

@@ -1,11 +1,13 @@
-//! The evidence that a request has passed all checks.
+//! [`Admitted`]: the evidence that a request has passed all checks.
+
+mod body;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, Method, Request, Uri, Version, request::Parts};
 use portcullis_guard::Caller;
 use portcullis_mcp::{Era, MessageId};
 
-use crate::response::AdmittedBody;
+pub use self::body::AdmittedBody;
 
 /// A request that has passed all checks. The inner service accepts nothing else, and only the endpoint creates it.
 ///
@@ -23,6 +25,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
+    /// Only the admission of this crate calls this, after all checks.
     pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era, message_id: Option<MessageId>) -> Self {
         Self { parts, body, caller, era, message_id }
     }

@@ -70,11 +70,14 @@ where
     S: Service<Admitted, Response = Response<RB>>,
     B: Body<Data = Bytes>,
 {
+    /// Returns a future that is ready with the response to a rejected request.
     pub(crate) fn rejected(endpoint: Arc<EndpointState>, rejection: Rejection) -> Self {
         let state = State::rejected(&endpoint, &rejection);
         Self { endpoint, state }
     }
 
+    /// Returns a future that collects the body of a POST, checks the message, and calls the inner service. A body whose announced size
+    /// exceeds the limit is rejected unread.
     pub(crate) fn collecting(endpoint: Arc<EndpointState>, parts: Parts, body: B, caller: Caller, service: S) -> Self {
         if body.size_hint().lower() > endpoint.max_body as u64 {
             return Self::rejected(endpoint, Reason::Body(BodyError::TooLarge).into());
@@ -84,6 +87,7 @@ where
         Self { endpoint, state: State::Collecting { body, pending } }
     }
 
+    /// Returns a future of the inner service's response to an admitted request.
     pub(crate) fn admitted(
         endpoint: Arc<EndpointState>,
         admission: Admission,

@@ -14,13 +14,13 @@ mod settings;
 mod state;
 mod stream;
 
-pub use admitted::Admitted;
+pub use admitted::{Admitted, AdmittedBody};
 pub use builder::{EndpointBuilder, EndpointBuilderError};
 pub use future::EndpointFuture;
 pub use layer::EndpointLayer;
 pub use message::BodyBudget;
 pub use plain::Plain;
-pub use response::{AdmittedBody, EndpointBody, EndpointBodyError};
+pub use response::{EndpointBody, EndpointBodyError};
 pub use rules::{MessageRule, NameGlob, NameGlobError};
 pub use service::Endpoint;
 pub use session::{BackendSessionGuard, EndedSessionStatus, SessionMode};

@@ -25,6 +25,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// Parses the envelope, and compares it with the headers. Both can fail independently of each other.
     pub(crate) fn parse(body: &'a [u8], headers: &HeaderMap, limits: EnvelopeLimits, served: Revisions) -> Self {
         let envelope = Envelope::parse(body, limits);
         let era = classify(envelope.as_ref(), headers, served);
@@ -39,6 +40,7 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// Returns whether the message can be parsed and opens a legacy session.
     pub(crate) fn is_initialize(&self) -> bool {
         self.envelope.as_ref().is_ok_and(Envelope::is_initialize)
     }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use http::Request;
 use tower_service::Service;
 
-use crate::{admitted::Admitted, response::AdmittedBody};
+use crate::admitted::{Admitted, AdmittedBody};
 
 /// Adapts a service of HTTP requests, such as rmcp's or axum's, to [`Admitted`] requests.
 ///

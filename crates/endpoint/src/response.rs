@@ -6,7 +6,7 @@ mod rejection;
 mod respond;
 mod upstream_revisions;
 
-pub use self::body::{AdmittedBody, EndpointBody, EndpointBodyError};
+pub use self::body::{EndpointBody, EndpointBodyError};
 pub(crate) use self::{
     message_reader::{MessageReader, Progress},
     rejection::{Reason, Rejection},

@@ -72,6 +72,7 @@ pub(crate) struct MissingScopes {
 }
 
 impl Rules {
+    /// Returns the requirements of an endpoint: `required` for each request, and those of the rules.
     pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<MessageRule>) -> Self {
         let known_scopes = rules.iter().fold(required.clone(), |known, rule| known.union(&rule.scopes));
         Self { required, implications, rules, known_scopes }

@@ -28,6 +28,7 @@ pub struct Endpoint<S> {
 }
 
 impl<S> Endpoint<S> {
+    /// Returns the service around an inner one.
     pub(crate) fn new(state: Arc<EndpointState>, inner: S) -> Self {
         Self { state, inner }
     }

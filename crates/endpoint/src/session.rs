@@ -1,14 +1,23 @@
-//! The sessions of one endpoint: their owners, and the header that carries their identifiers.
+//! [`Sessions`]: the sessions of one endpoint, and the header that carries their identifiers.
 
 mod backend_guard;
+mod error;
+mod mode;
+mod owner;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
 use portcullis_metadata::Scopes;
 use portcullis_session::{Identifier, InUse, Owner, ResolveError, Session, SessionStore, SessionTarget};
-use portcullis_verifier::Principal;
 
-pub use self::backend_guard::BackendSessionGuard;
+pub use self::{
+    backend_guard::BackendSessionGuard,
+    mode::{EndedSessionStatus, SessionMode},
+};
+pub(crate) use self::{
+    error::SessionError,
+    owner::{owner, scopes},
+};
 
 /// The sessions of one endpoint: a store, a target and a header.
 pub(crate) struct Sessions {
@@ -19,81 +28,12 @@ pub(crate) struct Sessions {
     pub(crate) ended_status: EndedSessionStatus,
 }
 
-/// Whether a resource has sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SessionMode {
-    /// Messages of legacy revisions need a session, which `initialize` opens.
-    #[default]
-    On,
-    /// No message needs a session, and no identifier is issued, for inner services without sessions. Session headers are
-    /// removed in both directions. GET and DELETE are answered with 405.
-    Off,
-}
-
-/// The status of the response to the owner of an ended session.
-///
-/// It applies only to identifiers that this deployment issued to this owner. Other identifiers are always unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EndedSessionStatus {
-    /// 400, as for an unknown identifier.
-    #[default]
-    BadRequest,
-    /// 404, as MCP 2025-06-18 and 2025-11-25 require. The client then starts a new session.
-    NotFound,
-}
-
-/// The reason why a request has no usable session.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SessionError {
-    /// The session header is missing.
-    Missing,
-    /// The session header is repeated.
-    Repeated,
-    /// The caller's token has no subject, so the caller cannot own a session.
-    NoOwner,
-    /// The identifier is not that of an active session of the caller. The response does not say why.
-    NotResolved(ResolveError),
-    /// The caller's session has ended, and the response says so.
-    Ended,
-}
-
-impl SessionError {
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            Self::Missing => "session.missing",
-            Self::Repeated => "session.repeated",
-            Self::NoOwner => "session.no_owner",
-            Self::NotResolved(error) => error.code(),
-            Self::Ended => ResolveError::Ended.code(),
-        }
-    }
-}
-
-/// Returns the owner of this principal's sessions. Without a principal (authentication is off), the owner is anonymous.
-///
-/// Returns `None` for a token without a subject, unless its issuer's settings let clients own sessions.
-pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
-    let Some(principal) = principal else { return Some(Owner::Anonymous) };
-    let issuer = principal.issuer().as_str();
-    match principal.subject() {
-        Some(subject) => Some(Owner::Subject { issuer, subject, client: principal.client() }),
-        None if principal.may_own_sessions_as_client() => {
-            principal.client().map(|client| Owner::Client { issuer, client })
-        }
-        None => None,
-    }
-}
-
-/// Returns the principal's scopes; none without a principal.
-pub(crate) fn scopes(principal: Option<&Principal>) -> &Scopes {
-    static NONE: Scopes = Scopes::empty();
-    principal.map_or(&NONE, Principal::scopes)
-}
-
 impl Sessions {
     /// Takes the owner's session that the request names into use. `scopes` are those of the caller's token.
+    ///
+    /// # Errors
+    /// Fails if the header is missing or repeated, the caller cannot own sessions, or the identifier is not that of an active session
+    /// of the caller at this resource and upstream.
     pub(crate) fn resolve(
         &self,
         headers: &HeaderMap,

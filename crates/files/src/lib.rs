@@ -1,10 +1,14 @@
 #![doc = include_str!("../README.md")]
 
+mod replace_error;
+
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::Path,
 };
+
+pub use replace_error::ReplaceError;
 
 /// The mode of a file that only its owner can read and write.
 pub const PRIVATE: u32 = 0o600;
@@ -15,16 +19,28 @@ pub const PRIVATE: u32 = 0o600;
 /// same directory as `path`. A file or link at `temporary` is removed first: it is what a killed process left.
 ///
 /// # Errors
-/// Fails if the file cannot be written or renamed. The old content then stays, and the temporary file is removed. If only
-/// the directory cannot be synchronized, the file has the new content, but a power failure can undo that.
-pub fn replace(path: &Path, temporary: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+/// [`ReplaceError::NotReplaced`] if the file cannot be written or renamed: the old content stays, and the temporary file
+/// is removed. [`ReplaceError::NotDurable`] if only the directory cannot be synchronized: the file has the new content.
+pub fn replace(path: &Path, temporary: &Path, content: &[u8], mode: u32) -> Result<(), ReplaceError> {
+    replace_and(sync_parent, path, temporary, content, mode)
+}
+
+/// As [`replace`]; `synchronize` makes the renaming durable.
+fn replace_and(
+    synchronize: impl FnOnce(&Path) -> io::Result<()>,
+    path: &Path,
+    temporary: &Path,
+    content: &[u8],
+    mode: u32,
+) -> Result<(), ReplaceError> {
     // If it cannot be removed, the next line fails.
     let _ = fs::remove_file(temporary);
-    create_new(temporary, content, mode)?;
-    fs::rename(temporary, path).inspect_err(|_| {
+    create_new(temporary, content, mode).map_err(ReplaceError::NotReplaced)?;
+    fs::rename(temporary, path).map_err(|error| {
         let _ = fs::remove_file(temporary);
+        ReplaceError::NotReplaced(error)
     })?;
-    sync_parent(path)
+    synchronize(path).map_err(ReplaceError::NotDurable)
 }
 
 /// Creates a file and waits until its content is on disk. It gets exactly this mode. To make its name durable, too,
@@ -135,8 +151,20 @@ mod tests {
     fn a_failed_replacement_leaves_the_old_file_alone() {
         let Scratch { path, temporary, .. } = &scratch();
         fs::create_dir_all(path.join("not empty")).unwrap();
-        assert!(replace(path, temporary, b"new", PRIVATE).is_err());
+        let failed = replace(path, temporary, b"new", PRIVATE);
+        assert!(matches!(failed, Err(ReplaceError::NotReplaced(_))), "{failed:?}");
         assert!(path.join("not empty").exists() && !temporary.exists());
+    }
+
+    #[test]
+    fn a_file_in_an_unsynchronized_directory_has_the_new_content() {
+        let Scratch { path, temporary, .. } = &scratch();
+        replace(path, temporary, b"old", PRIVATE).unwrap();
+        let full = |_: &Path| Err(io::ErrorKind::StorageFull.into());
+        let failed = replace_and(full, path, temporary, b"new", PRIVATE);
+        let Err(ReplaceError::NotDurable(error)) = failed else { panic!("{failed:?}") };
+        assert_eq!((error.kind(), fs::read(path).unwrap()), (io::ErrorKind::StorageFull, b"new".to_vec()));
+        assert!(!temporary.exists());
     }
 
     #[test]

@@ -72,8 +72,8 @@ impl GuardBuilder {
         })
     }
 
-    /// Adds a [route rule](RouteRule): requests with one of these methods (any method if the list is empty) to paths that
-    /// match the [pattern](PathGlob) need these scopes too.
+    /// Adds a [route rule](RouteRule): requests with one of these methods (any method if the list is empty) to paths
+    /// that match the [pattern](PathGlob) need these scopes too.
     pub fn route(self, methods: impl IntoIterator<Item = Method>, path: &str, scopes: &str) -> Self {
         self.try_set(|settings| {
             let pattern = PathGlob::parse(path);
@@ -210,6 +210,7 @@ impl GuardBuilderError {
     }
 }
 
+/// Parses the scopes that were passed to a method of the builder.
 fn parse_scopes(method: &'static str, scopes: &str) -> Result<Scopes, GuardBuilderError> {
     Scopes::parse(scopes).map_err(|reason| GuardBuilderError::Scopes { method, scopes: scopes.to_owned(), reason })
 }

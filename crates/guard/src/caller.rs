@@ -35,6 +35,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<CallerInner>);
 
+/// What the clones of a caller share.
 #[derive(Debug)]
 struct CallerInner {
     verified: Option<VerifiedToken>,
@@ -55,6 +56,7 @@ pub(crate) struct RequestFacts {
 }
 
 impl Caller {
+    /// Creates the sender of an admitted request.
     pub(crate) fn new(verified: Option<VerifiedToken>, held_token: Option<HeldToken>, facts: RequestFacts) -> Self {
         let RequestFacts { request_id, client_address, trace } = facts;
         Self(Arc::new(CallerInner {
@@ -86,6 +88,7 @@ impl Caller {
         self.0.upstream.end(now);
     }
 
+    /// Returns the time of the upstream for a request that arrived at `arrival`, if it was recorded.
     pub(crate) fn upstream(&self, arrival: Duration, now: Duration) -> Option<Timing> {
         self.0.upstream.timing(arrival, now)
     }
@@ -135,6 +138,7 @@ impl Caller {
         self.0.report_only_denial.get_or_init(|| code);
     }
 
+    /// Returns the code of the denial that was recorded.
     pub(crate) fn report_only_denial(&self) -> Option<&'static str> {
         self.0.report_only_denial.get().copied()
     }

@@ -16,6 +16,7 @@ const ROOT: &str = "/.well-known/oauth-protected-resource";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Long enough to avoid repeated fetches, and short enough for changed scopes to be visible soon.
 const FIVE_MINUTES: HeaderValue = HeaderValue::from_static("public, max-age=300");
+/// The methods of requests for the document.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
 /// The serialized metadata document of a resource.

@@ -29,6 +29,27 @@ use crate::{
 /// A protected resource: checked settings, the metadata document, challenges and header values.
 ///
 /// All [`GuardLayer`](crate::GuardLayer)s that are created from it share it.
+///
+/// [`Guard::builder`](crate::Guard::builder) creates one for most services. With [`new`](Self::new), every setting can
+/// be chosen, and several services can share the resource:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use portcullis_guard::{
+///     Authentication, GuardLayer, GuardSettings, GuardSettingsError, ProtectedResource, Verifier,
+///     metadata::ProtectedResourceMetadata,
+/// };
+///
+/// fn layers(verifier: Arc<Verifier>) -> Result<[GuardLayer; 2], GuardSettingsError> {
+///     let issuers = verifier.issuers().iter().map(|issuer| issuer.issuer().clone()).collect();
+///     let metadata = ProtectedResourceMetadata::new(verifier.resource().clone(), issuers);
+///     let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier))?;
+///     settings.root_metadata = false;
+///     let resource = ProtectedResource::new(settings)?;
+///     Ok([GuardLayer::new(resource.clone()), GuardLayer::new(resource)])
+/// }
+/// ```
 pub struct ProtectedResource {
     resource: ResourceUri,
     challenges: Challenges,
@@ -108,6 +129,7 @@ impl ProtectedResource {
         self.shutting_down.store(true, Ordering::Relaxed);
     }
 
+    /// Returns whether the server was [marked](Self::mark_shutting_down) as shutting down.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::Relaxed)
     }

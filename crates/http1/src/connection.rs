@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client connection.
+//! [`Connection`]: an HTTP/1.1 client connection.
 
 use std::{
     fmt, io,
@@ -17,6 +17,7 @@ use crate::{
 
 /// The initial size of a read. It doubles whenever a read fills the buffer.
 const INITIAL_READ: usize = 4 * 1024;
+/// The maximum size of a read.
 const MAX_READ: usize = 64 * 1024;
 /// The buffer grows before a read if it has less free space than this.
 const MIN_READ: usize = 1024;
@@ -41,11 +42,12 @@ struct State<S> {
     request: Option<Request>,
     /// The rest of the response body.
     body: BodyReader,
+    /// Whether the server keeps the connection open, as far as is known.
     keep_alive: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// A connection over `stream`, on which nothing was sent yet.
+    /// Returns a connection over `stream`, on which nothing was sent yet.
     pub fn new(stream: S) -> Self {
         Self(Box::new(State {
             stream,
@@ -64,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// and removed if it is not the length of the body. The version of the returned [`Response`] is always HTTP/1.1.
     ///
     /// # Errors
-    /// If the connection fails, or the response is not valid. [`SendError::unsent`] contains the request if none of it
+    /// Fails if the connection fails, or the response is not valid. [`SendError::unsent`] contains the request if none of it
     /// was written, for example because the server had closed the idle connection.
     pub fn send(mut self, request: Request) -> SendFuture<S> {
         let response = ResponseReader::new(request.is_head());
@@ -75,17 +77,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Waits for the next data of the response body. Returns `None` at its end.
     ///
     /// # Errors
-    /// If the connection fails, or the body is invalid or incomplete.
+    /// Fails if the connection fails, or the body is invalid or incomplete. The connection cannot be used again then.
     pub async fn next_data(&mut self) -> Option<Result<Bytes, ConnectionError>> {
         std::future::poll_fn(|cx| self.poll_data(cx)).await
     }
 
-    /// Like [`next_data`](Self::next_data).
+    /// Like [`next_data`](Self::next_data), for a caller that implements a body or a future itself.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ConnectionError>>> {
         self.0.poll_data(cx)
     }
 
-    /// Takes the rest of the response body if all of it was received already.
+    /// Takes the rest of the response body if its length is known and all of it was received already. Returns `None` for any other
+    /// body, which remains to be read.
     pub fn take_complete_body(&mut self) -> Option<Bytes> {
         let State { body, read_buffer, .. } = &mut *self.0;
         match *body {
@@ -95,12 +98,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// The number of bytes of the response body that were not returned yet, if it is known.
+    /// Returns the number of bytes of the response body that were not returned yet, if it is known.
     pub fn remaining_body(&self) -> Option<u64> {
         self.0.body.remaining()
     }
 
-    /// Whether another request can be sent: the last response was read to its end, the server keeps the connection open,
+    /// Returns whether another request can be sent: the last response was read to its end, the server keeps the connection open,
     /// and no further bytes were received.
     ///
     /// This checks the state only and does not read. The server may have closed the connection since.
@@ -109,14 +112,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         *keep_alive && body.is_complete() && request.is_none() && read_buffer.is_empty()
     }
 
-    /// Frees the buffer of large reads. For connections that become idle.
+    /// Frees the buffer of large reads. Call this when the connection becomes idle.
     pub fn shrink(&mut self) {
         if self.0.read_size > INITIAL_READ {
             (self.0.read_buffer, self.0.read_size) = (BytesMut::new(), INITIAL_READ);
         }
     }
 
-    /// The stream. Bytes that were received already are lost.
+    /// Returns the stream. Bytes that were received already are lost.
     pub fn into_stream(self) -> S {
         self.0.stream
     }
@@ -128,7 +131,8 @@ impl<S> fmt::Debug for Connection<S> {
     }
 }
 
-/// A request in progress, from [`Connection::send`]. Dropping it closes the connection.
+/// A request in progress, from [`Connection::send`]. It completes with the head of the response and the connection, which then has the
+/// body. Dropping it closes the connection.
 pub struct SendFuture<S> {
     /// `None` after completion.
     connection: Option<Connection<S>>,
@@ -163,6 +167,8 @@ impl<S> fmt::Debug for SendFuture<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
+    /// Writes the request and reads the head of its response, at the same time: a server can respond before it has read the
+    /// whole request.
     fn poll_head(
         &mut self,
         response: &mut ResponseReader,
@@ -184,6 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         Poll::Ready(head.map_err(|error| SendError { error, unsent: None }))
     }
 
+    /// Reads the head of the response.
     fn poll_response(
         &mut self,
         response: &mut ResponseReader,
@@ -199,6 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         }
     }
 
+    /// Reads the next data of the body, and continues to write the request.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ConnectionError>>> {
         // A server can respond before it has read the whole request. An error here does not affect the response.
         let _ = self.poll_request(cx);
@@ -252,6 +260,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         }
     }
 
+    /// Reads into the buffer. Returns the number of bytes, 0 at the end of the stream.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.read_buffer.capacity() - self.read_buffer.len() < MIN_READ {
             self.read_buffer.reserve(self.read_size);
@@ -275,12 +284,74 @@ mod tests {
     use super::*;
     use crate::RequestBuilder;
 
+    fn get() -> Request {
+        RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new())
+    }
+
+    /// Sends a request to a server that responds with this text. Returns the body, and whether the connection can be reused.
+    async fn exchange(response: &[u8]) -> Result<(Vec<u8>, bool), ConnectionError> {
+        let (client, mut server) = duplex(4096);
+        let sending = tokio::spawn(Connection::new(client).send(get()));
+        server.read_buf(&mut Vec::new()).await.unwrap();
+        server.write_all(response).await.unwrap();
+        drop(server);
+        let (_, mut connection) = sending.await.unwrap().map_err(|failed| failed.error)?;
+        let mut body = Vec::new();
+        while let Some(data) = connection.next_data().await {
+            body.extend_from_slice(&data?);
+        }
+        Ok((body, connection.is_reusable()))
+    }
+
+    /// L1: a connection is reused only after a complete response that keeps it open, and without further bytes.
+    #[tokio::test]
+    async fn only_unambiguous_connections_are_reused() {
+        for (name, response, body, is_reusable) in [
+            ("a length", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok", true),
+            ("chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "ok", true),
+            ("no body", "HTTP/1.1 204 No Content\r\n\r\n", "", true),
+            ("a body up to the end", "HTTP/1.1 200 OK\r\n\r\nok", "ok", false),
+            ("the server closes", "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok", "ok", false),
+            ("further bytes", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok!", "ok", false),
+            ("HTTP/1.0", "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok", false),
+        ] {
+            let (read, was_reusable) = exchange(response.as_bytes()).await.unwrap();
+            assert_eq!((read, was_reusable), (body.as_bytes().to_vec(), is_reusable), "{name}");
+        }
+    }
+
+    /// L1: a response that ends early is an error, before and within its body.
+    #[tokio::test]
+    async fn incomplete_responses_are_errors() {
+        for (name, response, expected) in [
+            ("no response", "", "the connection was closed before the response"),
+            ("within the head", "HTTP/1.1 200 OK\r\n", "the connection was closed before the response"),
+            ("within the body", "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok", "before the end of the body"),
+            ("not HTTP", "SSH-2.0", "not valid HTTP/1.1"),
+        ] {
+            let error = exchange(response.as_bytes()).await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+    }
+
+    /// L1: a request of which nothing was written is returned, so that it can be sent over another connection.
+    #[tokio::test]
+    async fn an_unsent_request_is_returned() {
+        let (client, server) = duplex(4096);
+        drop(server);
+        let failed = Connection::new(client).send(get()).await.map(drop).unwrap_err();
+        assert!(failed.unsent.is_some() && matches!(failed.error, ConnectionError::Closed), "{failed:?}");
+        let (client, mut server) = duplex(4096);
+        server.write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").await.unwrap();
+        let failed = Connection::new(client).send(get()).await.map(drop).unwrap_err();
+        assert!(failed.unsent.is_some() && matches!(failed.error, ConnectionError::UnsolicitedResponse), "{failed:?}");
+    }
+
     /// L1: a body that pauses, as a stream of events does, holds no buffer, and continues.
     #[tokio::test]
     async fn a_pausing_body_holds_no_buffer() {
         let (client, mut server) = duplex(4096);
-        let request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new());
-        let sending = tokio::spawn(Connection::new(client).send(request));
+        let sending = tokio::spawn(Connection::new(client).send(get()));
         server.read_buf(&mut Vec::new()).await.unwrap();
         server.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
         let (_, mut connection) = sending.await.unwrap().unwrap();

@@ -13,6 +13,7 @@ use tokio::io::AsyncWrite;
 
 /// A body up to this length is copied behind the head and written with it: one system call instead of two slices.
 const MAX_COPIED_BODY: usize = 4096;
+/// The capacity for a head. A longer one is moved to a larger buffer.
 const INITIAL_HEAD_CAPACITY: usize = 1024;
 
 /// Builds a [`Request`] header by header (RFC 9112 section 3).
@@ -28,7 +29,7 @@ pub struct RequestBuilder {
 }
 
 impl RequestBuilder {
-    /// A request for `target`, which is sent in origin form.
+    /// Starts a request for `target`, which is sent in origin form.
     pub fn new(method: &Method, target: &PathAndQuery) -> Self {
         let mut head = Vec::with_capacity(INITIAL_HEAD_CAPACITY);
         head.extend_from_slice(method.as_str().as_bytes());
@@ -121,23 +122,25 @@ pub struct Request {
     head: Vec<u8>,
     /// A large body.
     body: Bytes,
+    /// The number of bytes of the head and the body that were written.
     written: usize,
     is_flushed: bool,
+    /// Whether the method is HEAD, so that the response has no body.
     is_head: bool,
 }
 
 impl Request {
-    /// The encoded request. For tests of code that builds requests.
+    /// Returns the encoded request. For tests of code that builds requests.
     pub fn to_vec(&self) -> Vec<u8> {
         [&self.head[..], &self.body].concat()
     }
 
-    /// Whether a byte was written.
+    /// Returns whether a byte was written.
     pub(crate) fn is_started(&self) -> bool {
         self.written > 0
     }
 
-    /// Whether the method is HEAD.
+    /// Returns whether the method is HEAD.
     pub(crate) fn is_head(&self) -> bool {
         self.is_head
     }

@@ -25,7 +25,7 @@ pub(crate) struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// A reader of the response to one request. `is_response_to_head` is whether the method is HEAD.
+    /// Returns a reader of the response to one request. `is_response_to_head` is whether the method is HEAD.
     pub(crate) fn new(is_response_to_head: bool) -> Self {
         Self { head: HeadReader::default(), is_response_to_head, interim_responses: 0, interim_keep_alive: true }
     }

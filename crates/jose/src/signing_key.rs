@@ -28,8 +28,8 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Generates a key: a 2048-bit key for RSA algorithms, otherwise a key on the algorithm's curve. Generating an RSA key
-    /// takes a noticeable time.
+    /// Generates a key: a 2048-bit key for RSA algorithms, otherwise a key on the algorithm's curve. Generating an RSA
+    /// key takes a noticeable time.
     ///
     /// # Errors
     /// Fails if OpenSSL cannot generate the key.
@@ -38,8 +38,8 @@ impl SigningKey {
         Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Generation)
     }
 
-    /// Imports a private key from PEM: PKCS #8 or the traditional format of its type. An RSA key must have at least 2048
-    /// bits.
+    /// Imports a private key from PEM: PKCS #8 or the traditional format of its type. An RSA key must have at least
+    /// 2048 bits.
     ///
     /// # Errors
     /// Fails with [`SigningError::Import`] if the input is not a private key, or the key's type, curve or size does not
@@ -70,8 +70,8 @@ impl SigningKey {
         self.public.clone()
     }
 
-    /// Signs a payload with a header of `alg`, `kid` and `typ`, and returns the compact serialization. The payload can be any
-    /// bytes.
+    /// Signs a payload with a header of `alg`, `kid` and `typ`, and returns the compact serialization. The payload can
+    /// be any bytes.
     ///
     /// # Errors
     /// Fails if OpenSSL cannot sign.
@@ -122,6 +122,7 @@ fn import_pair(algorithm: Algorithm, pem: &str) -> Option<Box<dyn KeyPair>> {
     }
 }
 
+/// Boxes a key pair. The error is dropped, because the caller has its own for each step.
 fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Option<Box<dyn KeyPair>> {
     pair.ok().map(|pair| Box::new(pair) as Box<dyn KeyPair>)
 }

@@ -15,6 +15,7 @@ mod health;
 mod legacy_calls;
 mod limit_exchange;
 mod listener;
+mod memory;
 mod numbered_limits;
 mod observers;
 mod own_response;

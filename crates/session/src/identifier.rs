@@ -18,7 +18,7 @@ use portcullis_metadata::Scopes;
 pub(crate) use self::{
     generation::{Generation, Generations},
     record::{Record, SessionId, Version},
-    sealed::{AssociatedData, MAX_BACKEND_ID, head, open, seal, successor_random},
+    sealed::{AssociatedData, Head, MAX_BACKEND_ID, head, open, seal, successor_random},
 };
 pub use self::{key::SessionKey, keys::SessionKeys};
 

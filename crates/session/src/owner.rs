@@ -57,6 +57,7 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// Returns the encoding. Allocates nothing.
     pub(crate) fn encode(self) -> Encoded<'a> {
         let (variant, texts) = match self {
             Self::Anonymous => (0, [""; 3]),

@@ -84,6 +84,7 @@ pub enum EndScope<'a> {
 pub struct ScopeId(pub [u8; 16]);
 
 impl ScopeId {
+    /// Returns the id of an owner.
     pub(crate) fn of_owner(owner: Owner<'_>) -> Self {
         Self::new(0, &owner.encode().parts())
     }

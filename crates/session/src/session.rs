@@ -1,6 +1,8 @@
-//! A session, its identifiers and its owner.
+//! [`Session`]: one session, with its owner, its target and its key.
 
+mod identifiers;
 mod lifecycle;
+mod log_hash;
 mod use_state;
 
 use std::{
@@ -15,16 +17,14 @@ use std::{
 
 use portcullis_metadata::{ResourceUri, UnixTime};
 
+pub use self::log_hash::LogHash;
 use self::use_state::UseState;
 pub(crate) use self::{
     lifecycle::{Eviction, Timeouts, millis},
     use_state::Status,
 };
 use crate::{
-    identifier::{
-        AssociatedData, Generation, Generations, Identifier, MAX_BACKEND_ID, RandomPart, Record, SessionId, SessionKey,
-        Version, seal, successor_random,
-    },
+    identifier::{Generation, Generations, MAX_BACKEND_ID, Record, SessionId, SessionKey, Version},
     owner::Owner,
     planted::{Fault, is_planted},
     scope::{ScopeId, SessionTarget},
@@ -123,11 +123,6 @@ impl Session {
     /// [sealed](Self::is_sealed).
     pub const MAX_BACKEND_ID: usize = MAX_BACKEND_ID;
 
-    /// Returns the newest identifier of the session. Each call seals it again.
-    pub fn identifier(&self) -> Identifier {
-        self.newest_generation().map_or_else(|| self.sealed(&self.first), |newest| self.sealed(&newest))
-    }
-
     /// Returns the backend's identifier for the session, as passed to [`Reservation::open`](crate::Reservation::open).
     pub fn backend_id(&self) -> &[u8] {
         &self.backend_id
@@ -191,6 +186,7 @@ impl Session {
         &self.id
     }
 
+    /// Returns the key that seals the identifiers.
     pub(crate) fn key(&self) -> &SessionKey {
         &self.key
     }
@@ -200,86 +196,17 @@ impl Session {
         &self.first
     }
 
-    /// Returns the newest identifier, if it is not [`first`](Self::first).
-    pub(crate) fn newest_generation(&self) -> Option<Arc<Generation>> {
-        self.others.get()?.newest().filter(|newest| newest.number > self.first.number)
-    }
-
-    /// Returns the identifiers other than [`first`](Self::first), to add one.
-    pub(crate) fn others(&self) -> &Generations {
-        self.others.get_or_init(Box::default)
-    }
-
-    /// Removes the identifiers other than [`first`](Self::first) and returns their random parts.
-    pub(crate) fn take_others(&self) -> Vec<RandomPart> {
-        self.others.get().map(|others| others.take()).unwrap_or_default()
-    }
-
-    /// Returns the identifier that follows `current`, for a token with other scopes. All processes make the same one.
-    pub(crate) fn successor(&self, current: &Generation, fingerprint: u64, now: Duration) -> Option<Generation> {
-        let record = self.record(current.number.checked_add(1)?, fingerprint);
-        let bound_to = AssociatedData::new(self.resource(), self.owner());
-        let random = successor_random(&self.key, &bound_to, &current.random, &record);
-        let identifier = seal(&self.key, &bound_to, &random, &record)?;
-        let text_hash = self.key.text_hash(identifier.as_bytes());
-        Some(Generation::new(random, text_hash, record.generation, fingerprint, millis(now)))
-    }
-
-    /// Returns the text of one of the session's identifiers.
-    fn sealed(&self, generation: &Generation) -> Identifier {
-        let record = self.record(generation.number, generation.fingerprint);
-        let bound_to = AssociatedData::new(self.resource(), self.owner());
-        // The record fits: it was sealed before.
-        seal(&self.key, &bound_to, &generation.random, &record).unwrap_or_else(Identifier::empty)
-    }
-
-    fn record(&self, generation: u32, fingerprint: u64) -> Record {
-        Record {
-            session: self.id,
-            generation,
-            created: self.created,
-            upstream: self.key.upstream_hash(self.target.upstream()),
-            fingerprint,
-            version: self.version,
-            backend_id: self.is_sealed.then(|| self.backend_id.clone()),
-        }
-    }
-
-    /// Returns the lowest generation whose identifiers resolve.
-    pub(crate) fn lowest_generation(&self) -> u32 {
-        self.lowest_generation.load(Ordering::Acquire)
-    }
-
-    /// Ends the generations below `lowest`. Returns whether some of them were still valid, and the random parts of the removed
-    /// identifiers.
-    pub(crate) fn end_generations_below(&self, lowest: u32) -> (bool, Vec<RandomPart>) {
-        let before = self.lowest_generation.fetch_max(lowest, Ordering::AcqRel);
-        let removed = self.others.get().map(|others| others.remove_below(lowest)).unwrap_or_default();
-        (before < lowest, removed)
-    }
-
-    /// Returns the lowest generation that still resolves according to the uses in this process, if it is higher than
-    /// [`lowest_generation`](Self::lowest_generation). The caller then ends the earlier ones.
-    pub(crate) fn retirement(&self, now: Duration) -> Option<u32> {
-        let others = self.others.get();
-        if others.is_none() && self.first.number == 0 {
-            return None;
-        }
-        let now = millis(now);
-        let by_first = if self.first.retires_earlier(now) { self.first.number } else { 0 };
-        let lowest = others.map_or(0, |others| others.lowest_valid(now)).max(by_first);
-        (lowest > self.lowest_generation()).then_some(lowest)
-    }
-
     /// Returns the id of the owner.
     pub(crate) fn owner_id(&self) -> ScopeId {
         ScopeId::of_encoded_owner(self.encoded_owner.as_deref())
     }
 
+    /// Returns the encoding of the owner; `None` for [`Owner::Anonymous`].
     pub(crate) fn encoded_owner(&self) -> Option<&Arc<[u8]>> {
         self.encoded_owner.as_ref()
     }
 
+    /// Returns whether this is the resource and the owner of the session. The upstream is not compared.
     pub(crate) fn belongs_to(&self, resource: &ResourceUri, owner: Owner<'_>) -> bool {
         self.target.resource() == resource
             && match &self.encoded_owner {
@@ -298,10 +225,12 @@ impl Session {
         self.listed_generation.store(generation, Ordering::Relaxed);
     }
 
+    /// Returns the position in the heap of the owner's sessions. Call this only with the owner's lock.
     pub(crate) fn heap_position(&self) -> usize {
         self.heap_position.load(Ordering::Relaxed) as usize
     }
 
+    /// Sets the position in the heap of the owner's sessions. Call this only with the owner's lock.
     pub(crate) fn set_heap_position(&self, position: usize) {
         // An owner cannot have 2^32 sessions: each takes hundreds of bytes.
         self.heap_position.store(u32::try_from(position).unwrap_or(u32::MAX), Ordering::Relaxed);
@@ -311,54 +240,5 @@ impl Session {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("log_hash", &self.log_hash()).finish_non_exhaustive()
-    }
-}
-
-/// A session's name in logs: 16 hexadecimal digits. See [`Session::log_hash`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LogHash(u64);
-
-impl LogHash {
-    /// Returns the hash with this text: 16 lowercase hexadecimal digits. Returns `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
-        let is_well_formed = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let hash = is_well_formed.then(|| u64::from_str_radix(text, 16).ok())?;
-        hash.map(Self)
-    }
-}
-
-impl fmt::Display for LogHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl fmt::Debug for LogHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// E3: the text of a log hash is parsed as that hash, and no other text is.
-    #[test]
-    fn log_hashes_are_parsed() {
-        for hash in [0, 1, 0xfedc_ba98_7654_3210, u64::MAX].map(LogHash) {
-            assert_eq!(LogHash::parse(&hash.to_string()), Some(hash));
-        }
-        for text in [
-            "",
-            "0",
-            "0123456789abcde",
-            "0123456789abcdef0",
-            "0123456789ABCDEF",
-            "+123456789abcdef",
-            "0123456789abcdeg",
-        ] {
-            assert_eq!(LogHash::parse(text), None, "{text}");
-        }
     }
 }

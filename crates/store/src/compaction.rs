@@ -1,15 +1,28 @@
-//! The records that a file still needs.
+//! The records that a file or Redis still needs, without I/O.
 
 use std::collections::HashMap;
 
 use portcullis_metadata::UnixTime;
 use portcullis_session::{LastUse, ScopeId, SessionEnd};
 
+/// A session that has ended, or whose older identifiers have.
+#[derive(PartialEq, Eq, Hash)]
+struct EndedSession {
+    owner: ScopeId,
+    session: [u8; 16],
+}
+
+/// The end of a session.
+struct Ended {
+    created: UnixTime,
+    lowest_generation: Option<u32>,
+}
+
 /// Returns the ends that still matter: those of sessions that were created after `oldest`, without those that another end
 /// includes.
 pub(crate) fn needed_ends(ends: impl IntoIterator<Item = SessionEnd>, oldest: UnixTime) -> Vec<SessionEnd> {
     let mut floors: HashMap<Option<ScopeId>, UnixTime> = HashMap::new();
-    let mut sessions: HashMap<(ScopeId, [u8; 16]), (UnixTime, Option<u32>)> = HashMap::new();
+    let mut sessions: HashMap<EndedSession, Ended> = HashMap::new();
     for end in ends {
         if end.created() < oldest {
             continue;
@@ -20,24 +33,24 @@ pub(crate) fn needed_ends(ends: impl IntoIterator<Item = SessionEnd>, oldest: Un
                 *floor = created.max(*floor);
             }
             SessionEnd::Session { owner, session, created, lowest_generation } => {
-                let known = sessions.entry((owner, session)).or_insert((created, lowest_generation));
+                let ended = Ended { created, lowest_generation };
+                let known = sessions.entry(EndedSession { owner, session }).or_insert(ended);
                 // Without a generation, the whole session has ended.
-                known.1 = known.1.zip(lowest_generation).map(|(one, other)| one.max(other));
+                known.lowest_generation =
+                    known.lowest_generation.zip(lowest_generation).map(|(one, other)| one.max(other));
             }
         }
     }
     let global = floors.get(&None).copied();
-    sessions.retain(|(owner, _), (created, _)| {
-        let floor = floors.get(&Some(*owner)).copied().max(global);
-        floor.is_none_or(|floor| *created > floor)
+    sessions.retain(|session, ended| {
+        let floor = floors.get(&Some(session.owner)).copied().max(global);
+        floor.is_none_or(|floor| ended.created > floor)
     });
     let floors = floors.into_iter().map(|(scope, created)| SessionEnd::Floor { scope, created });
-    let sessions = sessions.into_iter().map(|((owner, session), (created, lowest_generation))| SessionEnd::Session {
-        owner,
-        session,
-        created,
-        lowest_generation,
-    });
+    let sessions =
+        sessions.into_iter().map(|(EndedSession { owner, session }, Ended { created, lowest_generation })| {
+            SessionEnd::Session { owner, session, created, lowest_generation }
+        });
     floors.chain(sessions).collect()
 }
 

@@ -101,7 +101,7 @@ impl StateDirectory {
 
     /// Replaces a file of this directory atomically. The directory is locked, so the temporary file has one user.
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        portcullis_files::replace(path, &path.with_extension("new"), content, PRIVATE)
+        Ok(portcullis_files::replace(path, &path.with_extension("new"), content, PRIVATE)?)
     }
 }
 

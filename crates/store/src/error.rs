@@ -77,6 +77,7 @@ impl StateError {
         }
     }
 
+    /// Returns a function that adds the path to the cause, for `map_err`.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::Io { path, error }

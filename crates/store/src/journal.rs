@@ -1,36 +1,28 @@
 //! [`FileJournal`]: the journal of a session store in a state directory.
 
+mod queue;
+mod writer;
+
 use std::{
-    fmt, io,
-    mem::replace,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    fmt,
+    sync::Arc,
     thread::{self, JoinHandle, Thread},
-    time::Duration,
 };
 
-use portcullis_metadata::{Clock, UnixTime};
-use portcullis_session::{EndConfirmation, EndTicket, LastUse, SessionEnd, SessionJournal, SessionStore};
+use portcullis_metadata::Clock;
+use portcullis_session::{EndTicket, LastUse, SessionEnd, SessionJournal, SessionStore};
 
+use self::{queue::Queue, writer::Writer};
 use crate::{
     compaction::{needed_ends, needed_uses},
     directory::StateDirectory,
     error::StateError,
     log_file::LogFile,
+    retention::Retention,
 };
 
 const ENDS: &str = "session-ends";
 const USES: &str = "session-uses";
-/// The maximum number of ends, and of last uses, that wait to be written.
-const MAX_QUEUED: usize = 262_144;
-
-/// How long records matter: the settings of the session store.
-#[derive(Clone, Copy, Debug)]
-pub struct Retention {
-    /// The maximum age of a session.
-    pub lifetime: Duration,
-    /// The maximum time without use.
-    pub idle_timeout: Duration,
-}
 
 /// Keeps the ends of sessions and their last uses in a [`StateDirectory`].
 ///
@@ -58,19 +50,6 @@ impl Recovered {
         self.ends.iter().for_each(|end| sessions.import(end));
         sessions.import_last_uses(&self.uses);
     }
-}
-
-#[derive(Default)]
-struct Queue(Mutex<Waiting>);
-
-/// Records that wait to be written.
-#[derive(Default)]
-struct Waiting {
-    ends: Vec<(SessionEnd, EndConfirmation)>,
-    uses: Vec<LastUse>,
-    /// Completed when everything before them is written.
-    flushes: Vec<EndConfirmation>,
-    is_closed: bool,
 }
 
 impl FileJournal {
@@ -131,111 +110,6 @@ impl Drop for FileJournal {
 impl fmt::Debug for FileJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileJournal").finish_non_exhaustive()
-    }
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    /// Takes the records. The queue stays closed if it is.
-    fn take(&mut self) -> Self {
-        let is_closed = self.is_closed;
-        replace(self, Self { is_closed, ..Self::default() })
-    }
-
-    fn add_end(&mut self, end: SessionEnd) -> EndTicket {
-        if self.ends.len() >= MAX_QUEUED {
-            return EndTicket::failed();
-        }
-        let (confirmation, ticket) = EndTicket::pending();
-        self.ends.push((end, confirmation));
-        ticket
-    }
-
-    fn add_uses(&mut self, uses: &[LastUse]) {
-        let free = MAX_QUEUED.saturating_sub(self.uses.len());
-        self.uses.extend(uses.iter().take(free));
-    }
-}
-
-impl Retention {
-    fn oldest_end(self, now: UnixTime) -> UnixTime {
-        now.saturating_sub(self.lifetime)
-    }
-
-    fn oldest_use(self, now: UnixTime) -> UnixTime {
-        now.saturating_sub(self.idle_timeout)
-    }
-}
-
-/// The thread that writes.
-struct Writer {
-    queue: Arc<Queue>,
-    directory: StateDirectory,
-    retention: Retention,
-    clock: Arc<dyn Clock>,
-    ends_file: LogFile,
-    uses_file: LogFile,
-    is_failing: bool,
-}
-
-impl Writer {
-    fn run(mut self) {
-        loop {
-            let Waiting { ends, uses, flushes, is_closed } = self.queue.lock().take();
-            if ends.is_empty() && uses.is_empty() && flushes.is_empty() {
-                if is_closed {
-                    return;
-                }
-                thread::park();
-                continue;
-            }
-            self.write(ends, &uses);
-            flushes.into_iter().for_each(EndConfirmation::confirm);
-            self.compact();
-        }
-    }
-
-    /// Writes what waited. If this fails, the tickets of the ends fail because their confirmations are dropped.
-    fn write(&mut self, ends: Vec<(SessionEnd, EndConfirmation)>, uses: &[LastUse]) {
-        let mut result = Ok(());
-        if !ends.is_empty() {
-            result = self.ends_file.append(ends.iter().map(|(end, _)| end)).and_then(|()| self.ends_file.sync());
-            if result.is_ok() {
-                ends.into_iter().for_each(|(_, confirmation)| confirmation.confirm());
-            }
-        }
-        if !uses.is_empty() {
-            // Not synced: after a power failure, an earlier use counts.
-            result = result.and(self.uses_file.append(uses));
-        }
-        self.report(&result);
-    }
-
-    fn report(&mut self, result: &io::Result<()>) {
-        match result {
-            Ok(()) if self.is_failing => tracing::info!("the state directory is written again"),
-            Err(error) if !self.is_failing => tracing::error!(
-                state.directory = %self.directory.path().display(), error = %error,
-                "the state directory cannot be written; deleting a session fails until it can"
-            ),
-            _ => {}
-        }
-        self.is_failing = result.is_err();
-    }
-
-    fn compact(&mut self) {
-        let now = self.clock.now();
-        let (oldest_end, oldest_use) = (self.retention.oldest_end(now), self.retention.oldest_use(now));
-        let ends = self.ends_file.compact(&self.directory, |ends| needed_ends(ends, oldest_end));
-        let uses = self.uses_file.compact(&self.directory, |uses| needed_uses(uses, oldest_use));
-        if let Err(error) = ends.and(uses) {
-            tracing::warn!(error = %error, "a file of the state directory cannot be rewritten and grows");
-        }
     }
 }
 

@@ -8,12 +8,14 @@ mod limit_use;
 mod log_file;
 #[cfg(feature = "redis")]
 mod redis;
+mod retention;
 mod revocation;
 
 pub use directory::StateDirectory;
 pub use error::StateError;
-pub use journal::{FileJournal, Recovered, Retention};
+pub use journal::{FileJournal, Recovered};
 pub use limit_use::{LimitCounts, LimitUse};
 #[cfg(feature = "redis")]
 pub use redis::{RedisJournal, RedisSettings, RedisSettingsError, RedisState};
+pub use retention::Retention;
 pub use revocation::Revocations;

@@ -22,8 +22,10 @@ pub(crate) trait Record: Sized {
     /// The first line of the file.
     const HEADER: &'static str;
 
+    /// Returns the bytes of one line, before its encoding in base64url.
     fn encode(&self) -> impl AsRef<[u8]>;
 
+    /// Returns the record with these bytes; `None` if there is none.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -51,7 +53,7 @@ impl Record for LastUse {
     }
 }
 
-/// A file of records. A line that is not a record, such as one that a crash has cut off, is ignored.
+/// A file of records. Lines that are not records are reported and ignored: a crash can cut off one.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -137,11 +139,13 @@ impl LogFile {
     }
 }
 
+/// Appends a record as one line.
 fn push_line(lines: &mut String, record: &impl Record) {
     URL_SAFE_NO_PAD.encode_string(record.encode(), lines);
     lines.push('\n');
 }
 
+/// Returns the records of a file; none if it is missing or empty.
 fn read<R: Record>(path: &Path) -> Result<Vec<R>, StateError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -156,7 +160,33 @@ fn read<R: Record>(path: &Path) -> Result<Vec<R>, StateError> {
     let Some(lines) = bytes.strip_prefix(R::HEADER.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n")) else {
         return if bytes.is_empty() { Ok(Vec::new()) } else { Err(StateError::Format { path: path.to_owned() }) };
     };
-    Ok(lines.split(|byte| *byte == b'\n').filter_map(|line| R::decode(&URL_SAFE_NO_PAD.decode(line).ok()?)).collect())
+    let Parsed { records, unreadable } = parse(lines);
+    if unreadable > 0 {
+        tracing::warn!(
+            state.file = %path.display(), state.unreadable = unreadable,
+            "lines of the state directory cannot be read and are ignored; a crash can cut off one"
+        );
+    }
+    Ok(records)
+}
+
+/// The content of a file.
+struct Parsed<R> {
+    records: Vec<R>,
+    /// The number of lines that are neither empty nor a record.
+    unreadable: usize,
+}
+
+/// Parses the lines after the header.
+fn parse<R: Record>(lines: &[u8]) -> Parsed<R> {
+    let mut parsed = Parsed { records: Vec::new(), unreadable: 0 };
+    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        match URL_SAFE_NO_PAD.decode(line).ok().and_then(|bytes| R::decode(&bytes)) {
+            Some(record) => parsed.records.push(record),
+            None => parsed.unreadable += 1,
+        }
+    }
+    parsed
 }
 
 /// Replaces the file by one with these records. Returns it, open for appending, and its length.
@@ -202,6 +232,22 @@ mod tests {
         }
         fs::write(&path, text.replace("\n\n", "\n").replacen('\n', "\nno record\n\n\u{0}", 1)).unwrap();
         assert_eq!(open(&directory).1, [used(2), used(3)]);
+    }
+
+    /// E12: lines that are not records are counted, to be reported.
+    #[test]
+    fn unreadable_lines_are_counted() {
+        let mut line = String::new();
+        push_line(&mut line, &used(1));
+        for (name, text, records, unreadable) in [
+            ("nothing", String::new(), 0, 0),
+            ("records and empty lines", format!("{line}\n{line}"), 2, 0),
+            ("a line that is cut off", format!("{line}{}", &line[..9]), 1, 1),
+            ("other text", format!("no record\n{line}\u{0}\n"), 1, 2),
+        ] {
+            let parsed = parse::<LastUse>(text.as_bytes());
+            assert_eq!((parsed.records.len(), parsed.unreadable), (records, unreadable), "{name}");
+        }
     }
 
     /// E12: a file of another version is an error, and an empty one, which a crash can leave, is not.

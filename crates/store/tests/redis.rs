@@ -249,6 +249,23 @@ async fn forgotten_scripts_are_sent_again() {
     assert_eq!((one.journal.state(), one.journal.failure()), (RedisState::Complete, None));
 }
 
+/// E13: members and messages that cannot be read stop no replica, and the others count.
+#[tokio::test]
+async fn unreadable_data_is_left_out() {
+    let Some(redis) = Redis::start() else { return };
+    assert_eq!(redis.command(&["ZADD", "{test}:session-ends", "1900000000000", "another version"]), "1");
+    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    one.reaches(RedisState::Complete).await;
+    other.reaches(RedisState::Complete).await;
+    for message in ["", "?", "Ean end of another version"] {
+        assert_eq!(redis.command(&["PUBLISH", "{test}:session-events", message]), "2", "{message}");
+    }
+    let session = one.open();
+    assert!(one.end(&session).await);
+    assert_eq!(other.check(&session), Err(ResolveError::Ended));
+    assert_eq!((one.journal.failure(), other.journal.failure()), (None, None));
+}
+
 /// E13: a user with the permissions in `docs/use/replicas.md`, and no others, suffices.
 #[tokio::test]
 async fn the_documented_permissions_suffice() {

@@ -16,6 +16,7 @@ use portcullis_metadata::{Clock, UnixTime};
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Times>);
 
+/// The times of a clock and its clones.
 #[derive(Debug)]
 struct Times {
     unix_millis: AtomicU64,

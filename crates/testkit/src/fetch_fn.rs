@@ -12,6 +12,7 @@ use portcullis_discovery::{
 
 use crate::reply::Reply;
 
+/// Returns the reply to a request, or `None` if the connection is refused.
 type Respond = dyn Fn(&FetchRequest) -> Option<Reply> + Send + Sync;
 
 /// A [`Fetch`] that responds with a function and records the requests. When the function returns `None`, the connection

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<GateState>);
 
+/// The state that clones share.
 #[derive(Debug)]
 struct GateState {
     /// Has no permits, and is closed to release the gate.

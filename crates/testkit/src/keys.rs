@@ -7,6 +7,7 @@ use std::{
 
 use portcullis_jose::{Algorithm, SigningKey};
 
+/// The keys of the process, by issuer, algorithm and generation.
 type Cache = HashMap<(String, Algorithm, usize), Arc<OnceLock<Arc<SigningKey>>>>;
 
 /// Returns the key of an issuer for a generation. Keys are cached for the process, because generating RSA keys is slow.

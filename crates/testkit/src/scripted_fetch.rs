@@ -15,11 +15,12 @@ use crate::{gate::Gate, test_issuer::TestIssuer};
 
 /// A [`Fetch`] that responds by URL from a script and records the requests. Clones share the script.
 ///
-/// The query is part of the URL. URLs without a script get 404. A request's policy and `max_body` are enforced as by the
-/// real fetcher; its timeout is ignored.
+/// The query is part of the URL. URLs without a script get 404. A request's policy and `max_body` are enforced as by
+/// the real fetcher; its timeout is ignored.
 #[derive(Clone, Default)]
 pub struct ScriptedFetch(Arc<Mutex<Script>>);
 
+/// What each URL responds with, and the requests so far.
 #[derive(Default)]
 struct Script {
     responses: HashMap<String, Respond>,

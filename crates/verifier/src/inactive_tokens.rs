@@ -47,6 +47,7 @@ impl TokenId {
 #[derive(Default)]
 pub(crate) struct IntrospectedTokens(Mutex<Table>);
 
+/// The tokens, and when the table is cleaned up.
 #[derive(Default)]
 struct Table {
     hashes: HashMap<TokenId, TokenHash>,

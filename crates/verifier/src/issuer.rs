@@ -174,10 +174,12 @@ impl TrustedIssuer {
         }
     }
 
+    /// Returns the schedule of watched tokens.
     pub(crate) fn rechecks(&self) -> &Arc<Rechecks> {
         &self.rechecks
     }
 
+    /// Returns the settings.
     pub(crate) fn settings(&self) -> &IssuerSettings {
         &self.settings
     }

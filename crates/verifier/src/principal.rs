@@ -33,6 +33,7 @@ pub(crate) struct PrincipalFields {
 }
 
 impl Principal {
+    /// Creates a principal from values that were checked.
     pub(crate) fn new(fields: PrincipalFields) -> Self {
         let (subject, client) = (fields.subject.as_deref(), fields.client.as_deref());
         let counted = (fields.issuer.as_str(), subject, client.filter(|_| subject.is_none()));

@@ -17,6 +17,7 @@ use crate::{IssuerSettings, TrustedIssuer, VerifiedToken, Verifier, VerifierSett
 
 pub(crate) const ISSUER: &str = "https://issuer.example";
 
+/// One issuer and one resource, with a network and a clock that the test controls.
 pub(crate) struct Fixture {
     pub(crate) clock: ManualClock,
     pub(crate) test_issuer: TestIssuer,
@@ -31,10 +32,12 @@ impl Fixture {
         Self::with(|_| ())
     }
 
+    /// As [`new`](Self::new), with other settings of the issuer.
     pub(crate) fn with(change: impl FnOnce(&mut IssuerSettings)) -> Self {
         Self::on(Handle::current(), change)
     }
 
+    /// As [`with`](Self::with), with fetches on this runtime.
     pub(crate) fn on(control: Handle, change: impl FnOnce(&mut IssuerSettings)) -> Self {
         let clock = ManualClock::new();
         let test_issuer = TestIssuer::new(ISSUER).with_clock(clock.clone());
@@ -52,6 +55,7 @@ impl Fixture {
         self.verifier.verify(&AccessToken::new(token)).await.map_err(|error| error.code())
     }
 
+    /// Returns the code of the rejection of a token, or `None` if it is accepted.
     pub(crate) async fn rejection(&self, token: &str) -> Option<&'static str> {
         self.verify(token).await.err()
     }
@@ -69,6 +73,7 @@ impl Fixture {
     }
 }
 
+/// Returns an issuer with these settings.
 pub(crate) fn trusted(
     settings: IssuerSettings,
     fetch: &(impl Fetch + Clone),
@@ -78,6 +83,7 @@ pub(crate) fn trusted(
     TrustedIssuer::new(settings, Arc::new(fetch.clone()), Arc::new(clock.clone()), control).unwrap()
 }
 
+/// Returns a verifier for a resource and these issuers.
 pub(crate) fn verifier_of(resource: &str, issuers: Vec<Arc<TrustedIssuer>>, clock: &ManualClock) -> Arc<Verifier> {
     let settings = VerifierSettings::new(ResourceUri::parse(resource).unwrap());
     Verifier::new(settings, issuers, Arc::new(clock.clone())).unwrap()
@@ -113,6 +119,7 @@ impl Logged {
         (logged.clone(), subscriber::set_default(logged))
     }
 
+    /// Returns the lines so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }

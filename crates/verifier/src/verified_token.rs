@@ -30,6 +30,7 @@ use crate::principal::Principal;
 pub struct VerifiedToken(Arc<Principal>);
 
 impl VerifiedToken {
+    /// Creates the evidence. Only the verifier calls it, after all checks.
     pub(crate) fn new(principal: Principal) -> Self {
         Self(Arc::new(principal))
     }

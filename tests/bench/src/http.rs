@@ -1,4 +1,4 @@
-//! A minimal HTTP/1.1 client: one connection that sends encoded requests and reads complete responses.
+//! [`Connection`]: a minimal HTTP/1.1 client. One connection that sends encoded requests and reads complete responses.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,9 @@ use tokio::{
     net::TcpStream,
 };
 
+/// The end of a head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
+/// The end of a chunked body without trailers.
 const CHUNKED_END: &[u8] = b"\r\n0\r\n\r\n";
 
 /// A persistent connection.
@@ -25,6 +27,7 @@ pub(super) struct Response<'a> {
 }
 
 impl Connection {
+    /// Connects, without Nagle's algorithm.
     pub(super) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("{address} does not accept"))?;
         stream.set_nodelay(true)?;
@@ -67,6 +70,7 @@ impl Connection {
 }
 
 impl<'a> Response<'a> {
+    /// Reads a response whose head ends at `head_end`.
     fn read(received: &'a [u8], head_end: usize) -> anyhow::Result<Self> {
         let head = std::str::from_utf8(&received[..head_end])?;
         let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|code| code.parse().ok());
@@ -77,6 +81,7 @@ impl<'a> Response<'a> {
         })
     }
 
+    /// Returns the value of a header field.
     pub(super) fn header(&self, name: &str) -> Option<&'a str> {
         header(self.head, name)
     }
@@ -88,15 +93,18 @@ impl<'a> Response<'a> {
     }
 }
 
+/// Returns the length of the body, or `None` for a chunked one.
 fn content_length(head: &str) -> Option<usize> {
     header(head, "content-length")?.parse().ok()
 }
 
+/// Returns the value of the first field with this name.
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let fields = head.lines().filter_map(|line| line.split_once(':'));
     fields.filter(|(held, _)| held.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
 }
 
+/// Returns the position of the first occurrence.
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
 }

@@ -12,6 +12,8 @@ use super::{http::Connection, request_template::RequestTemplate};
 
 /// The number of open connections.
 pub(super) const CONNECTIONS: usize = 32;
+/// The number of connections that send the measured requests while the others send different ones.
+const MEASURED: usize = CONNECTIONS / 2;
 
 /// Returns how many requests each connection sends, so that all connections together send at least this number.
 pub(super) fn times(requests: u32) -> usize {
@@ -23,23 +25,8 @@ pub(super) fn times(requests: u32) -> usize {
 /// # Errors
 /// Fails when a response is not 200.
 pub(super) async fn run(address: SocketAddr, request: &RequestTemplate, times: usize) -> anyhow::Result<Duration> {
-    let mut connections = Vec::with_capacity(CONNECTIONS);
-    for _ in 0..CONNECTIONS {
-        connections.push(Connection::open(address).await?);
-    }
-    let started = Instant::now();
-    let mut senders = JoinSet::new();
-    for connection in connections {
-        senders.spawn(repeat(connection, request.clone(), times));
-    }
-    while let Some(ended) = senders.join_next().await {
-        ended??;
-    }
-    Ok(started.elapsed())
+    run_on(open_all(address, CONNECTIONS).await?, request, times).await
 }
-
-/// The number of connections that send the measured requests while the others send different ones.
-const MEASURED: usize = CONNECTIONS / 2;
 
 /// Returns the time in which half of the connections send `valid` requests, while the other half sends `other`
 /// requests, whose responses are ignored.
@@ -52,19 +39,30 @@ pub(super) async fn run_beside(
     times: usize,
     other: &RequestTemplate,
 ) -> anyhow::Result<Duration> {
-    let mut connections = Vec::with_capacity(MEASURED);
-    for _ in 0..MEASURED {
-        connections.push(Connection::open(address).await?);
-    }
+    let connections = open_all(address, MEASURED).await?;
     // These tasks are aborted when the set is dropped.
     let mut beside = JoinSet::new();
     for _ in MEASURED..CONNECTIONS {
         beside.spawn(send_endlessly(address, other.clone()));
     }
+    run_on(connections, valid, times).await
+}
+
+/// Opens this number of connections.
+async fn open_all(address: SocketAddr, count: usize) -> anyhow::Result<Vec<Connection>> {
+    let mut connections = Vec::with_capacity(count);
+    for _ in 0..count {
+        connections.push(Connection::open(address).await?);
+    }
+    Ok(connections)
+}
+
+/// Sends this number of requests on each connection concurrently, and returns the elapsed time.
+async fn run_on(connections: Vec<Connection>, request: &RequestTemplate, times: usize) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let mut senders = JoinSet::new();
     for connection in connections {
-        senders.spawn(repeat(connection, valid.clone(), times));
+        senders.spawn(repeat(connection, request.clone(), times));
     }
     while let Some(ended) = senders.join_next().await {
         ended??;
@@ -85,6 +83,7 @@ async fn send_endlessly(address: SocketAddr, mut request: RequestTemplate) {
     }
 }
 
+/// Sends this number of requests, and fails at the first response that is not 200.
 async fn repeat(mut connection: Connection, mut request: RequestTemplate, times: usize) -> anyhow::Result<()> {
     for number in numbers().take(times) {
         connection.send(request.number(number)).await?.ok()?;

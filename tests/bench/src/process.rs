@@ -88,6 +88,7 @@ impl MeasuredProcess {
     }
 }
 
+/// Starts a program without standard input.
 fn spawn(command: &mut Command) -> anyhow::Result<Process> {
     let name = Path::new(command.get_program()).display().to_string();
     Process::start(name, command.stdin(Stdio::null()))
@@ -103,6 +104,7 @@ fn threads_cpu(process: u32) -> anyhow::Result<Duration> {
     Ok(total)
 }
 
+/// Returns the child processes of a process's main thread.
 fn children(process: u32) -> anyhow::Result<Vec<u32>> {
     let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
     Ok(list.split_whitespace().map(str::parse).collect::<Result<_, _>>()?)

@@ -1,50 +1,72 @@
 //! The reason codes in the sources.
 
-use std::{fs, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
 
 use super::Codes;
 
-/// The files that have the codes of rejected requests and ended streams.
-const SOURCES: &[&str] = &[
-    "crates/guard/src/respond.rs",
-    "crates/guard/src/authenticate/bearer.rs",
-    "crates/guard/src/authorize/claim_rule.rs",
-    "crates/guard/src/layer/admission.rs",
-    "crates/guard/src/layer/decision_report.rs",
-    "crates/guard/src/layer/request_context.rs",
-    "crates/guard/src/origin/error.rs",
-    "crates/endpoint/src/message/collector.rs",
-    "crates/endpoint/src/response/rejection.rs",
-    "crates/endpoint/src/rules/uri_spellings.rs",
-    "crates/endpoint/src/session.rs",
-    "crates/endpoint/src/stream.rs",
-    "crates/mcp/src/envelope/error.rs",
-    "crates/mcp/src/era.rs",
-    "crates/verifier/src/error.rs",
-    "crates/jose/src/error.rs",
-    "crates/metadata/src/claims/error.rs",
-    "crates/session/src/error.rs",
-    "crates/session/src/journal/ticket.rs",
-    "crates/gateway/src/response/failure.rs",
-    "crates/server/src/serve/router.rs",
+/// The modules that have the codes of rejected requests and ended streams: each is a file without its `.rs`, and the
+/// folder of the same name if there is one.
+const MODULES: &[&str] = &[
+    "crates/guard/src/respond",
+    "crates/guard/src/authenticate/bearer",
+    "crates/guard/src/authorize/claim_rule",
+    "crates/guard/src/layer",
+    "crates/guard/src/origin",
+    "crates/endpoint/src/message/collector",
+    "crates/endpoint/src/response/rejection",
+    "crates/endpoint/src/rules/uri_spellings",
+    "crates/endpoint/src/session",
+    "crates/endpoint/src/stream",
+    "crates/mcp/src/envelope/error",
+    "crates/mcp/src/era",
+    "crates/verifier/src/error",
+    "crates/jose/src/error",
+    "crates/metadata/src/claims/error",
+    "crates/session/src/error",
+    "crates/session/src/journal/ticket",
+    "crates/gateway/src/response/failure",
+    "crates/server/src/serve/router",
 ];
 
 /// Returns the codes in the sources.
 ///
 /// # Errors
-/// Fails if a source cannot be read.
+/// Fails if a module does not exist, or one of its files cannot be read.
 pub(super) fn codes(root: &Path) -> anyhow::Result<Codes> {
     let mut codes = Codes::new();
-    for source in SOURCES {
-        let text = fs::read_to_string(root.join(source)).with_context(|| format!("{source} cannot be read"))?;
-        for (code, documentation) in codes_of(&text) {
-            let known = codes.entry(code).or_default();
-            *known = known.take().or(documentation);
+    for module in MODULES {
+        for file in files(&root.join(module)).with_context(|| format!("{module} cannot be read"))? {
+            let text = fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+            for (code, documentation) in codes_of(&text) {
+                let known = codes.entry(code).or_default();
+                *known = known.take().or(documentation);
+            }
         }
     }
     Ok(codes)
+}
+
+/// Returns the files of a module in order, without those of its tests.
+fn files(module: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = vec![module.with_extension("rs")];
+    let mut folders = vec![module.to_owned()];
+    while let Some(folder) = folders.pop().filter(|folder| folder.is_dir()) {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let is_test = path.file_stem().is_some_and(|name| name == "tests");
+            if !is_test {
+                let list = if path.is_dir() { &mut folders } else { &mut files };
+                list.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Returns the codes of a source without its tests. The code of a match arm has the documentation of its variant.

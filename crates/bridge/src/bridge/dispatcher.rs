@@ -8,19 +8,22 @@ use tokio::{
     task::{AbortHandle, JoinHandle, JoinSet},
 };
 
-use crate::bridge::{
-    context::{Context, Request},
-    endpoint::TokenRenewal,
-    message::{Message, MessageKind, RequestId, error_answer},
-    outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
-    session_requests,
-    state::{
-        gate::GateGuard,
-        pending_requests::{Purpose, Requester},
-        subscriptions::SubscriptionChange,
+use crate::{
+    bridge::{
+        context::{Context, Request},
+        endpoint::TokenRenewal,
+        message::{Message, MessageKind, RequestId, new_error},
+        outgoing_queue::{self, OutgoingCapacity, OutgoingMessage, Protocol},
+        session_requests,
+        state::{
+            gate::GateGuard,
+            pending_requests::{Purpose, Requester},
+            subscriptions::SubscriptionChange,
+        },
+        stdio::{line_reader::Line, oversized_line::OversizedMessage},
+        transport::{legacy, modern},
     },
-    stdio::{line_reader::Line, oversized_line::OversizedMessage},
-    transport::{legacy, modern},
+    error::McpError,
 };
 
 /// Dispatches the client's messages to the endpoint.
@@ -30,20 +33,31 @@ pub(crate) struct Dispatcher {
     requests: JoinSet<()>,
     /// Limits the requests that are sent at the same time; others wait.
     slots: Arc<Semaphore>,
+    /// The queue of notifications and responses.
     outgoing: mpsc::Sender<OutgoingMessage>,
     outgoing_capacity: OutgoingCapacity,
+    /// The task that delivers the messages of the queue.
     queue: JoinHandle<()>,
-    /// The revision of the client's latest modern request.
-    modern: Option<String>,
+    /// The protocol version of the client's latest modern request.
+    latest_modern_version: Option<String>,
 }
 
 impl Dispatcher {
+    /// Starts the task of the queue. Dropping the dispatcher aborts it, and the tasks of the requests.
     pub(crate) fn new(context: Arc<Context>) -> Self {
         let (outgoing, waiting) = mpsc::channel(outgoing_queue::CAPACITY);
         let queue = tokio::spawn(outgoing_queue::run(Arc::clone(&context), waiting));
         let slots = Arc::new(Semaphore::new(context.settings.max_requests.min(Semaphore::MAX_PERMITS)));
         let outgoing_capacity = OutgoingCapacity::new(context.settings.max_message);
-        Self { context, requests: JoinSet::new(), slots, outgoing, outgoing_capacity, queue, modern: None }
+        Self {
+            context,
+            requests: JoinSet::new(),
+            slots,
+            outgoing,
+            outgoing_capacity,
+            queue,
+            latest_modern_version: None,
+        }
     }
 
     /// Processes a line. It waits only while the outgoing queue or the output is full.
@@ -57,7 +71,7 @@ impl Dispatcher {
             Ok(message) => message,
             Err(error) => {
                 tracing::warn!("the client sent an invalid message: {error}");
-                return self.context.send_to_client(error_answer(None, error.rpc_code(), &error.to_string(), "")).await;
+                return self.context.send_to_client(new_error(None, error.rpc_code(), &error.to_string(), None)).await;
             }
         };
         match message.kind.clone() {
@@ -71,6 +85,7 @@ impl Dispatcher {
         }
     }
 
+    /// Sends a request in a task of its own, if there is capacity for it.
     async fn request(&mut self, message: Message, id: RequestId, method: String) {
         let version = message.params().protocol_version();
         let purpose = purpose_of(&message, &method, version.is_some());
@@ -80,8 +95,9 @@ impl Dispatcher {
         };
         let settings = &self.context.settings;
         let max = settings.max_requests.saturating_add(settings.max_waiting_requests);
-        let Some(pending) = self.context.pending.insert(id.clone(), Requester::Client, purpose, max) else {
-            return self.reject(&id, "too many requests are waiting, or the request identifier is in use").await;
+        let pending = match self.context.pending.insert(id.clone(), Requester::Client, purpose, max) {
+            Ok(pending) => pending,
+            Err(error) => return self.reject(&id, &error.to_string()).await,
         };
         // Other requests wait until the handshake ends.
         let handshake = is_handshake.then(|| {
@@ -90,24 +106,21 @@ impl Dispatcher {
             self.context.handshake.close()
         });
         if version.is_some() {
-            self.modern.clone_from(&version);
+            self.latest_modern_version.clone_from(&version);
         }
         let (context, slots) = (Arc::clone(&self.context), Arc::clone(&self.slots));
         let token_renewal = TokenRenewal::Allowed;
         let request = Request { id: id.clone(), method, message, _reservation: reservation, pending, token_renewal };
+        let destination = match version {
+            Some(version) => Destination::Modern { version },
+            None if is_handshake => Destination::Handshake,
+            None => Destination::Session,
+        };
         let task = self.requests.spawn(async move {
-            // A handshake must not wait for a slot, because the holders of the slots can wait for the handshake.
+            // A handshake must not wait for a slot, because the holders of the slots can wait for the handshake. Others
+            // hold theirs until an error is written, too, so that failing requests are also limited.
             let _slot = if is_handshake { None } else { slots.acquire_owned().await.ok() };
-            if version.is_none() && !is_handshake {
-                context.handshake.opened().await;
-                context.initialized.opened().await;
-            }
-            context.pending.mark_sent(&request.id);
-            let result = match (&version, is_handshake) {
-                (Some(version), _) => modern::ask(&context, &request, version).await,
-                (None, true) => legacy::initialize(&context, &request).await,
-                (None, false) => session_requests::ask(&context, &request).await,
-            };
+            let result = send_request(&context, &request, destination).await;
             drop(handshake);
             if let Err(error) = result {
                 context.fail_request(&request.id, &error).await;
@@ -118,7 +131,7 @@ impl Dispatcher {
 
     /// Answers a request with an error instead of sending it.
     async fn reject(&self, id: &RequestId, text: &str) {
-        let answer = error_answer(Some(id), ErrorCode::InternalError, text, "bridge.busy");
+        let answer = new_error(Some(id), ErrorCode::InternalError, text, Some("bridge.busy"));
         self.context.send_to_client(answer).await;
     }
 
@@ -127,7 +140,7 @@ impl Dispatcher {
     async fn reject_oversized(&mut self, message: OversizedMessage) {
         let limit = self.context.settings.max_message;
         let text = format!("the message is larger than {limit} bytes, the limit that --max-message sets");
-        let error = |id| error_answer(id, ErrorCode::InvalidRequest, &text, "bridge.too_large");
+        let error = |id| new_error(id, ErrorCode::InvalidRequest, &text, Some("bridge.too_large"));
         tracing::warn!("the client sent a message that is too large");
         match message {
             OversizedMessage::Request(id) => self.context.send_to_client(error(Some(&id))).await,
@@ -160,9 +173,11 @@ impl Dispatcher {
         }
     }
 
+    /// Queues a notification: in the client's modern revision if it names one, or has used one and has no session.
     async fn notification(&mut self, message: Message, method: String) {
         let version = message.params().protocol_version();
-        let version = version.or_else(|| self.modern.clone().filter(|_| self.context.sessions.handshake().is_none()));
+        let version = version
+            .or_else(|| self.latest_modern_version.clone().filter(|_| self.context.sessions.handshake().is_none()));
         if let Some(version) = version {
             return self.enqueue(message, Protocol::Modern { method, version }, None, None).await;
         }
@@ -194,6 +209,30 @@ impl Dispatcher {
         let (outgoing, _) = mpsc::channel(1);
         self.outgoing = outgoing;
         let _ = (&mut self.queue).await;
+    }
+}
+
+/// How a request is sent.
+enum Destination {
+    /// Without a session, in a protocol version without sessions.
+    Modern { version: String },
+    /// To open a session.
+    Handshake,
+    /// In the session.
+    Session,
+}
+
+/// Sends a request and forwards the response. In a session, it first waits until the handshake has finished.
+async fn send_request(context: &Arc<Context>, request: &Request, destination: Destination) -> Result<(), McpError> {
+    if let Destination::Session = destination {
+        context.handshake.opened().await;
+        context.initialized.opened().await;
+    }
+    context.pending.mark_sent(&request.id);
+    match destination {
+        Destination::Modern { version } => modern::send_request(context, request, &version).await,
+        Destination::Handshake => legacy::initialize(context, request).await,
+        Destination::Session => session_requests::send_request(context, request).await,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use portcullis_mcp::header as names;
 use tokio::time::sleep;
 
@@ -12,29 +12,30 @@ use crate::{
         endpoint::TokenRenewal,
         session_renewal,
         state::{
-            server_stream_state::{MAX_UNSOLICITED_RENEWALS, State},
+            server_stream_state::{MAX_UNSOLICITED_RENEWALS, StreamEnd},
             session::Session,
         },
         transport::event_stream::{EventReader, ResumeAttempts, ResumePosition},
     },
     error::McpError,
-    response::MediaType,
+    response::is_event_stream,
+    resumption::backoff,
 };
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not offer it.
 pub(crate) fn start(context: &Arc<Context>) {
-    let Some(session) = context.sessions.current().filter(|session| context.server_stream.begins(session)) else {
+    let Some(session) = context.sessions.current().filter(|session| context.server_stream.begin(session)) else {
         return;
     };
     let context = Arc::clone(context);
     tokio::spawn(async move {
         let mut generation = context.sessions.generation();
-        let ended = tokio::select! {
-            _ = generation.wait_for(|now| *now != session.generation) => return,
-            ended = read_stream(&context, &session) => ended,
+        let end = tokio::select! {
+            _ = generation.wait_for(|current| *current != session.generation) => return,
+            end = read_stream(&context, &session) => end,
         };
-        context.server_stream.ended(&session, ended);
-        if ended == State::Lost {
+        context.server_stream.end(&session, end);
+        if end == StreamEnd::SessionLost {
             renew(&context, &session).await;
         }
     });
@@ -44,11 +45,11 @@ pub(crate) fn start(context: &Arc<Context>) {
 /// This does not prompt the user for a sign-in. Without subscriptions, the client's next request opens the session.
 async fn renew(context: &Arc<Context>, lost: &Session) {
     while !context.subscriptions.is_empty() {
-        let unsolicited = context.server_stream.count_unsolicited_renewal();
-        if unsolicited >= MAX_UNSOLICITED_RENEWALS {
+        let renewals = context.server_stream.count_unsolicited_renewal();
+        if renewals >= MAX_UNSOLICITED_RENEWALS {
             return;
         }
-        sleep(ResumePosition::default().wait(unsolicited + 1)).await;
+        sleep(backoff(renewals + 1)).await;
         let Err(error) = session_renewal::renew(context, lost, TokenRenewal::Disabled).await else { return };
         tracing::warn!(reason = error.code(), "the session is lost, and no other could be opened for now");
         if !matches!(error, McpError::Fetch(_) | McpError::Status { .. }) {
@@ -57,12 +58,13 @@ async fn renew(context: &Arc<Context>, lost: &Session) {
     }
 }
 
-async fn read_stream(context: &Arc<Context>, session: &Session) -> State {
+/// Reads the server's messages in a session until there can be no more.
+async fn read_stream(context: &Arc<Context>, session: &Session) -> StreamEnd {
     match &session.connection {
         // The reader of the connection forwards its messages.
         Some(connection) => {
             connection.lost().await;
-            State::Lost
+            StreamEnd::SessionLost
         }
         None => listen(context, session).await,
     }
@@ -70,42 +72,26 @@ async fn read_stream(context: &Arc<Context>, session: &Session) -> State {
 
 /// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event.
 /// This does not prompt the user for a sign-in.
-async fn listen(context: &Arc<Context>, session: &Session) -> State {
+async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
     let (mut position, mut attempts, mut was_open) = (ResumePosition::default(), ResumeAttempts::default(), false);
     loop {
         match open(context, session, &position).await {
             Ok(mut events) => {
                 was_open = true;
                 events.position = position;
-                loop {
-                    match events.next().await {
-                        Ok(Some(messages)) => {
-                            attempts.record(&mut events, &messages);
-                            for message in messages {
-                                if let Err(error) = context.forward(message, None).await {
-                                    tracing::warn!(reason = error.code(), "the server sent an invalid message");
-                                }
-                            }
-                        }
-                        Ok(None) => break,
-                        Err(error) => {
-                            tracing::warn!(reason = error.code(), "{error}");
-                            break;
-                        }
-                    }
-                }
+                forward_events(context, &mut events, &mut attempts).await;
                 position = events.position;
             }
-            Err(Failure::Passing) => {}
-            Err(Failure::Authorization) => return State::Stopped,
-            Err(Failure::Refused(status)) => {
+            Err(OpenFailure::Temporary) => {}
+            Err(OpenFailure::Unauthorized) => return StreamEnd::TokenRejected,
+            Err(OpenFailure::Rejected(status)) => {
                 // After a stream was open, these mean that the server does not know the session or the event.
                 let is_of_session = matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
                 if !was_open || !is_of_session || session.identifier.is_none() {
-                    return State::NotOffered;
+                    return StreamEnd::NotOffered;
                 }
-                if !position.clear() {
-                    return State::Lost;
+                if !position.forget_event() {
+                    return StreamEnd::SessionLost;
                 }
             }
         }
@@ -113,32 +99,58 @@ async fn listen(context: &Arc<Context>, session: &Session) -> State {
     }
 }
 
-enum Failure {
-    Passing,
-    Authorization,
-    Refused(StatusCode),
+/// Forwards the messages of a stream to its end. An invalid message is dropped; events that cannot be decoded end the
+/// stream.
+async fn forward_events(context: &Context, events: &mut EventReader, attempts: &mut ResumeAttempts) {
+    loop {
+        match events.next().await {
+            Ok(Some(batch)) => {
+                attempts.record(&batch);
+                for message in batch.messages {
+                    if let Err(error) = context.forward(message, None).await {
+                        tracing::warn!(reason = error.code(), "the server sent an invalid message");
+                    }
+                }
+            }
+            Ok(None) => return,
+            Err(error) => return tracing::warn!(reason = error.code(), "{error}"),
+        }
+    }
 }
 
-async fn open(context: &Arc<Context>, session: &Session, position: &ResumePosition) -> Result<EventReader, Failure> {
+/// Why the stream was not opened.
+enum OpenFailure {
+    /// The server could not be reached, or failed.
+    Temporary,
+    /// No token could be obtained without the user.
+    Unauthorized,
+    /// The server responded with this status, or with a body that is not an event stream.
+    Rejected(StatusCode),
+}
+
+/// Requests the stream, after the last event of an earlier one.
+async fn open(
+    context: &Arc<Context>,
+    session: &Session,
+    position: &ResumePosition,
+) -> Result<EventReader, OpenFailure> {
     // The identifier can have been replaced since.
-    let now = context.sessions.current().filter(|now| now.generation == session.generation);
-    let mut headers: HeaderMap = context.sessions.headers(now.as_ref());
-    headers.extend(position.last_event().map(|event| (names::LAST_EVENT_ID, event)));
+    let current = context.sessions.current().filter(|current| current.generation == session.generation);
+    let mut headers = context.sessions.headers(current.as_ref());
+    headers.extend(position.last_event_id().map(|event| (names::LAST_EVENT_ID, event)));
     match context.endpoint.send(context.endpoint.get(headers), TokenRenewal::Disabled).await {
-        Ok(answer) if answer.status.is_success() && MediaType::of(&answer.headers) == MediaType::EventStream => {
-            Ok(EventReader::new(context, answer.body))
+        Ok(response) if is_event_stream(&response) => Ok(EventReader::new(context, response.body)),
+        Ok(response) if response.status.is_server_error() && response.status != StatusCode::NOT_IMPLEMENTED => {
+            Err(OpenFailure::Temporary)
         }
-        Ok(answer) if answer.status.is_server_error() && answer.status != StatusCode::NOT_IMPLEMENTED => {
-            Err(Failure::Passing)
+        Ok(response) => {
+            tracing::debug!(status = response.status.as_u16(), "the server offers no stream for its own messages");
+            Err(OpenFailure::Rejected(response.status))
         }
-        Ok(answer) => {
-            tracing::debug!(status = answer.status.as_u16(), "the server offers no stream for its own messages");
-            Err(Failure::Refused(answer.status))
-        }
-        Err(McpError::Fetch(_)) => Err(Failure::Passing),
+        Err(McpError::Fetch(_)) => Err(OpenFailure::Temporary),
         Err(error) => {
             tracing::debug!(reason = error.code(), "the stream for the server's own messages cannot be opened for now");
-            Err(Failure::Authorization)
+            Err(OpenFailure::Unauthorized)
         }
     }
 }

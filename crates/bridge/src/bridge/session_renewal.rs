@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     bridge::{
-        context::{Context, with_advice},
+        context::Context,
         endpoint::TokenRenewal,
         state::{pending_requests::Purpose, session::Session, subscriptions::SubscriptionChange},
         transport::legacy,
@@ -18,18 +18,24 @@ use crate::{
     error::McpError,
 };
 
-/// How many subscriptions are restored at once, and the time limit for all of them.
+/// How many subscriptions are restored at once.
 const MAX_CONCURRENT: usize = 16;
+/// The time limit for restoring all subscriptions.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The beginning of warnings that something was not restored.
 const INCOMPLETE: &str = "the new session lacks subscriptions or the log level of the lost one";
 
+/// The notification that ends a handshake.
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// Opens a session in place of a lost one, unless another task has done so, and restores the client's subscriptions and
 /// log level. The client's messages wait meanwhile. It continues when the caller is cancelled, so that no session stays
 /// half open.
+///
+/// # Errors
+/// [`McpError::SessionLost`] if the bridge ends, the client has made no handshake, or the server rejects it; otherwise when
+/// a request fails. Failures to restore are only logged.
 pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
     let (context, lost) = (Arc::clone(context), lost.clone());
     let renewal = tokio::spawn(async move {
@@ -62,7 +68,7 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
     if session.version() != lost.version() {
         tracing::warn!("the server agreed on another revision of the protocol than before");
     }
-    legacy::tell(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
+    legacy::notify(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
     context.start_server_stream();
     restore(context, token_renewal).await;
     Ok(())
@@ -94,7 +100,7 @@ async fn restore(context: &Arc<Context>, token_renewal: TokenRenewal) {
 async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_renewal: TokenRenewal, end: Instant) {
     let (request, answer) = context.own_request(change.method(), Some(&change.params()), Purpose::Plain, token_renewal);
     let asked = async {
-        legacy::ask_once(context, &request).await?;
+        legacy::send_request_once(context, &request).await?;
         answer.await.map_err(|_| McpError::StreamEnded)
     };
     let result = {
@@ -108,7 +114,7 @@ async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_r
             context.subscriptions.forget(&change);
             tracing::warn!(method, reason = "mcp.rpc", "{INCOMPLETE}: the server rejects the request");
         }
-        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", with_advice(&error)),
+        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", error.with_advice()),
         Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{INCOMPLETE}: the server does not respond"),
     }
 }

@@ -2,36 +2,35 @@
 
 use std::time::Duration;
 
-use http::{HeaderValue, Method, header};
-use portcullis_discovery::{FetchRequest, UrlPolicy};
+use http::HeaderValue;
 use portcullis_mcp::{ErrorCode, Revision, header as names};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
     McpClient,
-    message_stream::{self, Answer, MessageStream, Step},
-    outgoing::Outgoing,
+    message_stream::{MessageStream, StreamPosition},
+    response::{self, Answer, AnswerMessage},
 };
 use crate::{
     error::{McpError, RpcError},
     response::is_unknown_session,
     resumption::{MAX_RESUME_AFTER, MAX_RESUMES, RESUME_AFTER},
-    tool_headers::{MAX_PAGES, next_cursor},
+    tool_list_page::{MAX_PAGES, next_cursor},
 };
 
 /// The maximum number of times that a server can request input during one call.
-const MAX_ROUNDS: u32 = 16;
+const MAX_INPUT_ROUNDS: u32 = 16;
 
-/// What was done already during a call to let it succeed when it is sent again.
+/// What was done already during a call to let it succeed when it is sent again. Each is done once.
 #[derive(Default)]
 struct Recoveries {
-    /// The server rejected the version that it lists as supported.
-    revision: bool,
+    /// It was sent again, because the server rejected a version that it lists as supported.
+    repeated: bool,
     /// The tools were read, because the server requires other headers.
-    tools: bool,
-    /// A new session was opened.
-    session: bool,
+    read_tools: bool,
+    /// Another session was opened.
+    opened_session: bool,
 }
 
 impl McpClient {
@@ -65,7 +64,7 @@ impl McpClient {
         loop {
             let message = self.outgoing(Some(self.next_id()), method, params.clone())?;
             let result = match self.post(&message).await {
-                Ok((_, answer)) => self.result(answer, observe).await,
+                Ok(posted) => self.result(posted.answer, observe).await,
                 Err(error) => Err(error),
             };
             let mut result = match result {
@@ -77,7 +76,7 @@ impl McpClient {
             };
             if is_modern && result.get("resultType").is_some_and(|result_type| result_type == "input_required") {
                 rounds += 1;
-                if rounds > MAX_ROUNDS {
+                if rounds > MAX_INPUT_ROUNDS {
                     return Err(McpError::TooManyInputRounds);
                 }
                 let Some(next) = self.with_input(params.as_ref(), &result).await else { return Ok(result) };
@@ -105,21 +104,21 @@ impl McpClient {
         let revision = self.settings.revision;
         match &error {
             McpError::Rpc(rejection)
-                if revision.is_modern() && !recoveries.revision && names_revision(rejection, revision) =>
+                if revision.is_modern() && !recoveries.repeated && lists_revision(rejection, revision) =>
             {
-                recoveries.revision = true;
+                recoveries.repeated = true;
                 Ok(())
             }
             McpError::Rpc(rejection)
                 if rejection.code == ErrorCode::HeaderMismatch.value()
                     && method == "tools/call"
-                    && !recoveries.tools =>
+                    && !recoveries.read_tools =>
             {
-                recoveries.tools = true;
+                recoveries.read_tools = true;
                 self.read_tools(params).await
             }
-            _ if !revision.is_modern() && !recoveries.session && self.lost_session(&error) => {
-                recoveries.session = true;
+            _ if !revision.is_modern() && !recoveries.opened_session && self.lost_session(&error) => {
+                recoveries.opened_session = true;
                 self.initialize().await.map(drop)
             }
             _ => Err(error),
@@ -132,7 +131,11 @@ impl McpClient {
         is_unknown && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
     }
 
-    /// Reads up to the response and returns its result.
+    /// Reads a response up to its result, and answers the server's requests before it. An interrupted legacy stream is
+    /// resumed.
+    ///
+    /// # Errors
+    /// When the server reports an error, the response is not valid, or an interrupted stream cannot be resumed.
     pub(super) async fn result(
         &self,
         mut answer: Answer,
@@ -140,61 +143,45 @@ impl McpClient {
     ) -> Result<Value, McpError> {
         let mut resumes = 0;
         loop {
-            match answer.step().await? {
-                Some(Step::Result(result)) => return Ok(result),
-                Some(Step::Before(message)) => {
+            match answer.next().await? {
+                Some(AnswerMessage::Result(result)) => return Ok(result),
+                Some(AnswerMessage::BeforeResult(message)) => {
                     resumes = 0;
                     self.answer(&message).await?;
                     observe(message);
                 }
                 None => {
                     resumes += 1;
-                    let (Some((event, retry)), true) = (answer.resumable(), resumes <= MAX_RESUMES) else {
-                        return Err(McpError::StreamEnded);
-                    };
-                    let stream = self.resumed(event, retry).await?;
-                    answer.resume(stream);
+                    let stream = answer.own_stream().filter(|_| resumes <= MAX_RESUMES).ok_or(McpError::StreamEnded)?;
+                    let resumed = self.resume(stream.position()).await?;
+                    stream.resume_with(resumed);
                 }
             }
         }
     }
 
     /// Resumes a legacy stream after the delay that its server requires.
-    async fn resumed(&self, event: &str, retry: Option<u64>) -> Result<MessageStream, McpError> {
+    async fn resume(&self, position: &StreamPosition) -> Result<MessageStream, McpError> {
         let session = self.legacy_session().map_err(|_| McpError::StreamEnded)?;
-        let event = HeaderValue::from_str(event).map_err(|_| McpError::StreamEnded)?;
-        sleep(retry.map_or(RESUME_AFTER, Duration::from_millis).min(MAX_RESUME_AFTER)).await;
+        let event_id = position.last_event_id.as_deref().ok_or(McpError::StreamEnded)?;
+        let event_id = HeaderValue::from_str(event_id).map_err(|_| McpError::StreamEnded)?;
+        sleep(position.retry.map_or(RESUME_AFTER, Duration::from_millis).min(MAX_RESUME_AFTER)).await;
         let request = || {
-            let request = FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
-                .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
-                .header(names::LAST_EVENT_ID, event.clone());
-            self.with_session(request, &session)
+            let request = self.get_stream().header(names::LAST_EVENT_ID, event_id.clone());
+            self.in_session(request, &session)
         };
-        let answer = self.endpoint.send(request).await?;
-        message_stream::stream(answer, &self.limits()).await
+        response::event_stream(self.endpoint.send(request).await?, &self.limits()).await
     }
 
-    /// Sends a notification or a response.
-    pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
-        let answer = match self.connection() {
-            Some(connection) => {
-                self.endpoint.send_same_origin(|| self.post_request(message, &connection.message_url)).await?
-            }
-            None => self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?,
-        };
-        self.keep_session(&answer);
-        message_stream::accepted(answer, &self.limits()).await
-    }
-
-    /// Reads tool definitions up to the one that is called.
+    /// Reads and stores tool definitions up to the one that is called, at most [`MAX_PAGES`] pages.
     async fn read_tools(&self, params: Option<&Value>) -> Result<(), McpError> {
         let called = params.and_then(|params| params.get("name")?.as_str());
         let mut cursor: Option<Value> = None;
         for _ in 0..MAX_PAGES {
             let params = cursor.map(|cursor| json!({ "cursor": cursor }));
             let message = self.outgoing(Some(self.next_id()), "tools/list", params)?;
-            let (_, answer) = self.post(&message).await?;
-            let mut page = self.result(answer, &mut |_| ()).await?;
+            let posted = self.post(&message).await?;
+            let mut page = self.result(posted.answer, &mut |_| ()).await?;
             self.tools.learn(&mut page);
             cursor = next_cursor(&page, called);
             if cursor.is_none() {
@@ -206,7 +193,7 @@ impl McpClient {
 }
 
 /// Whether the server rejected the version although it lists it as supported, as a deployment does during an upgrade.
-fn names_revision(error: &RpcError, revision: Revision) -> bool {
+fn lists_revision(error: &RpcError, revision: Revision) -> bool {
     let supported = error.data.as_ref().and_then(|data| data.get("supported")).and_then(Value::as_array);
     error.code == ErrorCode::UnsupportedProtocolVersion.value()
         && supported.is_some_and(|supported| supported.iter().any(|one| one == revision.as_str()))

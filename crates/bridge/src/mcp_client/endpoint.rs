@@ -1,12 +1,11 @@
-//! [`ProtectedEndpoint`]: requests with the token.
+//! [`ProtectedEndpoint`]: HTTP requests to the MCP endpoint, with the token.
 
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
+use portcullis_client::{ResourceRedirects, TokenManager};
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
 use url::Url;
-
-use portcullis_client::{ResourceRedirects, TokenManager};
 
 use crate::{error::McpError, resource_fetch::ResourceFetch};
 
@@ -18,65 +17,59 @@ pub(super) struct ProtectedEndpoint {
 }
 
 impl ProtectedEndpoint {
+    /// Creates the endpoint at the token manager's start URL. `timeout` limits the wait for the head of a response.
     pub(super) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, timeout: Duration) -> Self {
         let fetch = ResourceFetch::new(fetch, token_manager.start_url().url());
         Self { token_manager, fetch, timeout }
     }
 
+    /// The start URL.
     pub(super) fn url(&self) -> &Url {
         self.token_manager.start_url().url()
     }
 
+    /// The source of the tokens.
     pub(super) fn token_manager(&self) -> &Arc<TokenManager> {
         &self.token_manager
     }
 
-    /// Sends a request with the current token, and retries it if a new token can help.
+    /// Sends a request to a URL of the start URL's origin. If the token is rejected, it is renewed as
+    /// [`RequestAuthorization`](portcullis_client::RequestAuthorization) defines, which can wait for the user. Redirects
+    /// within the resource are followed. `build` creates the request for each attempt.
+    ///
+    /// The caller must make sure that the URL belongs to the resource: the start URL does, and so does a validated
+    /// message URL ([`SseStream`](crate::http_sse::SseStream)).
+    ///
+    /// # Errors
+    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final. Any other status
+    /// is returned.
     pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
-        self.send_to(build, false).await
-    }
-
-    /// As [`send`](Self::send), for another URL of the resource, which the caller has validated.
-    pub(super) async fn send_same_origin(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
-        self.send_to(build, true).await
-    }
-
-    async fn send_to(&self, build: impl Fn() -> FetchRequest, is_same_origin: bool) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
-        let (mut redirects, mut target) = (ResourceRedirects::default(), None::<Url>);
+        let (mut redirects, mut redirected_to) = (ResourceRedirects::default(), None::<Url>);
         loop {
             let mut request = build();
-            let is_checked = is_same_origin || target.is_some();
-            if let Some(target) = &target {
+            request.timeout = self.timeout;
+            if let Some(target) = &redirected_to {
                 request.url.clone_from(target);
             }
             let sent_to = request.url.clone();
-            request.timeout = self.timeout;
             let FetchRequest { method, url, headers, .. } = &mut request;
-            match is_checked {
-                true => authorization.authorize_same_origin(method, url, headers).await,
-                false => authorization.authorize(method, url, headers).await,
-            }
-            .map_err(McpError::Authorization)?;
+            authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
             let OpenResponse { status, headers, body } = self.fetch.open(request).await.map_err(McpError::Fetch)?;
-            if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-                authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)?;
-                if status.is_redirection() {
-                    let resource = self.token_manager.resource();
-                    target = Some(redirects.follow(status, &headers, &sent_to, resource.as_ref())?);
-                    continue;
-                }
-                return Ok(OpenResponse { status, headers, body });
-            }
             // Asking the user can take minutes; the connection is not kept that long.
-            let body = if status == StatusCode::UNAUTHORIZED { None } else { Some(body) };
+            let body = Some(body).filter(|_| status != StatusCode::UNAUTHORIZED);
             if authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
                 continue;
             }
-            match body {
-                None => return Err(McpError::Unauthorized),
-                Some(body) => return Ok(OpenResponse { status, headers, body }),
+            if status.is_redirection() {
+                let resource = self.token_manager.resource();
+                redirected_to = Some(redirects.follow(status, &headers, &sent_to, resource.as_ref())?);
+                continue;
             }
+            return match body {
+                None => Err(McpError::Unauthorized),
+                Some(body) => Ok(OpenResponse { status, headers, body }),
+            };
         }
     }
 }

@@ -10,9 +10,10 @@ use url::Url;
 use super::{endpoint::ProtectedEndpoint, message_stream::MessageStream};
 use crate::{error::McpError, http_sse::SseStream};
 
-/// An open stream, and the URL that messages are posted to.
+/// A connection to a server of 2024-11-05. Clones share the stream.
 #[derive(Clone)]
 pub(super) struct SseConnection {
+    /// The URL that messages are posted to. It has the start URL's origin.
     pub(super) message_url: Url,
     stream: Arc<Mutex<MessageStream>>,
 }
@@ -30,7 +31,7 @@ impl SseConnection {
         let response = endpoint.send(request).await?;
         let SseStream { message_url, body, decoder, events } =
             SseStream::begin(response, endpoint.url(), max_message).await?;
-        let stream = Arc::new(Mutex::new(MessageStream::resumed_with(body, decoder, events)?));
+        let stream = Arc::new(Mutex::new(MessageStream::with_events(body, decoder, events)?));
         Ok(Self { message_url, stream })
     }
 

@@ -1,64 +1,67 @@
-//! [`MessageStream`]: the messages of a response.
+//! [`MessageStream`]: the messages of an event stream or of a JSON response.
 
 use std::{collections::VecDeque, fmt};
 
-use http::StatusCode;
-use portcullis_discovery::{BodyStream, OpenResponse, ResponseExcerpt};
+use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::{Decoder, Event};
 use serde_json::Value;
-use tokio::sync::OwnedMutexGuard;
 
-use crate::{
-    error::{McpError, RpcError},
-    message_budget::Reservation,
-    response::{BodyLimits, MediaType, insufficient_scope, read_body},
-};
-
-/// A response whose status was checked.
-pub(super) struct Answer {
-    messages: Source,
-    id: Option<u64>,
-    status: StatusCode,
-}
-
-/// The source of the messages.
-enum Source {
-    /// The response itself.
-    Response(Box<MessageStream>),
-    /// The stream that all calls of an HTTP+SSE session share, for one call at a time.
-    Session(OwnedMutexGuard<MessageStream>),
-}
-
-impl Source {
-    fn stream(&mut self) -> &mut MessageStream {
-        match self {
-            Self::Response(stream) => stream,
-            Self::Session(stream) => stream,
-        }
-    }
-}
+use crate::error::McpError;
 
 /// The messages of a stream, each returned as soon as it is complete. Dropping it closes the stream.
 ///
-/// Events without data, which servers send as keep-alive, are ignored.
+/// Events without data, which servers send as keep-alive, are ignored. The size of an event is limited
+/// ([`McpSettings::max_message`](crate::McpSettings::max_message)); the wait for the next one is not.
 pub struct MessageStream {
+    /// `None` after the end.
     body: Option<Box<dyn BodyStream>>,
     decoder: Decoder,
+    /// The messages that have arrived and are not returned yet.
     ready: VecDeque<Value>,
-    last_event: Option<String>,
-    retry: Option<u64>,
+    position: StreamPosition,
 }
 
-/// A message of a stream.
-pub(super) enum Step {
-    /// The response's result.
-    Result(Value),
-    /// A message before the response.
-    Before(Value),
+/// What the events of a stream say about its resumption (HTML section 9.2.6).
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamPosition {
+    /// The last event identifier, after which the stream can be resumed.
+    pub(super) last_event_id: Option<String>,
+    /// The reconnection time, in milliseconds.
+    pub(super) retry: Option<u64>,
 }
 
 impl MessageStream {
-    /// Returns the next message. None when the stream has ended.
+    /// Reads an event stream from its beginning.
+    pub(super) fn new(body: Box<dyn BodyStream>, max_message: usize) -> Self {
+        Self::with_body(Some(body), Decoder::new(max_message))
+    }
+
+    /// Continues a stream of which the decoder has read these events.
+    ///
+    /// # Errors
+    /// [`McpError::InvalidResponse`] when one of the events is not JSON.
+    pub(super) fn with_events(
+        body: Box<dyn BodyStream>,
+        decoder: Decoder,
+        events: Vec<Event>,
+    ) -> Result<Self, McpError> {
+        let mut stream = Self::with_body(Some(body), decoder);
+        stream.receive(events)?;
+        Ok(stream)
+    }
+
+    /// Returns the messages of a response that is not a stream.
+    pub(super) fn of_json(body: Value) -> Self {
+        let mut stream = Self::with_body(None, Decoder::new(0));
+        stream.ready.extend(messages(body));
+        stream
+    }
+
+    fn with_body(body: Option<Box<dyn BodyStream>>, decoder: Decoder) -> Self {
+        Self { body, decoder, ready: VecDeque::new(), position: StreamPosition::default() }
+    }
+
+    /// Returns the next message. `None` when the stream has ended.
     ///
     /// # Errors
     /// When the stream is interrupted, an event is too large, or an event is not JSON. The stream has then ended.
@@ -68,176 +71,54 @@ impl MessageStream {
                 return Ok(Some(message));
             }
             let Some(body) = &mut self.body else { return Ok(None) };
-            let piece = match body.next().await {
-                Some(Ok(piece)) => piece,
-                Some(Err(error)) => return self.fail(McpError::Fetch(error)),
-                None => {
-                    self.body = None;
-                    return Ok(None);
-                }
+            let Some(piece) = body.next().await else {
+                self.body = None;
+                return Ok(None);
             };
-            match self.decoder.push(&piece) {
-                Ok(events) => {
-                    if let Err(error) = self.receive(events) {
-                        return self.fail(error);
-                    }
-                }
-                Err(error) => return self.fail(McpError::InvalidStream(error)),
+            let events = piece
+                .map_err(McpError::Fetch)
+                .and_then(|piece| self.decoder.push(&piece).map_err(McpError::InvalidStream));
+            if let Err(error) = events.and_then(|events| self.receive(events)) {
+                self.body = None;
+                self.ready.clear();
+                return Err(error);
             }
         }
+    }
+
+    /// Where the stream can be resumed.
+    pub(super) fn position(&self) -> &StreamPosition {
+        &self.position
+    }
+
+    /// Continues with the stream that resumes this ended one.
+    pub(super) fn resume_with(&mut self, resumed: MessageStream) {
+        let position = std::mem::take(&mut self.position);
+        *self = MessageStream { position, ..resumed };
     }
 
     fn receive(&mut self, events: Vec<Event>) -> Result<(), McpError> {
         for event in events {
-            self.last_event = event.id.or(self.last_event.take());
-            self.retry = event.retry.or(self.retry);
-            if event.data.is_empty() {
-                continue;
+            self.position.last_event_id = event.id.or(self.position.last_event_id.take());
+            self.position.retry = event.retry.or(self.position.retry);
+            if !event.data.is_empty() {
+                let data = serde_json::from_str(&event.data).map_err(|_| McpError::InvalidResponse)?;
+                self.ready.extend(messages(data));
             }
-            let sent = serde_json::from_str(&event.data).map_err(|_| McpError::InvalidResponse)?;
-            self.ready.extend(messages(sent));
         }
         Ok(())
-    }
-
-    /// Continues a stream of which the decoder has read these events.
-    pub(super) fn resumed_with(
-        body: Box<dyn BodyStream>,
-        decoder: Decoder,
-        events: Vec<Event>,
-    ) -> Result<Self, McpError> {
-        let mut stream = Self { body: Some(body), decoder, ready: VecDeque::new(), last_event: None, retry: None };
-        stream.receive(events)?;
-        Ok(stream)
-    }
-
-    fn of(body: Box<dyn BodyStream>, limits: &BodyLimits) -> Self {
-        let (decoder, ready) = (Decoder::new(limits.max_message), VecDeque::new());
-        Self { body: Some(body), decoder, ready, last_event: None, retry: None }
-    }
-
-    /// A response that is not a stream.
-    fn read_body(sent: Value) -> Self {
-        let (decoder, ready) = (Decoder::new(0), messages(sent).into());
-        Self { body: None, decoder, ready, last_event: None, retry: None }
-    }
-
-    fn fail(&mut self, error: McpError) -> Result<Option<Value>, McpError> {
-        self.body = None;
-        self.ready.clear();
-        Err(error)
-    }
-}
-
-impl Answer {
-    /// The next message up to the response. None when the stream ends before it.
-    pub(super) async fn step(&mut self) -> Result<Option<Step>, McpError> {
-        let Some(mut message) = self.messages.stream().next().await? else { return Ok(None) };
-        if !self.is_response(&message) {
-            return Ok(Some(Step::Before(message)));
-        }
-        if let Some(result) = message.get_mut("result") {
-            return Ok(Some(Step::Result(result.take())));
-        }
-        Err(RpcError::of(&message, self.status).map_or(McpError::InvalidResponse, McpError::Rpc))
-    }
-
-    /// Where an ended stream can be resumed, and after how many milliseconds.
-    pub(super) fn resumable(&self) -> Option<(&str, Option<u64>)> {
-        match &self.messages {
-            Source::Response(stream) => Some((stream.last_event.as_deref()?, stream.retry)),
-            Source::Session(_) => None,
-        }
-    }
-
-    /// Continues with the stream that resumes the ended one.
-    pub(super) fn resume(&mut self, mut messages: MessageStream) {
-        let ended = self.messages.stream();
-        messages.last_event = ended.last_event.take();
-        messages.retry = ended.retry;
-        self.messages = Source::Response(Box::new(messages));
-    }
-
-    /// Whether a message is the response. An error can lack the id (JSON-RPC 2.0 section 5).
-    fn is_response(&self, message: &Value) -> bool {
-        match message.get("id") {
-            _ if message.get("method").is_some() => false,
-            None | Some(Value::Null) => message.get("error").is_some(),
-            Some(id) => id.as_u64() == self.id,
-        }
-    }
-
-    /// The messages of the response. None if they arrive on the session's stream.
-    pub(super) fn into_messages(self) -> Option<MessageStream> {
-        match self.messages {
-            Source::Response(stream) => Some(*stream),
-            Source::Session(_) => None,
-        }
-    }
-
-    /// A response that arrives on the session's stream.
-    pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>) -> Self {
-        Self { messages: Source::Session(stream), id, status: StatusCode::OK }
     }
 }
 
 /// One message, or those of a batch, which servers of 2025-03-26 can send.
-fn messages(sent: Value) -> Vec<Value> {
-    match sent {
+fn messages(json: Value) -> Vec<Value> {
+    match json {
         Value::Array(batch) => batch,
         message => vec![message],
     }
 }
 
-/// Processes the response to a request.
-pub(super) async fn of(response: OpenResponse, id: Option<u64>, limits: &BodyLimits) -> Result<Answer, McpError> {
-    let status = response.status;
-    if !status.is_success() {
-        return Err(refusal(response, limits).await);
-    }
-    let messages = match MediaType::of(&response.headers) {
-        MediaType::EventStream => MessageStream::of(response.body, limits),
-        MediaType::Json => {
-            let body = read_body(response.body, limits, &mut Reservation::uncounted()).await?;
-            MessageStream::read_body(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
-        }
-        MediaType::Other => return Err(McpError::unexpected_content(response).await),
-    };
-    Ok(Answer { messages: Source::Response(Box::new(messages)), id, status })
-}
-
-/// Processes the response to the opening of a stream.
-pub(super) async fn stream(response: OpenResponse, limits: &BodyLimits) -> Result<MessageStream, McpError> {
-    if !response.status.is_success() {
-        return Err(refusal(response, limits).await);
-    }
-    match MediaType::of(&response.headers) {
-        MediaType::EventStream => Ok(MessageStream::of(response.body, limits)),
-        MediaType::Json | MediaType::Other => Err(McpError::unexpected_content(response).await),
-    }
-}
-
-/// Processes the response to a message without a result.
-pub(super) async fn accepted(response: OpenResponse, limits: &BodyLimits) -> Result<(), McpError> {
-    if response.status.is_success() { Ok(()) } else { Err(refusal(response, limits).await) }
-}
-
-async fn refusal(response: OpenResponse, limits: &BodyLimits) -> McpError {
-    let status = response.status;
-    if let Some(error) = insufficient_scope(status, &response.headers) {
-        return error;
-    }
-    if MediaType::of(&response.headers) != MediaType::Json {
-        return McpError::status(response).await;
-    }
-    let body = read_body(response.body, limits, &mut Reservation::uncounted()).await.unwrap_or_default();
-    let message = serde_json::from_slice::<Value>(&body).ok();
-    message.and_then(|message| RpcError::of(&message, status)).map_or_else(
-        || McpError::Status { status, response: Box::new(ResponseExcerpt::new(&response.headers, &body)) },
-        McpError::Rpc,
-    )
-}
-
+/// Shows the number of messages, not their content.
 impl fmt::Debug for MessageStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageStream").field("ready", &self.ready.len()).finish_non_exhaustive()

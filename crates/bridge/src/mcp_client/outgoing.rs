@@ -1,10 +1,10 @@
 //! [`Outgoing`]: a message to the server, with the headers that repeat parts of it.
 
-use http::{HeaderMap, HeaderValue};
-use portcullis_mcp::{Revision, encode_mirrored, header, meta, mirrored_member};
+use http::HeaderMap;
+use portcullis_mcp::{ErrorCode, Revision, meta, mirrored_member};
 use serde_json::{Map, Value, json};
 
-use crate::error::McpError;
+use crate::{error::McpError, mirrored_headers::mirrored_headers};
 
 /// A message to the server: its body, and the headers that repeat parts of it.
 pub(super) struct Outgoing {
@@ -14,10 +14,12 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
+    /// A request of a legacy version.
     pub(super) fn request(id: u64, method: &str, params: Option<Value>) -> Self {
         Self::legacy(Some(id), method, params)
     }
 
+    /// A notification of a legacy version.
     pub(super) fn notification(method: &str, params: Option<Value>) -> Self {
         Self::legacy(None, method, params)
     }
@@ -27,6 +29,9 @@ impl Outgoing {
     }
 
     /// A message of 2026-07-28: version, client and capabilities in `_meta`, and the headers that repeat parts of it.
+    ///
+    /// # Errors
+    /// [`McpError::InvalidParams`] if the parameters or their `_meta` member are not an object.
     pub(super) fn modern(
         id: Option<u64>,
         method: &str,
@@ -46,22 +51,20 @@ impl Outgoing {
         meta.insert(meta::CLIENT_INFO.into(), client_info);
         meta.entry(meta::CLIENT_CAPABILITIES).or_insert(capabilities);
 
-        let mut headers = HeaderMap::new();
-        headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
-        headers.insert(header::METHOD, encode_mirrored(method));
-        let name = mirrored_member(method).and_then(|member| params.get(member)?.as_str());
-        if let Some(name) = name {
-            headers.insert(header::NAME, encode_mirrored(name));
-        }
+        let target = mirrored_member(method).and_then(|member| params.get(member)?.as_str());
+        let headers = mirrored_headers(revision.as_str(), method, target)?;
         Ok(Self { id, body: body(id, method, Some(params.into())), headers })
     }
 
-    /// A response to a request of the server.
-    pub(super) fn response(id: Value, outcome: Result<Value, (i64, &str)>) -> Self {
+    /// A response to a request of the server. `None` means that the client does not have the method.
+    pub(super) fn response(id: Value, result: Option<Value>) -> Self {
         let mut message = json!({ "jsonrpc": "2.0", "id": id });
-        match outcome {
-            Ok(result) => message["result"] = result,
-            Err((code, text)) => message["error"] = json!({ "code": code, "message": text }),
+        match result {
+            Some(result) => message["result"] = result,
+            None => {
+                let code = ErrorCode::MethodNotFound.value();
+                message["error"] = json!({ "code": code, "message": "the client has no such method" });
+            }
         }
         Self { id: None, body: message.to_string().into_bytes(), headers: HeaderMap::new() }
     }
@@ -71,14 +74,17 @@ impl Outgoing {
         self.headers.extend(headers);
     }
 
+    /// The identifier of a request. `None` for notifications and responses.
     pub(super) fn id(&self) -> Option<u64> {
         self.id
     }
 
+    /// The JSON text.
     pub(super) fn body(&self) -> Vec<u8> {
         self.body.clone()
     }
 
+    /// The headers that repeat parts of it.
     pub(super) fn headers(&self) -> HeaderMap {
         self.headers.clone()
     }

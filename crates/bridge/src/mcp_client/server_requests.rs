@@ -5,9 +5,6 @@ use serde_json::{Map, Value, json};
 use super::{McpClient, message_stream::MessageStream, outgoing::Outgoing};
 use crate::error::McpError;
 
-/// The JSON-RPC error for an unsupported method.
-const METHOD_NOT_FOUND: (i64, &str) = (-32601, "the client has no such method");
-
 impl McpClient {
     /// Reads a stream of [`open_stream`](Self::open_stream) to its end. Requests on it are answered, and each message
     /// is passed to `observe`.
@@ -27,15 +24,18 @@ impl McpClient {
     }
 
     /// Answers a message of a legacy stream if it is a request and there is a handler.
+    ///
+    /// # Errors
+    /// When the server does not accept the response.
     pub(super) async fn answer(&self, message: &Value) -> Result<(), McpError> {
         let (Some(handler), Some(id)) = (&self.request_handler, message.get("id")) else { return Ok(()) };
         let Some(method) = message.get("method").and_then(Value::as_str) else { return Ok(()) };
         let params = message.get("params").unwrap_or(&Value::Null);
-        let outcome = match method {
-            "ping" => Ok(json!({})),
-            _ => handler.answer(method, params).await.ok_or(METHOD_NOT_FOUND),
+        let result = match method {
+            "ping" => Some(json!({})),
+            _ => handler.answer(method, params).await,
         };
-        self.send(&Outgoing::response(id.clone(), outcome)).await
+        self.send(&Outgoing::response(id.clone(), result)).await
     }
 
     /// The parameters for the next round of a request whose result requires input (2026-07-28): the responses by name,

@@ -23,14 +23,17 @@ pub(super) struct Session {
 }
 
 impl SessionState {
+    /// The current session.
     pub(super) fn current(&self) -> Option<Session> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Replaces the session.
     pub(super) fn set(&self, session: Session) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
     }
 
+    /// Forgets the session.
     pub(super) fn clear(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -1,7 +1,10 @@
 //! Tests of the MCP client.
 
-use http::HeaderName;
+use std::sync::atomic::Ordering;
+
+use http::{HeaderName, HeaderValue, header};
 use portcullis_client::AuthorizerSettings;
+use portcullis_mcp::{Revision, header as names};
 use serde_json::json;
 
 use super::*;

@@ -1,66 +1,29 @@
 //! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
 
-use portcullis_discovery::{ChainPolicy, UrlPolicyError};
+use portcullis_discovery::ChainPolicy;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
-use crate::authorization::server::Server;
+use crate::server::{Server, unsupported_server::UnsupportedServer};
 
 /// An authorization server whose metadata supports the authorization code flow with PKCE.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeFlow {
+    /// The endpoints that every grant needs.
     pub(crate) server: Server,
+    /// The page at which the user signs in. It is safe to open in a browser.
     pub(crate) authorization_endpoint: Url,
     /// Whether the server sends `iss` in its authorization responses (RFC 9207).
     pub(crate) promises_issuer: bool,
-}
-
-/// Why an authorization server cannot be used for the authorization code flow with PKCE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UnsupportedServer {
-    /// `response_types_supported` lacks `code`.
-    #[error("the authorization server does not support the authorization code flow")]
-    NoCodeFlow,
-    /// `code_challenge_methods_supported` lacks `S256`.
-    #[error("the authorization server does not support PKCE with S256")]
-    NoPkce,
-    /// `code_challenge_methods_supported` is missing, and the caller does not assume PKCE
-    /// ([`ProviderSettings::assume_pkce`](crate::ProviderSettings::assume_pkce)).
-    #[error(
-        "the authorization server's metadata does not list PKCE methods (code_challenge_methods_supported is \
-         missing); if its documentation says so, give --assume-pkce"
-    )]
-    PkceNotAdvertised,
-    /// There is no `authorization_endpoint`.
-    #[error("the authorization server has no authorization endpoint")]
-    NoAuthorizationEndpoint,
-    /// There is no `token_endpoint`.
-    #[error("the authorization server has no token endpoint")]
-    NoTokenEndpoint,
-    /// The `authorization_endpoint` must not be opened in a browser.
-    #[error("the authorization endpoint is not safe to open: {0}")]
-    UnsafeAuthorizationEndpoint(UrlPolicyError),
-}
-
-impl UnsupportedServer {
-    /// The stable code, for logs and tests.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::NoCodeFlow => "server.no_code",
-            Self::NoPkce => "server.no_pkce",
-            Self::PkceNotAdvertised => "server.pkce_not_advertised",
-            Self::NoAuthorizationEndpoint => "server.no_authorization_endpoint",
-            Self::NoTokenEndpoint => "server.no_token_endpoint",
-            Self::UnsafeAuthorizationEndpoint(_) => "server.unsafe_endpoint",
-        }
-    }
 }
 
 impl CodeFlow {
     /// Validates the metadata. The authorization endpoint is checked against `policy` here because a browser opens it;
     /// the other endpoints are checked when they are fetched. `assumes_pkce` allows a missing list of PKCE
     /// methods, but not a list without S256.
+    ///
+    /// # Errors
+    /// As the variants of [`UnsupportedServer`] say.
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
         policy: ChainPolicy,
@@ -105,7 +68,7 @@ impl CodeFlow {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_discovery::UrlPolicy;
+    use portcullis_discovery::{UrlPolicy, UrlPolicyError};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use portcullis_metadata::{Issuer, OAuthError, PkceChallenge, ResourceUri, Scopes
 use url::Url;
 
 use crate::{
-    ClientError, RedirectError, RedirectParameters, authorization::code_flow::CodeFlow, authorizer::selection::OFFLINE,
+    ClientError, RedirectError, RedirectParameters, authorization::code_flow::CodeFlow, offline_access::OFFLINE_ACCESS,
     provider::RequestProfile, random, token::dpop::DpopBinding,
 };
 
@@ -52,7 +52,7 @@ impl RequestParameters<'_> {
         if !self.scopes.is_empty() {
             query.append_pair("scope", &self.scopes.to_string());
         }
-        if self.scopes.contains(OFFLINE) && self.profile.prompts_consent {
+        if self.scopes.contains(OFFLINE_ACCESS) && self.profile.prompts_consent {
             // Without `prompt=consent`, a server need not grant `offline_access` (OpenID Connect Core section 11).
             query.append_pair("prompt", "consent");
         }

@@ -9,41 +9,27 @@ use url::Url;
 
 use super::{Authorizer, GrantContext};
 use crate::{
-    ClientCredentials, ClientError, Interaction, ResourceToken, StartUrl, authorization::server::Server,
+    ClientCredentials, ClientError, DeviceAuthorization, Interaction, ResourceToken, StartUrl, server::Server,
     token::endpoint::TokenEndpoint,
 };
 
-/// What a user enters on another device (RFC 8628 section 3.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceAuthorization {
-    /// The code to enter: 1 to 64 printable ASCII characters.
-    pub user_code: String,
-    /// The page at which to enter it: `https`, or `http` on loopback.
-    pub verification_uri: Url,
-    /// The same page with the code in it, if the server offers that.
-    pub verification_uri_complete: Option<Url>,
-    /// How long the code is valid, at most [`MAX_LIFETIME`](Self::MAX_LIFETIME).
-    pub expires_in: Duration,
-}
-
-impl DeviceAuthorization {
-    /// The longest time to wait for the user: 30 min, even if the code is valid for longer.
-    pub const MAX_LIFETIME: Duration = Duration::from_secs(30 * 60);
-}
-
+/// The grant type (RFC 8628 section 3.4).
 pub(crate) const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// The name of the endpoint, for errors.
 const ENDPOINT: &str = "device authorization";
 /// RFC 8628 section 3.2: the interval if the server names none.
-const DEFAULT_INTERVAL: u64 = 5;
+const DEFAULT_INTERVAL_SECS: u64 = 5;
 /// RFC 8628 section 3.5: the increase after `slow_down`.
 const SLOW_DOWN: Duration = Duration::from_secs(5);
+/// The maximum interval of requests, which also limits the server's.
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// The maximum length of a user code.
 const MAX_USER_CODE: usize = 64;
 
 /// A device authorization response.
 struct Started {
     device_code: Secret,
+    /// The interval of requests to the token endpoint.
     interval: Duration,
     shown: DeviceAuthorization,
 }
@@ -79,6 +65,7 @@ impl Authorizer {
         self.resource_token(response, found, start, &server.issuer, Some(&credentials.client_id))
     }
 
+    /// Requests the codes (RFC 8628 section 3.1).
     async fn start_device(
         &self,
         endpoint: &TokenEndpoint<'_>,
@@ -94,7 +81,7 @@ impl Authorizer {
         }
         let answer = endpoint.send(Some(client), &fields, None).await?;
         if !answer.status.is_success() {
-            return Err(endpoint.refusal(Some(client), &fields, &answer));
+            return Err(endpoint.response_error(Some(client), &fields, &answer));
         }
         parse(&answer.body, &found.policy).ok_or(ClientError::InvalidDeviceAuthorization)
     }
@@ -132,6 +119,8 @@ impl Authorizer {
     }
 }
 
+/// Parses a device authorization response. `None` if it is malformed, its code cannot be shown safely, or its page is
+/// not safe to open.
 fn parse(body: &[u8], policy: &ChainPolicy) -> Option<Started> {
     let answer = DeviceAuthorizationResponse::parse(body).ok()?;
     let page = |text: &str| Url::parse(text).ok().filter(|url| policy.of(url).check(url).is_ok());
@@ -141,7 +130,7 @@ fn parse(body: &[u8], policy: &ChainPolicy) -> Option<Started> {
     if !is_readable(&answer.user_code) {
         return None;
     }
-    let interval = Duration::from_secs(answer.interval.unwrap_or(DEFAULT_INTERVAL).max(1)).min(MAX_INTERVAL);
+    let interval = Duration::from_secs(answer.interval.unwrap_or(DEFAULT_INTERVAL_SECS).max(1)).min(MAX_INTERVAL);
     Some(Started {
         device_code: answer.device_code,
         interval,

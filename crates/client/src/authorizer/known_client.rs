@@ -9,16 +9,21 @@ use url::Url;
 
 use super::{Authorizer, GrantContext, clients::Client};
 use crate::{
-    AuthorizationRequest, ClientError, authorization::code_flow::CodeFlow, authorization::request::RequestParameters,
-    registration::credentials::Registered,
+    AuthorizationRequest, ClientError,
+    authorization::code_flow::CodeFlow,
+    authorization::request::RequestParameters,
+    registration::{configuration_endpoint::ConfigurationEndpoint, registered::Registered},
 };
 
 /// The time limit of each check. If the check times out, the sign-in continues.
-const LIMIT: Duration = Duration::from_secs(5);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Authorizer {
     /// Whether the server certainly no longer knows the client: by its configuration endpoint (RFC 7592), otherwise by a
     /// request to the authorization endpoint that no browser sees.
+    ///
+    /// # Errors
+    /// [`ClientError::NoRandomness`]. Without a response, the result is false.
     pub(super) async fn has_forgotten(
         &self,
         flow: &CodeFlow,
@@ -27,25 +32,17 @@ impl Authorizer {
         found: &GrantContext,
     ) -> Result<bool, ClientError> {
         let Some(registered) = client.reused() else { return Ok(false) };
-        match self.configuration(flow, registered).await {
+        match self.is_configured(flow, registered).await {
             Some(is_known) => Ok(!is_known),
             None => self.is_rejected(flow, registered, redirect_uri, found).await,
         }
     }
 
-    /// Queries the client configuration endpoint (RFC 7592 section 2.1), but only at the origin of the registration
-    /// endpoint, because the request contains the registration access token.
-    async fn configuration(&self, flow: &CodeFlow, registered: &Registered) -> Option<bool> {
-        let url = Url::parse(registered.response.registration_client_uri.as_deref()?).ok()?;
-        if url.origin() != flow.server.registration_endpoint.as_ref()?.origin() {
-            return None;
-        }
-        let token = registered.response.registration_access_token.as_ref()?;
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
-        bearer.set_sensitive(true);
-        let policy = flow.server.policy.of(&url);
-        let mut request = FetchRequest::get(url, policy).header(header::AUTHORIZATION, bearer);
-        request.timeout = LIMIT;
+    /// Whether the client configuration endpoint knows the client. `None` if there is none, or its response is
+    /// inconclusive.
+    async fn is_configured(&self, flow: &CodeFlow, registered: &Registered) -> Option<bool> {
+        let mut request = ConfigurationEndpoint::of(registered, &flow.server)?.read();
+        request.timeout = CHECK_TIMEOUT;
         let answer = self.fetch.fetch(request).await.ok()?;
         match answer.status {
             StatusCode::OK => {
@@ -82,7 +79,7 @@ impl Authorizer {
         )?;
         let mut request = FetchRequest::new(Method::GET, request.url().clone(), flow.server.policy.of(request.url()))
             .header(header::ACCEPT, HeaderValue::from_static("text/html, application/json"));
-        request.timeout = LIMIT;
+        request.timeout = CHECK_TIMEOUT;
         // Without a response, the result is unknown.
         let Ok(answer) = self.fetch.fetch(request).await else { return Ok(false) };
         Ok(is_rejection(answer.status, &answer.body))

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use http::HeaderValue;
+use http::{HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::UrlPolicy;
 use portcullis_metadata::Secret;
 use serde_json::{Value, json};
 use url::Url;

@@ -1,38 +1,29 @@
 //! Updates a registration that lacks scopes (RFC 7592 section 2.2).
 
-use http::{HeaderValue, Method, header};
-use portcullis_discovery::FetchRequest;
 use portcullis_metadata::{ClientRegistrationResponse, Scopes};
 use serde_json::{Value, json};
-use url::Url;
 
 use super::Authorizer;
-use crate::{authorization::server::Server, registration::credentials::Registered};
+use crate::{
+    registration::{configuration_endpoint::ConfigurationEndpoint, registered::Registered},
+    server::Server,
+};
 
 /// The members of a registration response that an update must not contain (RFC 7592 section 2.2).
 const NOT_SENT: [&str; 4] =
     ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
 
 impl Authorizer {
-    /// Adds scopes to a registration at its client configuration endpoint, if that has the origin of the registration
-    /// endpoint. Returns `None` if the server has no such endpoint, rejects the update or grants other scopes.
+    /// Adds scopes to a registration at its client configuration endpoint. Returns `None` if there is no usable one, or
+    /// the server rejects the update or grants other scopes.
     pub(super) async fn updated_registration(
         &self,
         server: &Server,
         registered: &Registered,
         scopes: &Scopes,
     ) -> Option<Registered> {
-        let url = Url::parse(registered.response.registration_client_uri.as_deref()?).ok()?;
-        if url.origin() != server.registration_endpoint.as_ref()?.origin() {
-            return None;
-        }
-        let token = registered.response.registration_access_token.as_ref()?;
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
-        bearer.set_sensitive(true);
-        let policy = server.policy.of(&url);
-        let mut request = FetchRequest::post_json(url, update(registered, scopes)?, policy);
-        request.method = Method::PUT;
-        let answer = self.fetch.fetch(request.header(header::AUTHORIZATION, bearer)).await.ok()?;
+        let endpoint = ConfigurationEndpoint::of(registered, server)?;
+        let answer = self.fetch.fetch(endpoint.update(updated_document(registered, scopes)?)).await.ok()?;
         if !answer.status.is_success() {
             tracing::debug!(
                 status = answer.status.as_u16(),
@@ -59,8 +50,8 @@ impl Authorizer {
     }
 }
 
-/// The registration with other scopes. The update replaces all metadata, so it repeats what was registered.
-fn update(registered: &Registered, scopes: &Scopes) -> Option<Vec<u8>> {
+/// The JSON document of a registration with other scopes. The update replaces all metadata, so it repeats what was registered.
+fn updated_document(registered: &Registered, scopes: &Scopes) -> Option<Vec<u8>> {
     let mut metadata: Value = serde_json::from_slice(&registered.response.to_json()).ok()?;
     let members = metadata.as_object_mut()?;
     for name in NOT_SENT {

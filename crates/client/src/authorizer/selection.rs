@@ -2,13 +2,18 @@
 
 use portcullis_metadata::{Issuer, Scopes};
 
-use crate::ClientError;
+use crate::{ClientError, offline_access::OFFLINE_ACCESS};
 
 /// Selects one of the resource's authorization servers: `wanted`, else one that the caller has credentials for, else
 /// the first.
 ///
-/// `bound` are the servers of the caller's credentials. If there are any, no other server is used.
-pub(crate) fn server<'a>(
+/// `bound` are the servers of the caller's credentials. If there are any, no other server is used. `holds` returns
+/// whether a client is registered at a server.
+///
+/// # Errors
+/// [`ClientError::AuthorizationServerNotListed`] when the resource does not list the wanted server, or no server of the
+/// credentials; [`ClientError::NoAuthorizationServer`] when it lists none.
+pub(crate) fn select_server<'a>(
     listed: &'a [Issuer],
     wanted: Option<&Issuer>,
     bound: &[Issuer],
@@ -27,7 +32,7 @@ pub(crate) fn server<'a>(
 /// Selects the scopes to request: the challenge's, else all that the resource supports, else none. `offline_access` is
 /// added if the authorization server supports it and the list is not empty; alone, it would replace the server's
 /// default scopes.
-pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &[String]) -> Scopes {
+pub(crate) fn scopes_to_request(challenged: Option<&Scopes>, resource: &[String], server: &[String]) -> Scopes {
     let named = match challenged {
         Some(scopes) if !scopes.is_empty() => scopes.clone(),
         // Names that are not valid scopes are omitted.
@@ -41,22 +46,19 @@ pub(crate) fn scopes(challenged: Option<&Scopes>, resource: &[String], server: &
 
 /// Adds `offline_access` to named scopes when the authorization server supports it, so that there is a refresh token.
 pub(crate) fn with_offline_access(named: Scopes, server: &[String]) -> Scopes {
-    let offline = Scopes::from_names([OFFLINE]).unwrap_or_default();
-    if !named.is_empty() && server.iter().any(|name| name == OFFLINE) { named.union(&offline) } else { named }
+    let offline = Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default();
+    if !named.is_empty() && server.iter().any(|name| name == OFFLINE_ACCESS) { named.union(&offline) } else { named }
 }
 
 /// Selects the scopes of a registration, to which a server may limit the client: those requested now, and those of the
 /// resource that the server knows, for later step-ups. Servers reject registrations with unknown scopes.
-pub(crate) fn registered(asked: &Scopes, resource: &[String], server: &[String]) -> Scopes {
+pub(crate) fn scopes_to_register(asked: &Scopes, resource: &[String], server: &[String]) -> Scopes {
     if asked.is_empty() {
         return Scopes::empty();
     }
     let later = resource.iter().filter(|name| server.contains(name));
     later.filter_map(|name| Scopes::from_names([name.as_str()]).ok()).fold(asked.clone(), |all, one| all.union(&one))
 }
-
-/// The scope for access while the user is absent (OpenID Connect Core section 11).
-pub(crate) const OFFLINE: &str = "offline_access";
 
 #[cfg(test)]
 mod tests {
@@ -70,7 +72,7 @@ mod tests {
         let wanted = wanted.map(|host| issuers(&[host]).remove(0));
         let held = issuers(held);
         let listed = issuers(&["a", "b", "c"]);
-        server(&listed, wanted.as_ref(), &issuers(bound), |issuer| held.contains(issuer))
+        select_server(&listed, wanted.as_ref(), &issuers(bound), |issuer| held.contains(issuer))
             .map(Issuer::to_string)
             .map_err(|error| error.code())
     }
@@ -92,7 +94,7 @@ mod tests {
         let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let asked = |challenged: Option<&str>, resource: &[&str], server: &[&str]| {
             let challenged = challenged.map(|text| Scopes::parse(text).unwrap());
-            scopes(challenged.as_ref(), &names(resource), &names(server)).to_string()
+            scopes_to_request(challenged.as_ref(), &names(resource), &names(server)).to_string()
         };
         assert_eq!(asked(Some("b a"), &["c"], &["c"]), "a b");
         assert_eq!(asked(None, &["c", "not one", "d"], &[]), "c d");
@@ -118,7 +120,7 @@ mod tests {
     fn a_registration_includes_later_scopes() {
         let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let named = |asked: &str, resource: &[&str], server: &[&str]| {
-            registered(&Scopes::parse(asked).unwrap(), &names(resource), &names(server)).to_string()
+            scopes_to_register(&Scopes::parse(asked).unwrap(), &names(resource), &names(server)).to_string()
         };
         assert_eq!(named("a", &["a", "b", "c"], &["openid", "b"]), "a b");
         assert_eq!(named("a", &["b"], &[]), "a");

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use portcullis_metadata::{PkceChallenge, UnixTime};
+use http::{HeaderValue, Method, header};
+use portcullis_discovery::{FetchRequest, UrlPolicy};
+use portcullis_metadata::{PkceChallenge, ProtectedResourceMetadata, UnixTime};
 use url::Url;
 
 use super::*;
@@ -274,7 +276,7 @@ async fn the_settings_can_limit_the_scopes() {
         let start = StartUrl::parse(RESOURCE).unwrap();
         let more = Scopes::parse("more").unwrap();
         let challenge = authorizer.probe(&start).await.unwrap().with_scopes(&more);
-        let found = authorizer.find(&start, &challenge).await.unwrap();
+        let found = authorizer.discover(&start, &challenge).await.unwrap();
         assert_eq!(found.scopes, Scopes::parse(expected).unwrap());
         assert_eq!(authorizer.may_request(&more), !scopes_are_limit);
         assert!(authorizer.may_request(&Scopes::parse("mine").unwrap()));

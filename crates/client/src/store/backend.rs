@@ -9,16 +9,19 @@ use super::{Directory, Memory, Name, Persistent, StoreError};
 /// Bytes by name, with a lock for each name.
 #[derive(Debug)]
 pub(super) enum Backend {
+    /// Everything in memory.
     Memory(Memory),
+    /// Everything in the directory, if it is writable.
     Persistent(Persistent),
     /// Registrations in the directory if it is writable, and everything else in memory.
-    ClientsInDirectory {
-        directory: Directory,
-        memory: Memory,
-    },
+    ClientsInDirectory { directory: Directory, memory: Memory },
 }
 
 impl Backend {
+    /// The names that begin with a prefix.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
     pub(super) fn names(&self, prefix: &str) -> Result<Vec<Name>, StoreError> {
         match self {
             Self::Memory(memory) => Ok(memory.names(prefix)),
@@ -33,6 +36,10 @@ impl Backend {
         }
     }
 
+    /// Reads an entry. `None` if there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or others can read it.
     pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         match self {
             Self::Memory(memory) => Ok(memory.read(name)),
@@ -60,10 +67,10 @@ impl Backend {
     /// Checks that an entry whose lock the caller holds can be written.
     pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
         match self {
-            // The latter needs no directory: its tokens are in memory anyway.
+            // The entries to be checked are tokens, which these keep in memory.
             Self::Memory(_) | Self::ClientsInDirectory { .. } => Ok(()),
             Self::Persistent(persistent) => {
-                persistent.directory.check_writable(name).inspect_err(|error| persistent.note(error.clone()))
+                persistent.directory.check_writable(name).inspect_err(|error| persistent.record_failure(error.clone()))
             }
         }
     }
@@ -73,6 +80,10 @@ impl Backend {
         matches!(self, Self::Persistent(persistent) if persistent.is_unsaved(name))
     }
 
+    /// Removes an entry whose lock the caller holds.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
     pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
         match self {
             Self::Memory(memory) => {

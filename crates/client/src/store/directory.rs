@@ -1,4 +1,4 @@
-//! The store in a directory.
+//! [`Directory`]: the store in a directory.
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -19,40 +19,44 @@ pub(super) struct Directory {
     path: PathBuf,
     /// The error with which every write fails.
     #[cfg(test)]
-    pub(super) refusal: std::sync::Mutex<Option<io::ErrorKind>>,
+    pub(super) injected_error: std::sync::Mutex<Option<io::ErrorKind>>,
 }
 
+/// The maximum size of an entry, in bytes.
 const MAX_ENTRY: usize = 256 * 1024;
+/// The maximum number of entries with a prefix that are listed, and of quarantined files of an entry.
 const MAX_ENTRIES: usize = 1000;
-/// By how much the replacement of an entry can be larger.
+/// By how many bytes the replacement of an entry can be larger.
 const MARGIN: usize = 32 * 1024;
+/// The end of the file name of an entry.
 const ENTRY: &str = ".json";
+/// What follows the name of an entry in the name of its quarantined files.
 const QUARANTINED: &str = ".corrupted-";
 /// The interval between attempts to lock a file. The operating system does not notify waiting processes.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
 impl Directory {
+    /// A directory that need not exist yet.
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
             #[cfg(test)]
-            refusal: std::sync::Mutex::default(),
+            injected_error: std::sync::Mutex::default(),
         }
     }
 
+    /// The names of the entries that begin with a prefix, sorted.
     pub(super) fn names(&self, prefix: &str) -> Result<Vec<Name>, StoreError> {
-        let listed = match fs::read_dir(&self.path) {
-            Ok(listed) => listed,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(&self.path, &error)),
-        };
-        let names = listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let names = names.filter_map(|name| name.strip_suffix(ENTRY).map(str::to_owned));
+        let names = self.file_names()?.filter_map(|name| name.strip_suffix(ENTRY).map(str::to_owned));
         let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).take(MAX_ENTRIES).map(Name).collect();
         names.sort_unstable();
         Ok(names)
     }
 
+    /// Reads an entry. `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::Exposed`] when others can read the file, otherwise [`StoreError::Io`].
     pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         let path = self.entry(name);
         let file = match File::open(&path) {
@@ -70,13 +74,17 @@ impl Directory {
         Ok(Some(bytes))
     }
 
+    /// Replaces an entry atomically. The caller holds its lock.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] or [`StoreError::NotWritable`].
     pub(super) fn write(&self, name: &Name, bytes: &[u8]) -> Result<(), StoreError> {
         if bytes.len() > MAX_ENTRY {
             return Err(StoreError::TooLarge);
         }
         let path = self.entry(name);
-        self.refusal()
-            .and_then(|()| portcullis_files::replace(&path, &self.temporary(name), bytes, PRIVATE))
+        self.check_injected_error()
+            .and_then(|()| Ok(portcullis_files::replace(&path, &self.temporary(name), bytes, PRIVATE)?))
             .map_err(|error| not_writable(&path, &error))
     }
 
@@ -88,25 +96,26 @@ impl Directory {
         let size = usize::try_from(current).unwrap_or(MAX_ENTRY).saturating_add(MARGIN).min(MAX_ENTRY);
         // A killed process may have left the file. If it cannot be removed, it cannot be created either.
         let _ = fs::remove_file(&temporary);
-        make(&self.path)
-            .and_then(|()| self.refusal())
+        create_directory(&self.path)
+            .and_then(|()| self.check_injected_error())
             .and_then(|()| portcullis_files::create_new(&temporary, &vec![b' '; size], PRIVATE))
             .and_then(|()| fs::remove_file(&temporary))
             .map_err(|error| not_writable(&path, &error))
     }
 
-    /// The error that a test injects.
+    /// Fails with the error that a test injects.
     #[cfg(test)]
-    fn refusal(&self) -> io::Result<()> {
-        let refusal = *self.refusal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        refusal.map_or(Ok(()), |kind| Err(kind.into()))
+    fn check_injected_error(&self) -> io::Result<()> {
+        let injected = *self.injected_error.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        injected.map_or(Ok(()), |kind| Err(kind.into()))
     }
 
     #[cfg(not(test))]
-    fn refusal(&self) -> io::Result<()> {
+    fn check_injected_error(&self) -> io::Result<()> {
         Ok(())
     }
 
+    /// Removes an entry, if it exists. The caller holds its lock.
     pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
         let path = self.entry(name);
         match fs::remove_file(&path) {
@@ -115,6 +124,7 @@ impl Directory {
         }
     }
 
+    /// Renames the file of a corrupted entry, and returns the error that says so.
     pub(super) fn quarantine(&self, name: &Name) -> StoreError {
         let path = self.entry(name);
         for number in 1..=MAX_ENTRIES {
@@ -132,12 +142,7 @@ impl Directory {
 
     /// Removes the quarantined files whose names begin with this prefix, and returns their number.
     pub(super) fn remove_quarantined(&self, prefix: &str) -> Result<usize, StoreError> {
-        let listed = match fs::read_dir(&self.path) {
-            Ok(listed) => listed,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(failed(&self.path, &error)),
-        };
-        let names = listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = self.file_names()?;
         let is_quarantined = |name: &String| name.starts_with(prefix) && name.contains(QUARANTINED);
         let mut removed = 0;
         for path in names.filter(is_quarantined).take(MAX_ENTRIES).map(|name| self.path.join(name)) {
@@ -148,8 +153,11 @@ impl Directory {
     }
 
     /// Locks a file beside the entry. It is never removed: two processes could lock a removed file at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when the lock is not free in time; otherwise when the file cannot be created or locked.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
-        make(&self.path).map_err(|error| not_writable(&self.path, &error))?;
+        create_directory(&self.path).map_err(|error| not_writable(&self.path, &error))?;
         let path = self.file(name, ".lock");
         let file = private_options().write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|error| not_writable(&path, &error))?;
@@ -164,8 +172,19 @@ impl Directory {
         }
     }
 
+    /// The file of an entry.
     pub(super) fn entry(&self, name: &Name) -> PathBuf {
         self.file(name, ENTRY)
+    }
+
+    /// The names of all files. None if there is no directory.
+    fn file_names(&self) -> Result<impl Iterator<Item = String> + use<>, StoreError> {
+        let listed = match fs::read_dir(&self.path) {
+            Ok(listed) => Some(listed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(&self.path, &error)),
+        };
+        Ok(listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok()))
     }
 
     /// The temporary file for an entry. The lock of the entry excludes other processes.
@@ -186,17 +205,19 @@ fn not_writable(path: &Path, error: &io::Error) -> StoreError {
     StoreError::NotWritable { path: path.to_owned(), kind: error.kind() }
 }
 
+/// Creates a directory that only its owner can access, if it does not exist.
 #[cfg(unix)]
-fn make(path: &Path) -> io::Result<()> {
+fn create_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(not(unix))]
-fn make(path: &Path) -> io::Result<()> {
+fn create_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
 }
 
+/// Whether users other than the owner can access a file.
 #[cfg(unix)]
 fn is_exposed(file: &File) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt as _;

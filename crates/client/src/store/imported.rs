@@ -6,7 +6,7 @@ use url::Url;
 use super::{CredentialStore, StoreError};
 use crate::{
     KnownIssuer, ResourceToken, StartUrl,
-    registration::credentials::Registered,
+    registration::registered::Registered,
     token::resource_token::{Parts, Scheme},
 };
 

@@ -46,7 +46,7 @@ impl CredentialStore {
             let file = self.0.path(&name);
             match self.0.read(&name) {
                 Ok(None) => {}
-                Ok(Some(bytes)) => match record::token(&bytes) {
+                Ok(Some(bytes)) => match record::parse_token(&bytes) {
                     Some(token) => listing.tokens.push(StoredToken { token, file }),
                     None => listing.unusable.push(UnusableEntry { file, error: None }),
                 },

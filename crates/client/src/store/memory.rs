@@ -1,4 +1,4 @@
-//! The store in memory.
+//! [`Memory`]: the store in memory.
 
 use std::{
     collections::HashMap,
@@ -20,17 +20,21 @@ pub(super) struct Memory {
     locks: Mutex<HashMap<Name, Arc<AsyncMutex<()>>>>,
 }
 
+/// The maximum number of entries. When they are reached, the one written first is removed.
 const MAX_ENTRIES: usize = 1024;
 
 impl Memory {
+    /// The names that begin with a prefix.
     pub(super) fn names(&self, prefix: &str) -> Vec<Name> {
         self.entries().iter().map(|(name, _)| name).filter(|name| name.0.starts_with(prefix)).cloned().collect()
     }
 
+    /// Reads an entry.
     pub(super) fn read(&self, name: &Name) -> Option<Zeroizing<Vec<u8>>> {
         self.entries().iter().find(|(held, _)| held == name).map(|(_, bytes)| bytes.clone())
     }
 
+    /// Writes an entry, as the latest.
     pub(super) fn write(&self, name: &Name, bytes: &[u8]) {
         let mut entries = self.entries();
         entries.retain(|(held, _)| held != name);
@@ -40,10 +44,15 @@ impl Memory {
         entries.push((name.clone(), Zeroizing::new(bytes.to_vec())));
     }
 
+    /// Removes an entry, if it exists.
     pub(super) fn remove(&self, name: &Name) {
         self.entries().retain(|(held, _)| held != name);
     }
 
+    /// Locks an entry in this process.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when the lock is not free in time.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
         let lock = {
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);

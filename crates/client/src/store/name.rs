@@ -53,12 +53,14 @@ impl Name {
         Self("probe".to_owned())
     }
 
+    /// The entry that is locked during a sign-in, and never written.
     pub(super) fn sign_in(start: &Url) -> Self {
         Self(format!("sign-in-{}", hash(&[start.as_str()])))
     }
 }
 
-/// 96 bits are enough to distinguish entries; the content of an entry is checked after it is read.
+/// The first 96 bits of a hash of the parts, as hexadecimal digits. They are enough to distinguish
+/// entries; the content of an entry is checked after it is read.
 fn hash(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     for part in parts {

@@ -15,6 +15,7 @@ use super::{Directory, Memory, Name, StoreError};
 #[derive(Debug)]
 pub(super) struct Persistent {
     pub(super) directory: Directory,
+    /// The entries that could not be written.
     unsaved: Memory,
     state: Mutex<State>,
 }
@@ -23,6 +24,7 @@ pub(super) struct Persistent {
 struct State {
     /// Why the last write to the directory failed. It is logged when writes begin to fail.
     failure: Option<StoreError>,
+    /// When the unsaved entries are written again.
     next_attempt: Option<Instant>,
 }
 
@@ -30,10 +32,12 @@ struct State {
 const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Persistent {
+    /// All entries are in the directory at first.
     pub(super) fn new(directory: Directory) -> Self {
         Self { directory, unsaved: Memory::default(), state: Mutex::default() }
     }
 
+    /// The names that begin with a prefix, sorted.
     pub(super) fn names(&self, prefix: &str) -> Result<Vec<Name>, StoreError> {
         let mut names = self.directory.names(prefix)?;
         names.extend(self.unsaved.names(prefix));
@@ -42,6 +46,7 @@ impl Persistent {
         Ok(names)
     }
 
+    /// Reads an entry: the unsaved one is newer.
     pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
         match self.unsaved.read(name) {
             Some(bytes) => Ok(Some(bytes)),
@@ -49,16 +54,18 @@ impl Persistent {
         }
     }
 
+    /// Writes an entry whose lock the caller holds, to memory if the directory cannot be written.
     pub(super) fn write(&self, name: &Name, bytes: &[u8]) {
         match self.directory.write(name, bytes) {
             Ok(()) => self.unsaved.remove(name),
             Err(error) => {
                 self.unsaved.write(name, bytes);
-                self.note(error);
+                self.record_failure(error);
             }
         }
     }
 
+    /// Removes an entry whose lock the caller holds.
     pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
         self.unsaved.remove(name);
         self.directory.remove(name)
@@ -79,7 +86,7 @@ impl Persistent {
         match self.directory.lock(name, limit).await {
             Ok(guard) => Ok((guard, None)),
             Err(error @ StoreError::NotWritable { .. }) => {
-                self.note(error.clone());
+                self.record_failure(error.clone());
                 Ok((self.unsaved.lock(name, limit).await?, Some(error)))
             }
             Err(error) => Err(error),
@@ -123,8 +130,8 @@ impl Persistent {
         tracing::info!("the credential store can be written again; all credentials are saved");
     }
 
-    /// Logs that the directory cannot be written, once until a write succeeds.
-    pub(super) fn note(&self, error: StoreError) {
+    /// Stores why the directory cannot be written. Logs it once until the unsaved entries are written.
+    pub(super) fn record_failure(&self, error: StoreError) {
         let mut state = self.state();
         if state.failure.is_none() {
             tracing::warn!(

@@ -13,13 +13,15 @@ use zeroize::Zeroizing;
 use super::StoreError;
 use crate::{
     ResourceToken, StartUrl,
-    registration::credentials::Registered,
+    registration::registered::Registered,
     token::dpop::DpopBinding,
     token::resource_token::{Parts, Scheme},
 };
 
+/// The version of the format. Entries of other versions are corrupted.
 const VERSION: u32 = 1;
 
+/// The entry of a token.
 #[derive(Serialize, Deserialize)]
 struct TokenRecord<'a> {
     version: u32,
@@ -45,6 +47,7 @@ struct TokenRecord<'a> {
     dpop_key: Option<Cow<'a, str>>,
 }
 
+/// The entry of a client.
 #[derive(Serialize, Deserialize)]
 struct ClientRecord<'a> {
     version: u32,
@@ -57,13 +60,17 @@ struct ClientRecord<'a> {
     registration: &'a RawValue,
 }
 
-pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+/// Serializes a token.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when it cannot be serialized.
+pub(super) fn serialize_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let parts = token.parts();
     let dpop_key = match &parts.scheme {
         Scheme::Bearer => None,
         Scheme::Dpop(binding) => Some(Zeroizing::new(URL_SAFE_NO_PAD.encode(binding.key().to_pkcs8()))),
     };
-    written(&TokenRecord {
+    serialize(&TokenRecord {
         version: VERSION,
         origin: parts.origin.ascii_serialization().into(),
         start: parts.start.as_ref().map(|start| start.url().as_str().into()),
@@ -83,13 +90,15 @@ pub(super) fn of_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, Stor
 
 /// Whether the first entry is a token that was obtained later than the second one.
 pub(super) fn is_newer(one: &[u8], other: &[u8]) -> bool {
-    match (token(one), token(other)) {
+    match (parse_token(one), parse_token(other)) {
         (Some(one), Some(other)) => one.obtained_at() > other.obtained_at(),
         _ => false,
     }
 }
 
-pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
+/// Parses a token. `None` if the entry is malformed, has another version, or would send the token to another origin than
+/// its resource's.
+pub(super) fn parse_token(bytes: &[u8]) -> Option<ResourceToken> {
     let record: TokenRecord<'_> = serde_json::from_slice(bytes).ok()?;
     if record.version != VERSION {
         return None;
@@ -126,10 +135,14 @@ pub(super) fn token(bytes: &[u8]) -> Option<ResourceToken> {
     }))
 }
 
-pub(super) fn of_client(client: &Registered) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+/// Serializes a client.
+///
+/// # Errors
+/// [`StoreError::TooLarge`] when it cannot be serialized.
+pub(super) fn serialize_client(client: &Registered) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let registration = Zeroizing::new(client.response.to_json());
     let registration = serde_json::from_slice(&registration).map_err(|_| StoreError::TooLarge)?;
-    written(&ClientRecord {
+    serialize(&ClientRecord {
         version: VERSION,
         issuer: client.issuer.as_str().into(),
         redirect_uri: client.redirect_uri.as_deref().map(Cow::from),
@@ -138,7 +151,8 @@ pub(super) fn of_client(client: &Registered) -> Result<Zeroizing<Vec<u8>>, Store
     })
 }
 
-pub(super) fn client(bytes: &[u8]) -> Option<Registered> {
+/// Parses a client. `None` if the entry is malformed or has another version.
+pub(super) fn parse_client(bytes: &[u8]) -> Option<Registered> {
     let record: ClientRecord<'_> = serde_json::from_slice(bytes).ok()?;
     if record.version != VERSION {
         return None;
@@ -151,9 +165,12 @@ pub(super) fn client(bytes: &[u8]) -> Option<Registered> {
     })
 }
 
+/// The size of the buffer for an entry: more than the store accepts.
+const MAX_SERIALIZED: usize = 512 * 1024;
+
 /// Serializes into a buffer that does not grow, because growing leaves copies of secrets behind.
-fn written(record: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, StoreError> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(512 * 1024));
+fn serialize(record: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SERIALIZED));
     serde_json::to_writer(&mut *bytes, record).map_err(|_| StoreError::TooLarge)?;
     bytes.push(b'\n');
     Ok(bytes)

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError, TokenAuthMethod,
-    authorization::server::Server,
+    server::Server,
     token::dpop::{self, DpopBinding},
 };
 
@@ -18,10 +18,13 @@ pub(crate) struct TokenEndpoint<'a> {
     pub(crate) clock: &'a dyn Clock,
     /// The client authentication method that the user chose.
     pub(crate) method: Option<TokenAuthMethod>,
+    /// The name of the endpoint, for errors.
     pub(crate) name: &'static str,
     pub(crate) url: &'a Url,
     pub(crate) policy: UrlPolicy,
+    /// The authorization server: the audience of client assertions.
     pub(crate) issuer: &'a Issuer,
+    /// The client authentication methods that the server lists for the endpoint.
     pub(crate) authentication_methods: Option<&'a [String]>,
 }
 
@@ -46,6 +49,7 @@ const SECRET_FIELDS: [&str; 8] =
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 impl<'a> TokenEndpoint<'a> {
+    /// The token endpoint of an authorization server.
     pub(crate) fn of(
         fetch: &'a dyn Fetch,
         clock: &'a dyn Clock,
@@ -66,6 +70,9 @@ impl<'a> TokenEndpoint<'a> {
 
     /// Requests a token (OAuth 2.1 section 3.2). With a binding, the token is DPoP-bound; if the server requires a
     /// nonce, the request is repeated once.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, returns an error, or returns a response that is not valid.
     pub(crate) async fn token(
         &self,
         client: Option<&ClientCredentials>,
@@ -82,7 +89,7 @@ impl<'a> TokenEndpoint<'a> {
             }
         }
         if answer.status != StatusCode::OK {
-            return Err(self.refusal(client, fields, &answer));
+            return Err(self.response_error(client, fields, &answer));
         }
         // The body may contain a token.
         let response = || Box::new(ResponseExcerpt::without_body(&answer.headers));
@@ -95,6 +102,9 @@ impl<'a> TokenEndpoint<'a> {
 
     /// Sends one request with the client's authentication. If the server rejects the client, the request has had no
     /// effect, and each alternative method is tried once. If the server rejects all, the first response is returned.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or an assertion or proof cannot be signed. Error responses are returned.
     pub(crate) async fn send(
         &self,
         client: Option<&ClientCredentials>,
@@ -145,8 +155,8 @@ impl<'a> TokenEndpoint<'a> {
         (with(first, true), further)
     }
 
-    /// Parses an error response to a request of this client with these fields.
-    pub(crate) fn refusal(
+    /// Returns the error of a response to a request of this client with these fields. It shows none of their secrets.
+    pub(crate) fn response_error(
         &self,
         client: Option<&ClientCredentials>,
         fields: &Fields<'_>,

@@ -2,7 +2,7 @@
 
 use portcullis_metadata::Scopes;
 
-use crate::{ResourceToken, authorizer::selection::OFFLINE};
+use crate::{ResourceToken, offline_access::OFFLINE_ACCESS};
 
 impl ResourceToken {
     /// Returns the scopes that were requested and not granted. `offline_access` counts as granted if there is a refresh
@@ -11,7 +11,7 @@ impl ResourceToken {
     pub fn ungranted_scopes(&self) -> Scopes {
         let Some(granted) = self.scopes() else { return Scopes::empty() };
         let is_granted =
-            |scope: &&str| granted.contains(scope) || (*scope == OFFLINE && self.refresh_token().is_some());
+            |scope: &&str| granted.contains(scope) || (*scope == OFFLINE_ACCESS && self.refresh_token().is_some());
         // The names were validated before.
         Scopes::from_names(self.asked().iter().filter(|scope| !is_granted(scope))).unwrap_or_default()
     }

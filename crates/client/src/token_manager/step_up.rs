@@ -38,7 +38,7 @@ impl TokenManager {
                 Ok(false)
             }
             Err(error) => {
-                if is_refusal(&error) {
+                if is_denial(&error) {
                     let before = before.as_ref();
                     self.add_denied_scopes(
                         before.map_or_else(|| missing.clone(), |before| before.missing_scopes(missing)),
@@ -56,7 +56,7 @@ impl TokenManager {
 }
 
 /// Whether the user or the server denied the scopes.
-fn is_refusal(error: &ClientError) -> bool {
+fn is_denial(error: &ClientError) -> bool {
     let error = match error {
         ClientError::TokenRequest(error) | ClientError::Redirect(RedirectError::Denied(error)) => error,
         _ => return false,

@@ -118,6 +118,7 @@ impl ExistingSession {
 }
 
 impl Deletion {
+    /// Returns the deletion of a session in use.
     pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
         Self { store: store.clone(), session }
     }
@@ -203,6 +204,8 @@ pub(crate) fn record_session<B>(
     if let Some(guard) = backend_guard {
         guard.disarm();
     }
+    // Allocated beside the session: allocations that outlive streams among those of streams keep their pages from being freed.
+    SessionStreams::of(session.session());
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
     let stream = open_stream(endpoint, caller, Some(session.session()), StreamPurpose::Answer, &response);

@@ -38,6 +38,7 @@ pub(crate) struct BudgetShare {
 }
 
 impl BudgetShare {
+    /// Returns a share of nothing, which can [grow](Self::grow).
     pub(crate) fn empty(budget: &Arc<BodyBudget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }

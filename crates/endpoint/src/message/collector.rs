@@ -28,6 +28,7 @@ pub(crate) enum BodyError {
 }
 
 impl BodyError {
+    /// Returns the stable reason code.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Incomplete => "body.broken",
@@ -38,6 +39,7 @@ impl BodyError {
 }
 
 impl Collector {
+    /// Returns a collector for up to `max_size` bytes, which count against the budget.
     pub(crate) fn new(max_size: usize, budget: &Arc<BodyBudget>) -> Self {
         Self { max_size, share: BudgetShare::empty(budget), first: Bytes::new(), more: Vec::new() }
     }

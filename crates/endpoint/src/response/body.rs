@@ -1,7 +1,6 @@
-//! The bodies of admitted requests and of the endpoint's responses.
+//! [`EndpointBody`]: the body of the endpoint's responses.
 
 use std::{
-    convert::Infallible,
     error::Error,
     pin::Pin,
     task::{Context, Poll},
@@ -14,34 +13,6 @@ use portcullis_session::InUse;
 
 use super::upstream_revisions::RevisionsReader;
 use crate::stream::{StreamGuard, StreamStop};
-
-/// The body of an admitted request: exactly the checked bytes. Empty for GET and DELETE.
-#[derive(Clone, Debug, Default)]
-pub struct AdmittedBody(Bytes);
-
-impl AdmittedBody {
-    pub(crate) fn new(bytes: Bytes) -> Self {
-        Self(bytes)
-    }
-}
-
-impl Body for AdmittedBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = std::mem::take(&mut self.0);
-        Poll::Ready(if data.is_empty() { None } else { Some(Ok(Frame::data(data))) })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
-    }
-}
 
 pin_project! {
     /// The body of the endpoint's response: its own text, or the unchanged body of the inner service.
@@ -91,10 +62,12 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<EndpointBodyError<E>> for Box<d
 }
 
 impl<B> EndpointBody<B> {
+    /// Returns a body of the endpoint's own.
     pub(crate) fn own(data: Bytes) -> Self {
         Self { source: Source::Own { data } }
     }
 
+    /// Returns the body of the inner service's response. It keeps a session in use, and a stream registered, until it is dropped.
     pub(crate) fn inner(body: B, in_use: Option<InUse>, stream: Option<StreamGuard>) -> Self {
         Self { source: Source::Inner { body, in_use, revisions: None, stream } }
     }

@@ -41,6 +41,7 @@ impl Rejection {
         response
     }
 
+    /// Returns what the client gets: no more than it needs to fix the request.
     fn client_response(&self, challenges: &Challenges) -> Response<Bytes> {
         let id = self.id.as_deref();
         match &self.reason {
@@ -49,30 +50,9 @@ impl Rejection {
                 let allow = if *post_only { POST_ONLY } else { ALL_METHODS };
                 with_header(text(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"), ALLOW, allow)
             }
-            Reason::Body(BodyError::Incomplete) => {
-                rpc(StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest, "Incomplete body", None)
-            }
-            Reason::Body(BodyError::TooLarge) => {
-                rpc(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, "The message is too large", None)
-            }
-            Reason::Body(BodyError::BudgetExhausted) => retry_later(SOON_RETRY, None),
-            Reason::Session(SessionError::NotResolved(
-                error @ (ResolveError::NotReady | ResolveError::Capacity(_)),
-            ))
-            | Reason::StreamSession(SessionError::NotResolved(
-                error @ (ResolveError::NotReady | ResolveError::Capacity(_)),
-            )) => {
-                let after = if matches!(error, ResolveError::NotReady) { SOON_RETRY } else { SESSION_RETRY };
-                retry_later(after, id)
-            }
-            Reason::Session(SessionError::Ended) => {
-                rpc(StatusCode::NOT_FOUND, ErrorCode::ServerError, "Session not found", None)
-            }
-            Reason::StreamSession(SessionError::Ended) => text(StatusCode::NOT_FOUND, "Session not found"),
-            Reason::Session(_) => {
-                rpc(StatusCode::BAD_REQUEST, ErrorCode::ServerError, "Bad Request: No valid session ID provided", None)
-            }
-            Reason::StreamSession(_) => text(StatusCode::BAD_REQUEST, "Invalid or missing session ID"),
+            Reason::Body(error) => body_error(*error),
+            Reason::Session(error) => session_error(*error, id),
+            Reason::StreamSession(error) => stream_session_error(*error, id),
             Reason::StreamVersion(_) => text(StatusCode::BAD_REQUEST, "Invalid or unsupported protocol version"),
             Reason::ContentType => {
                 let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
@@ -87,23 +67,7 @@ impl Rejection {
             Reason::Era(error) => {
                 rpc_with_data(error.status(), error.rpc_code(), &error.to_string(), id, error.data().as_ref())
             }
-            // No challenge: other scopes would not help.
-            Reason::Rule(RuleViolation::Claims(_)) => {
-                const BODY: &str =
-                    r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#;
-                new_response(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()))
-            }
-            Reason::Rule(RuleViolation::Scopes(MissingScopes { needed, granted })) => {
-                const BODY: &str = r#"{"error":"insufficient_scope","error_description":"The access token lacks scopes that this request needs"}"#;
-                let response = new_response(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()));
-                with_header(response, WWW_AUTHENTICATE, challenges.insufficient_scope(needed, granted))
-            }
-            Reason::Rule(RuleViolation::RateLimit(exceeded)) => {
-                let seconds = exceeded.retry_after_secs();
-                let message = format!("Too many requests; try again in {seconds} s");
-                let response = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, &message, id);
-                with_header(response, RETRY_AFTER, HeaderValue::from(seconds))
-            }
+            Reason::Rule(violation) => rule_violation(violation, challenges, id),
             Reason::NoOwner => {
                 rpc(StatusCode::FORBIDDEN, ErrorCode::InvalidRequest, "This token cannot open a session", id)
             }
@@ -117,6 +81,62 @@ impl Rejection {
                 rpc(StatusCode::GATEWAY_TIMEOUT, ErrorCode::InternalError, "The server did not answer in time", id)
             }
             Reason::EndNotRecorded(_) => retry_later(SOON_RETRY, None),
+        }
+    }
+}
+
+fn body_error(error: BodyError) -> Response<Bytes> {
+    match error {
+        BodyError::Incomplete => rpc(StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest, "Incomplete body", None),
+        BodyError::TooLarge => {
+            rpc(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, "The message is too large", None)
+        }
+        BodyError::BudgetExhausted => retry_later(SOON_RETRY, None),
+    }
+}
+
+/// Returns the response to a message without a usable session. It does not say why, unless the client can try again, or its own
+/// session has ended and the resource says so.
+fn session_error(error: SessionError, id: Option<&RawValue>) -> Response<Bytes> {
+    match error {
+        SessionError::NotResolved(ResolveError::NotReady) => retry_later(SOON_RETRY, id),
+        SessionError::NotResolved(ResolveError::Capacity(_)) => retry_later(SESSION_RETRY, id),
+        SessionError::Ended => rpc(StatusCode::NOT_FOUND, ErrorCode::ServerError, "Session not found", None),
+        SessionError::Missing | SessionError::Repeated | SessionError::NoOwner | SessionError::NotResolved(_) => {
+            rpc(StatusCode::BAD_REQUEST, ErrorCode::ServerError, "Bad Request: No valid session ID provided", None)
+        }
+    }
+}
+
+/// Returns the response to a GET or DELETE without a usable session.
+fn stream_session_error(error: SessionError, id: Option<&RawValue>) -> Response<Bytes> {
+    match error {
+        SessionError::NotResolved(ResolveError::NotReady | ResolveError::Capacity(_)) => session_error(error, id),
+        SessionError::Ended => text(StatusCode::NOT_FOUND, "Session not found"),
+        SessionError::Missing | SessionError::Repeated | SessionError::NoOwner | SessionError::NotResolved(_) => {
+            text(StatusCode::BAD_REQUEST, "Invalid or missing session ID")
+        }
+    }
+}
+
+/// Returns the response to a request that a rule denies. Only missing scopes get a challenge: other scopes would not help otherwise.
+fn rule_violation(violation: &RuleViolation, challenges: &Challenges, id: Option<&RawValue>) -> Response<Bytes> {
+    match violation {
+        RuleViolation::Claims(_) => {
+            const BODY: &str =
+                r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#;
+            new_response(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()))
+        }
+        RuleViolation::Scopes(MissingScopes { needed, granted }) => {
+            const BODY: &str = r#"{"error":"insufficient_scope","error_description":"The access token lacks scopes that this request needs"}"#;
+            let response = new_response(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()));
+            with_header(response, WWW_AUTHENTICATE, challenges.insufficient_scope(needed, granted))
+        }
+        RuleViolation::RateLimit(exceeded) => {
+            let seconds = exceeded.retry_after_secs();
+            let message = format!("Too many requests; try again in {seconds} s");
+            let response = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, &message, id);
+            with_header(response, RETRY_AFTER, HeaderValue::from(seconds))
         }
     }
 }
@@ -137,11 +157,13 @@ fn standard_message(code: ErrorCode) -> &'static str {
     }
 }
 
+/// Returns 503 with the time after which the client may try again.
 fn retry_later(after: HeaderValue, id: Option<&RawValue>) -> Response<Bytes> {
     let response = rpc(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::InternalError, "Try again later", id);
     with_header(response, RETRY_AFTER, after)
 }
 
+/// Returns a JSON-RPC error. Without an id, the id is `null`.
 fn rpc(status: StatusCode, code: ErrorCode, message: &str, id: Option<&RawValue>) -> Response<Bytes> {
     rpc_with_data(status, code, message, id, None)
 }
@@ -173,6 +195,8 @@ fn with_header(mut response: Response<Bytes>, name: HeaderName, value: HeaderVal
 
 #[cfg(test)]
 mod tests {
+    use portcullis_session::ReservationError;
+
     use super::*;
 
     /// The messages of the JSON-RPC 2.0 specification, section 5.1.
@@ -184,6 +208,37 @@ mod tests {
             (ErrorCode::InvalidRequest, "Invalid Request"),
         ] {
             assert_eq!(standard_message(code), message);
+        }
+    }
+
+    /// E5: the response to a request without a usable session has the same status for all methods, and JSON only for POST.
+    #[test]
+    fn session_errors_have_their_status() {
+        for (error, status, retry_after) in [
+            (SessionError::Missing, 400, None),
+            (SessionError::Repeated, 400, None),
+            (SessionError::NoOwner, 400, None),
+            (SessionError::NotResolved(ResolveError::Unknown), 400, None),
+            (SessionError::NotResolved(ResolveError::Ended), 400, None),
+            (SessionError::NotResolved(ResolveError::NotReady), 503, Some("1")),
+            (SessionError::NotResolved(ResolveError::Capacity(ReservationError::TotalLimit)), 503, Some("30")),
+            (SessionError::Ended, 404, None),
+        ] {
+            for response in [session_error(error, None), stream_session_error(error, None)] {
+                assert_eq!(response.status(), status, "{error:?}");
+                let value = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap());
+                assert_eq!(value, retry_after, "{error:?}");
+            }
+            assert_eq!(session_error(error, None).headers()[CONTENT_TYPE], JSON);
+        }
+    }
+
+    #[test]
+    fn body_errors_have_their_status() {
+        for (error, status) in
+            [(BodyError::Incomplete, 400), (BodyError::TooLarge, 413), (BodyError::BudgetExhausted, 503)]
+        {
+            assert_eq!(body_error(error).status(), status, "{error:?}");
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) enum UriError {
 }
 
 impl UriError {
+    /// Returns the stable reason code.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Characters => "message.uri_characters",
@@ -65,6 +66,7 @@ impl Spellings {
         Ok(())
     }
 
+    /// Returns all spellings. A URI itself is one of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.all.iter().map(String::as_str)
     }

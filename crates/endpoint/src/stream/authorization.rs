@@ -25,6 +25,7 @@ pub(super) struct StreamAuthorization {
 }
 
 impl StreamAuthorization {
+    /// Returns the authorization by the caller's token, which is watched from now on if it is introspected.
     pub(super) fn new(caller: &Caller) -> Self {
         let (opened_by, watched) = (caller.verified(), caller.held_token().and_then(HeldToken::watch));
         let valid_until = opened_by.map_or(NO_EXPIRY, |verified| validity(verified, watched.is_some()));

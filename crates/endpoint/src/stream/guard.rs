@@ -1,4 +1,4 @@
-//! The registration of a response body that is an event stream.
+//! [`StreamGuard`]: keeps a response body that is an event stream registered, and finds where it may stop.
 
 use std::{fmt, sync::Arc, task::Waker};
 
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::{
     StreamPurpose, StreamStopped,
     boundary::Boundary,
-    open_stream::{Checked, OpenStream, State},
+    open_stream::{Checked, OpenStream, State, StreamSession},
     registry::{SlotIndex, StreamRegistry},
     session_streams::SessionStreams,
 };
@@ -53,7 +53,7 @@ pub(crate) struct StreamOrigin<'a> {
 }
 
 impl StreamRegistry {
-    /// Registers a response, if it is an event stream.
+    /// Registers a response, if it is an event stream. `headers` and `extensions` are those of the response.
     pub(crate) fn open(
         &self,
         origin: StreamOrigin<'_>,
@@ -64,11 +64,13 @@ impl StreamRegistry {
         if !is_event_stream(headers) {
             return None;
         }
-        let session = session.and_then(|session| Some((Arc::clone(session), SessionStreams::of(session)?)));
+        let session = session.and_then(|session| {
+            Some(StreamSession { session: Arc::clone(session), streams: SessionStreams::of(session)? })
+        });
         let now = self.now();
         let stream = OpenStream::new(caller, Arc::clone(resource), session, purpose, now.monotonic);
         let stream = Arc::new(stream);
-        if let Some((_, streams)) = &stream.session {
+        if let Some(StreamSession { streams, .. }) = &stream.session {
             streams.add(&stream.authorization);
         }
         let slot = self.add(&stream);
@@ -151,7 +153,7 @@ fn listen_result(id: &RawValue) -> String {
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        if let Some((_, streams)) = &self.stream.session {
+        if let Some(StreamSession { streams, .. }) = &self.stream.session {
             streams.remove(&self.stream.authorization);
         }
         self.registry.remove(self.slot);

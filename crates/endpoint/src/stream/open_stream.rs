@@ -1,4 +1,4 @@
-//! An open event stream, shared by its body, its session and the registry.
+//! [`OpenStream`]: an event stream, which its body, its session and the registry have in common.
 
 use std::{
     sync::{
@@ -28,13 +28,19 @@ pub(crate) struct OpenStream {
     pub(super) resource: Arc<ProtectedResource>,
     /// The message that the stream answers; `None` for GET.
     pub(super) operation: Option<Operation>,
-    pub(super) session: Option<(Arc<Session>, Arc<SessionStreams>)>,
+    pub(super) session: Option<StreamSession>,
     pub(super) purpose: StreamPurpose,
     pub(super) silence: Silence,
     state: AtomicU8,
     /// The time at which the state became [`State::Finishing`], in milliseconds of the monotonic clock.
     finishing_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
+}
+
+/// The session of a stream, and its open streams.
+pub(super) struct StreamSession {
+    pub(super) session: Arc<Session>,
+    pub(super) streams: Arc<SessionStreams>,
 }
 
 /// The state of a stream.
@@ -69,10 +75,11 @@ pub(super) enum Checked {
 }
 
 impl OpenStream {
+    /// Returns a stream that the caller's request opens at the time `now`, by the monotonic clock.
     pub(super) fn new(
         caller: &Caller,
         resource: Arc<ProtectedResource>,
-        session: Option<(Arc<Session>, Arc<SessionStreams>)>,
+        session: Option<StreamSession>,
         purpose: StreamPurpose,
         now: Duration,
     ) -> Self {
@@ -90,6 +97,7 @@ impl OpenStream {
         }
     }
 
+    /// Returns the state.
     pub(super) fn state(&self) -> State {
         match self.state.load(Ordering::Acquire) {
             0 => State::Open,
@@ -150,11 +158,11 @@ impl OpenStream {
 
     /// Returns why the stream must end, if it must.
     fn end_reason(&self, now: Now) -> Option<StreamEndReason> {
-        if self.session.as_ref().is_some_and(|(session, _)| session.has_ended()) {
+        if self.session.as_ref().is_some_and(|of| of.session.has_ended()) {
             return Some(StreamEndReason::SessionEnded);
         }
         match self.authorization.apply_last_introspection() {
-            Ok(true) => self.session.iter().for_each(|(_, streams)| streams.update_earliest()),
+            Ok(true) => self.session.iter().for_each(|of| of.streams.update_earliest()),
             Ok(false) => {}
             Err(reason) => return Some(reason),
         }
@@ -164,11 +172,12 @@ impl OpenStream {
         (now.is_draining && self.purpose.is_listening()).then_some(StreamEndReason::Shutdown)
     }
 
+    /// Returns the report of the stream's end.
     pub(super) fn ended(&self, time: UnixTime, reason: StreamEndReason) -> EndedStream<'_> {
         EndedStream {
             time,
             request_id: &self.request_id,
-            session: self.session.as_ref().map(|(session, _)| session.log_hash()),
+            session: self.session.as_ref().map(|of| of.session.log_hash()),
             resource: self.resource.resource(),
             principal: self.authorization.principal(),
             reason,

@@ -1,4 +1,4 @@
-//! The registry of open event streams.
+//! [`StreamRegistry`]: the open event streams of a process.
 
 use std::{
     fmt,
@@ -23,7 +23,8 @@ const SHARDS: usize = 16;
 
 /// The open event streams of any number of endpoints. Clones share the registry.
 ///
-/// The registry has one entry for each open stream.
+/// The registry has one entry for each open stream, which the body of its response adds and removes. It limits neither their
+/// number nor their time: the limits of requests and of tokens do.
 #[derive(Clone)]
 pub struct StreamRegistry(Arc<Inner>);
 
@@ -36,7 +37,9 @@ struct Inner {
 
 #[derive(Default)]
 struct Shard {
+    /// The streams. An empty slot is in `free`.
     slots: Vec<Option<Arc<OpenStream>>>,
+    /// The positions of the empty slots.
     free: Vec<usize>,
 }
 
@@ -107,20 +110,24 @@ impl StreamRegistry {
         self.len() == 0
     }
 
+    /// Returns the time by both clocks, and whether the registry is draining.
     pub(super) fn now(&self) -> Now {
         let is_draining = self.0.is_draining.load(Ordering::Relaxed);
         Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic(), is_draining }
     }
 
+    /// Logs the end of a stream, and calls the observer. Call this without a lock.
     pub(super) fn report(&self, ended: &EndedStream<'_>) {
         log(ended);
         self.0.observer.ended(ended);
     }
 
+    /// Returns all open streams.
     pub(super) fn all(&self) -> Vec<Arc<OpenStream>> {
         self.0.shards.iter().flat_map(|shard| lock(shard).slots.iter().flatten().cloned().collect::<Vec<_>>()).collect()
     }
 
+    /// Adds a stream. Its body removes it with the returned position.
     pub(super) fn add(&self, stream: &Arc<OpenStream>) -> SlotIndex {
         // Entries are larger than 64 bytes, so these bits differ.
         let shard = (Arc::as_ptr(stream).addr() >> 6) % SHARDS;
@@ -133,6 +140,7 @@ impl StreamRegistry {
         SlotIndex { shard, slot }
     }
 
+    /// Removes the stream at a position, which [`add`](Self::add) has returned.
     pub(super) fn remove(&self, index: SlotIndex) {
         let Shard { slots, free } = &mut *lock(&self.0.shards[index.shard]);
         // The body holds another reference, so nothing is dropped under the lock.

@@ -22,8 +22,8 @@ pub(crate) struct SessionStreams {
 }
 
 impl SessionStreams {
-    /// Returns the streams of this session.
-    pub(super) fn of(session: &Session) -> Option<Arc<Self>> {
+    /// Returns the streams of this session, attached to it if they are not yet. `None` if another value is attached.
+    pub(crate) fn of(session: &Session) -> Option<Arc<Self>> {
         session.attach(|| Arc::new(Self { earliest: AtomicU64::new(NONE_OPEN), open: Mutex::default() })).cloned()
     }
 
@@ -42,6 +42,7 @@ impl SessionStreams {
         }
     }
 
+    /// See [`token_used`](Self::token_used).
     fn extend(&self, caller: &Caller) {
         let Some(verified) = caller.verified() else { return };
         let valid_until = validity(verified, caller.held_token().is_some());
@@ -66,15 +67,21 @@ impl SessionStreams {
         self.store_earliest(&open);
     }
 
+    /// Adds a stream that opens.
     pub(super) fn add(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open();
         open.push(Arc::clone(stream));
         self.store_earliest(&open);
     }
 
+    /// Removes a stream that ends.
     pub(super) fn remove(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open();
         let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));
+        if open.is_empty() {
+            // The memory of many streams is not kept.
+            *open = Vec::new();
+        }
         self.store_earliest(&open);
         drop(open);
         drop(removed);

@@ -19,6 +19,7 @@ impl StreamStopped {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Records that the endpoint has stopped the stream.
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

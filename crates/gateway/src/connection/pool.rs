@@ -27,6 +27,7 @@ pub(crate) struct Pool {
     clock: Arc<dyn Clock>,
 }
 
+/// A connection that no request uses.
 struct IdleConnection {
     connection: Connection,
     /// The monotonic time from which it has been idle.

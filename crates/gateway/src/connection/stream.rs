@@ -24,6 +24,7 @@ pub(crate) struct Stream {
     permit: ConnectionPermit,
 }
 
+/// What carries the bytes.
 enum Transport {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),

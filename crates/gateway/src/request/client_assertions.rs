@@ -10,10 +10,12 @@ struct Row {
     is_prefix: bool,
 }
 
+/// A row for one name.
 const fn exact(name: &'static str) -> Row {
     Row { name, is_prefix: false }
 }
 
+/// A row for all names with this beginning.
 const fn prefix(name: &'static str) -> Row {
     Row { name, is_prefix: true }
 }

@@ -23,6 +23,7 @@ pub(super) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result
     Ok(())
 }
 
+/// Returns why a header cannot be forwarded, or `None` if it can.
 fn rejection_reason(name: &str) -> Option<&'static str> {
     Some(match name {
         "authorization" | "proxy-authorization" | "dpop" => "it carries a credential that was issued for this service",

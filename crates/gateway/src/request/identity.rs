@@ -145,6 +145,7 @@ fn claim_value(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Returns the encoded value of an element, or `None` for `null`. An object or a nested array is its JSON.
 fn element_value(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Null => None,

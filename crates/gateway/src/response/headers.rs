@@ -10,6 +10,7 @@ use portcullis_metadata::is_event_stream;
 use super::failure::UpstreamFailure;
 use crate::{address::Target, hop_by_hop::is_hop_by_hop};
 
+/// The header by which nginx decides whether it buffers a response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const NO: HeaderValue = HeaderValue::from_static("no");
 

@@ -16,6 +16,7 @@ pub(crate) enum NoBearerToken {
 }
 
 impl NoBearerToken {
+    /// Returns the stable reason code.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Missing => "bearer.missing",
@@ -61,6 +62,7 @@ impl<'a> BearerCredentials<'a> {
     }
 }
 
+/// Returns whether a byte can be part of a scheme, which is a token (RFC 9110 section 5.6.2).
 fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~')
@@ -74,6 +76,7 @@ fn is_b64token(token: &[u8]) -> bool {
     !text.is_empty() && text.iter().fold(true, |good, byte| good & is_token_byte(*byte))
 }
 
+/// Returns whether a byte can be part of a bearer token, apart from the padding.
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/')
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use portcullis_metadata::Scopes;
 
-use super::path_glob::{PathGlob, PlainPath};
+use super::{path_glob::PathGlob, plain_path::PlainPath};
 
 /// The scopes that requests to some paths need. All rules that match a request apply together.
 ///
@@ -13,8 +13,8 @@ use super::path_glob::{PathGlob, PlainPath};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RouteRule {
-    /// The methods that the rule applies to, in any letter case; an empty list means all methods. Rules for `GET` apply to
-    /// `HEAD` too.
+    /// The methods that the rule applies to, in any letter case; an empty list means all methods. Rules for `GET` apply
+    /// to `HEAD` too.
     pub methods: Vec<Method>,
     /// The paths that the rule applies to.
     pub path: PathGlob,
@@ -35,6 +35,7 @@ impl RouteRule {
         self
     }
 
+    /// Returns whether the rule applies to a request.
     pub(super) fn matches(&self, method: &Method, path: &PlainPath<'_>) -> bool {
         // Methods are case-sensitive (RFC 9110 section 9.1), but some servers accept `post` for `POST`.
         let is = |listed: &Method| listed.as_str().eq_ignore_ascii_case(method.as_str());

@@ -4,6 +4,14 @@
 ///
 /// It is for logs and metrics. The strings come from the client and are truncated to [`MAX_BYTES`](Self::MAX_BYTES). At
 /// most [`MAX_ADDITIONAL_TARGETS`](Self::MAX_ADDITIONAL_TARGETS) targets are kept in addition to the first.
+///
+/// ```
+/// use portcullis_guard::Operation;
+///
+/// let call = Operation::new("tools/call", Some("add")).with_additional_targets(["multiply"].iter());
+/// assert_eq!((call.name(), call.target(), call.tool()), ("tools/call", Some("add"), Some("add")));
+/// assert_eq!(call.target_count(), 2);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The name and the target in one allocation.
@@ -76,6 +84,7 @@ impl Operation {
     }
 }
 
+/// Truncates a string to [`Operation::MAX_BYTES`], between two characters.
 fn truncate(text: &str) -> &str {
     text.get(..text.floor_char_boundary(Operation::MAX_BYTES)).unwrap_or_default()
 }

@@ -57,6 +57,7 @@ impl Stopwatch {
     }
 }
 
+/// Returns a time in nanoseconds, at least 1, because 0 means that it is not known.
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1)
 }

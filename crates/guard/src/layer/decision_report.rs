@@ -68,18 +68,22 @@ impl DecisionReport {
         }
     }
 
+    /// Returns the request's method.
     pub(super) fn method(&self) -> &Method {
         &self.method
     }
 
+    /// Returns the requested resource.
     pub(super) fn resource(&self) -> &Arc<ProtectedResource> {
         &self.resource
     }
 
+    /// Returns the request id.
     pub(super) fn request_id(&self) -> &RequestId {
         &self.request_id
     }
 
+    /// Returns the client's address, if the server set the peer's.
     pub(super) fn client_address(&self) -> Option<IpAddr> {
         self.client_address
     }

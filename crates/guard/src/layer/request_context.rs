@@ -40,14 +40,17 @@ impl RequestContext {
         Self { report: DecisionReport::start(resource, request), allowed_origin, permit: None }
     }
 
+    /// Returns the requested resource.
     pub(super) fn resource(&self) -> &ProtectedResource {
         self.report.resource()
     }
 
+    /// Returns the request id.
     pub(super) fn request_id(&self) -> &RequestId {
         self.report.request_id()
     }
 
+    /// Returns the parts of the request that the guard reads.
     pub(super) fn head<'a, B>(&self, request: &'a Request<B>) -> RequestHead<'a> {
         RequestHead::new(request, self.report.client_address())
     }

@@ -13,13 +13,16 @@ use portcullis_verifier::Principal;
 
 use super::{
     LimitExceeded,
-    table::{Key, PassThroughHasher, SHARDS, shard_of},
+    key::{Key, PassThroughHasher, SHARDS, shard_of},
 };
 
 /// The retry time for a request beyond the limit. Most requests are short.
 const RETRY_AFTER_REQUESTS: Duration = Duration::from_secs(1);
 /// The retry time for an event stream beyond the limit.
 const RETRY_AFTER_STREAMS: Duration = Duration::from_secs(5);
+
+/// The number of principals that a shard holds without another allocation. An empty shard keeps no more memory.
+const INITIAL_CAPACITY: usize = 14;
 
 /// Limits the requests in progress and the open event streams of each principal. Clones of its `Arc` share the counters.
 ///
@@ -68,7 +71,8 @@ impl ConcurrencyLimiter {
     /// Creates a limiter with these numbers of requests in progress and open event streams per principal. With 0, each one
     /// is rejected.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
-        Arc::new(Self { shards: array::from_fn(|_| Mutex::default()), max_requests, max_streams })
+        let shard = || Shard::with_capacity_and_hasher(INITIAL_CAPACITY, BuildHasherDefault::default());
+        Arc::new(Self { shards: array::from_fn(|_| Mutex::new(shard())), max_requests, max_streams })
     }
 
     /// Counts one more request of this principal until the permit is dropped.
@@ -132,6 +136,9 @@ impl Drop for Permit {
         *count = count.saturating_sub(1);
         if *in_progress == InProgress::default() {
             entry.remove();
+            if shard.is_empty() {
+                shard.shrink_to(INITIAL_CAPACITY);
+            }
         }
     }
 }
@@ -187,6 +194,19 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(0, 1);
         assert!(limiter.start(1).is_err());
         assert_eq!(entries(&limiter), 0);
+    }
+
+    /// L9: the memory of many principals is not kept.
+    #[test]
+    fn an_empty_table_keeps_little_memory() {
+        let limiter = ConcurrencyLimiter::new(1, 1);
+        let capacity = || limiter.shards.iter().map(|shard| shard.lock().unwrap().capacity()).sum::<usize>();
+        let initial = capacity();
+        let permits: Vec<_> =
+            (0..10_000_u64).map(|key| limiter.start(key.wrapping_mul(0x9e37_79b9_7f4a_7c15)).unwrap()).collect();
+        assert!(capacity() >= permits.len());
+        drop(permits);
+        assert_eq!(capacity(), initial);
     }
 
     proptest! {

@@ -5,6 +5,23 @@ use portcullis_metadata::{BearerChallengeBuilder, BearerError, Scopes};
 use url::Url;
 
 /// The `WWW-Authenticate` values of one resource (RFC 6750 section 3, RFC 9728 section 5.1).
+///
+/// [`ProtectedResource::challenges`](crate::ProtectedResource::challenges) returns them, for a service behind the guard
+/// that checks scopes itself.
+///
+/// ```
+/// use http::{Response, StatusCode, header::WWW_AUTHENTICATE};
+/// use portcullis_guard::{Challenges, Principal, metadata::Scopes};
+///
+/// /// Responds to a request that needs another scope.
+/// fn insufficient_scope(challenges: &Challenges, principal: &Principal, needed: &Scopes) -> Response<String> {
+///     let mut response = Response::new(String::new());
+///     *response.status_mut() = StatusCode::FORBIDDEN;
+///     let challenge = challenges.insufficient_scope(needed, principal.scopes());
+///     response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+///     response
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Challenges {
     realm: Box<str>,

@@ -34,8 +34,8 @@ impl TraceParent {
         HeaderValue::from_bytes(&text).ok()
     }
 
-    /// Parses `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no identifier all zeros. Versions
-    /// after 00 may append further fields; version ff is invalid.
+    /// Parses `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hexadecimal, no identifier all zeros.
+    /// Versions after 00 may append further fields; version ff is invalid.
     fn parse(value: &[u8]) -> Option<Self> {
         let (fields, rest) = value.split_first_chunk::<55>()?;
         let hyphens = [fields[2], fields[35], fields[52]] == *b"---";
@@ -66,6 +66,7 @@ fn parse_hexadecimal<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// Returns the value of a lower-case hexadecimal digit.
 fn digit(character: u8) -> Option<u8> {
     match character {
         b'0'..=b'9' => Some(character - b'0'),

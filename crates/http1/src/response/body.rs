@@ -10,8 +10,11 @@ use crate::ProtocolError;
 pub(crate) enum BodyReader {
     /// This many bytes remain.
     Length(u64),
+    /// The rest is chunked.
     Chunked(ChunkedDecoder),
+    /// Everything up to the end of the connection remains.
     UntilClose,
+    /// The body was read to its end.
     Complete,
 }
 
@@ -37,7 +40,10 @@ impl BodyReader {
         }
     }
 
-    /// Ends the body, because the connection has ended. Fails if the body is incomplete.
+    /// Ends the body, because the connection has ended.
+    ///
+    /// # Errors
+    /// Fails if the body is incomplete.
     pub(crate) fn close(&mut self) -> Result<(), ProtocolError> {
         match std::mem::replace(self, Self::Complete) {
             Self::UntilClose | Self::Complete => Ok(()),
@@ -45,11 +51,12 @@ impl BodyReader {
         }
     }
 
+    /// Returns whether the body was read to its end.
     pub(crate) fn is_complete(self) -> bool {
         self == Self::Complete
     }
 
-    /// The number of remaining bytes, if it is known.
+    /// Returns the number of remaining bytes, if it is known.
     pub(crate) fn remaining(self) -> Option<u64> {
         match self {
             Self::Complete => Some(0),
@@ -66,6 +73,36 @@ impl From<BodyLength> for BodyReader {
             BodyLength::Known(length) => Self::Length(length),
             BodyLength::Chunked => Self::Chunked(ChunkedDecoder::Size),
             BodyLength::UntilClose => Self::UntilClose,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// L1: data is taken up to the end of the body. What follows stays in the buffer.
+    #[test]
+    fn a_body_ends_at_its_length() {
+        let (mut body, mut buffer) = (BodyReader::from(BodyLength::Known(3)), BytesMut::from("ab"));
+        assert_eq!(body.read(&mut buffer), Ok(Some(Bytes::from_static(b"ab"))));
+        assert_eq!((body.read(&mut buffer), body.remaining()), (Ok(None), Some(1)));
+        buffer.extend_from_slice(b"cd");
+        assert_eq!(body.read(&mut buffer), Ok(Some(Bytes::from_static(b"c"))));
+        assert!(body.is_complete() && body.read(&mut buffer) == Ok(None) && &buffer[..] == b"d");
+    }
+
+    /// L1: only a body without a length ends with the connection.
+    #[test]
+    fn the_end_of_the_connection_ends_some_bodies() {
+        for (length, expected) in [
+            (BodyLength::Known(0), Ok(())),
+            (BodyLength::Known(1), Err(ProtocolError::IncompleteBody)),
+            (BodyLength::Chunked, Err(ProtocolError::IncompleteBody)),
+            (BodyLength::UntilClose, Ok(())),
+        ] {
+            let mut body = BodyReader::from(length);
+            assert_eq!((body.close(), body.is_complete()), (expected, true), "{length:?}");
         }
     }
 }

@@ -50,6 +50,7 @@ impl FramingHeaders {
         Ok(())
     }
 
+    /// Returns whether the body is chunked.
     pub(super) fn is_chunked(&self) -> bool {
         self.chunked
     }

@@ -118,10 +118,12 @@ impl EraError {
         }
     }
 
+    /// Returns the error for a header that contradicts the message.
     pub(super) fn mismatch(header: HeaderName) -> Self {
         Self::HeaderMismatch { header }
     }
 
+    /// Returns the error for a version that is not one of the served ones.
     pub(super) fn unsupported(requested: &str, supported: Revisions) -> Self {
         Self::UnsupportedVersion { requested: truncated(requested), supported }
     }

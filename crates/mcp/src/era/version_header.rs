@@ -1,4 +1,4 @@
-//! The `MCP-Protocol-Version` header.
+//! [`VersionHeader`]: the `MCP-Protocol-Version` header.
 
 use http::HeaderMap;
 
@@ -6,16 +6,21 @@ use crate::{Revision, header};
 
 /// The value of `MCP-Protocol-Version`.
 pub(super) enum VersionHeader<'h> {
+    /// There is no header.
     Absent,
+    /// A revision that this crate knows.
     Known(Revision),
+    /// Any other ASCII text.
     Unknown(&'h str),
     /// The header is not ASCII, or is repeated.
     Malformed {
+        /// Whether one of several values names a modern revision.
         claims_modern: bool,
     },
 }
 
 impl<'h> VersionHeader<'h> {
+    /// Reads the header.
     pub(super) fn read(headers: &'h HeaderMap) -> Self {
         let value = match header::single(headers, &header::PROTOCOL_VERSION) {
             Ok(None) => return Self::Absent,
@@ -33,6 +38,7 @@ impl<'h> VersionHeader<'h> {
         }
     }
 
+    /// Returns whether the header names a modern revision. Of a repeated header, one value suffices.
     pub(super) fn claims_modern(&self) -> bool {
         match self {
             Self::Known(revision) => revision.is_modern(),

@@ -1,4 +1,4 @@
-//! The decoder of event streams.
+//! [`Decoder`]: decodes an event stream that arrives in pieces.
 
 use memchr::{memchr, memchr2};
 
@@ -15,11 +15,17 @@ pub struct Decoder {
     max_event: usize,
     /// The size of the current event, including its incomplete line.
     held: usize,
+    /// The incomplete line.
     line: Vec<u8>,
+    /// The fields of the current event; `None` before the first one.
     fields: Option<Event>,
+    /// Whether the current event has a field with data, which can be empty.
     has_data: bool,
+    /// Whether the first line, which can begin with a byte order mark, is not complete.
     at_start: bool,
+    /// Whether the last byte was a CR. A LF that follows belongs to the same line break.
     after_carriage_return: bool,
+    /// Whether an event has exceeded the limit.
     failed: bool,
 }
 
@@ -86,6 +92,7 @@ impl Decoder {
         self.held
     }
 
+    /// Adds bytes to the incomplete line.
     fn hold(&mut self, part: &[u8]) -> Result<(), DecodeError> {
         self.failed |= part.len() > self.max_event - self.held;
         if self.failed {
@@ -96,6 +103,7 @@ impl Decoder {
         Ok(())
     }
 
+    /// Completes the line. Returns the event that an empty line completes.
     fn end_line(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
         let size = line.len();

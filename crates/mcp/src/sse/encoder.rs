@@ -1,4 +1,4 @@
-//! The encoder of events.
+//! The encoding of an [`Event`].
 
 use std::fmt::Write;
 

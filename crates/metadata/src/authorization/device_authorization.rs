@@ -53,13 +53,14 @@ impl DeviceAuthorizationResponse {
 
     /// Serializes the response body, including the device code.
     pub fn to_json(&self) -> Vec<u8> {
+        let Self { device_code, user_code, verification_uri, verification_uri_complete, expires_in, interval } = self;
         let mut object = ObjectBuilder::new(&Map::new());
-        object.string("device_code", Some(self.device_code.secret()));
-        object.string("user_code", Some(&self.user_code));
-        object.string("verification_uri", Some(&self.verification_uri));
-        object.string("verification_uri_complete", self.verification_uri_complete.as_deref());
-        object.value("expires_in", Some(Value::from(self.expires_in)));
-        object.value("interval", self.interval.map(Value::from));
+        object.string("device_code", Some(device_code.secret()));
+        object.string("user_code", Some(user_code));
+        object.string("verification_uri", Some(verification_uri));
+        object.string("verification_uri_complete", verification_uri_complete.as_deref());
+        object.value("expires_in", Some(Value::from(*expires_in)));
+        object.value("interval", interval.map(Value::from));
         object.into_json()
     }
 }

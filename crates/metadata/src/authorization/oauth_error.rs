@@ -52,10 +52,11 @@ impl OAuthError {
 
     /// Serializes the response body.
     pub fn to_json(&self) -> Vec<u8> {
+        let Self { error, error_description, error_uri } = self;
         let mut object = ObjectBuilder::new(&Map::new());
-        object.string("error", Some(&self.error));
-        object.string("error_description", self.error_description.as_deref());
-        object.string("error_uri", self.error_uri.as_deref());
+        object.string("error", Some(error));
+        object.string("error_description", error_description.as_deref());
+        object.string("error_uri", error_uri.as_deref());
         object.into_json()
     }
 }

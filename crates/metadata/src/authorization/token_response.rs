@@ -72,13 +72,14 @@ impl TokenResponse {
 
     /// Serializes the response body, including the tokens.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut object = ObjectBuilder::new(&self.extra);
-        object.string("access_token", Some(self.access_token.secret()));
-        object.string("token_type", Some(&self.token_type));
-        object.value("expires_in", self.expires_in.map(Value::from));
-        object.string("refresh_token", self.refresh_token.as_ref().map(Secret::secret));
-        object.string("scope", self.scope.as_deref());
-        object.string("id_token", self.id_token.as_ref().map(Secret::secret));
+        let Self { access_token, token_type, expires_in, refresh_token, scope, id_token, extra } = self;
+        let mut object = ObjectBuilder::new(extra);
+        object.string("access_token", Some(access_token.secret()));
+        object.string("token_type", Some(token_type));
+        object.value("expires_in", expires_in.map(Value::from));
+        object.string("refresh_token", refresh_token.as_ref().map(Secret::secret));
+        object.string("scope", scope.as_deref());
+        object.string("id_token", id_token.as_ref().map(Secret::secret));
         object.into_json()
     }
 }

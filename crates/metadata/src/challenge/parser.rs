@@ -10,6 +10,7 @@ pub(super) struct Parser {
 }
 
 impl Parser {
+    /// Returns the challenges of all values.
     pub(super) fn finish(self) -> Vec<Challenge> {
         self.challenges
     }
@@ -39,6 +40,7 @@ impl Parser {
         }
     }
 
+    /// Parses what follows a scheme: a token68, the first parameter, or nothing.
     fn begin_challenge(&mut self, scheme: &str, cursor: &mut Cursor<'_>) -> Result<(), ChallengeError> {
         if self.challenges.len() == MAX_CHALLENGES {
             return Err(ChallengeError::TooMany);
@@ -79,6 +81,7 @@ impl Parser {
     }
 }
 
+/// A position in a field value.
 struct Cursor<'a> {
     /// The input that is not consumed yet.
     rest: &'a [u8],

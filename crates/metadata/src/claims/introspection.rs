@@ -80,24 +80,26 @@ impl IntrospectionResponse {
 
     /// Serializes the response body: `{"active":false}` if the token is not active.
     pub fn to_json(&self) -> Vec<u8> {
-        if !self.active {
+        let Self { active, aud, client_id, scope, exp, nbf, iat, iss, sub, username, token_type, jti, azp, cnf, extra } =
+            self;
+        if !*active {
             return br#"{"active":false}"#.to_vec();
         }
-        let mut object = ObjectBuilder::new(&self.extra);
+        let mut object = ObjectBuilder::new(extra);
         object.boolean("active", Some(true));
-        object.value("aud", self.aud.as_ref().map(Audience::to_value));
-        object.string("client_id", self.client_id.as_deref());
-        object.string("scope", self.scope.as_ref().map(Scopes::to_string).as_deref());
-        object.numeric_date("exp", self.exp);
-        object.numeric_date("nbf", self.nbf);
-        object.numeric_date("iat", self.iat);
-        object.string("iss", self.iss.as_deref());
-        object.string("sub", self.sub.as_deref());
-        object.string("username", self.username.as_deref());
-        object.string("token_type", self.token_type.as_deref());
-        object.string("jti", self.jti.as_deref());
-        object.string("azp", self.azp.as_deref());
-        object.value("cnf", self.cnf.clone());
+        object.value("aud", aud.as_ref().map(Audience::to_value));
+        object.string("client_id", client_id.as_deref());
+        object.string("scope", scope.as_ref().map(Scopes::to_string).as_deref());
+        object.numeric_date("exp", *exp);
+        object.numeric_date("nbf", *nbf);
+        object.numeric_date("iat", *iat);
+        object.string("iss", iss.as_deref());
+        object.string("sub", sub.as_deref());
+        object.string("username", username.as_deref());
+        object.string("token_type", token_type.as_deref());
+        object.string("jti", jti.as_deref());
+        object.string("azp", azp.as_deref());
+        object.value("cnf", cnf.clone());
         object.into_json()
     }
 }

@@ -70,24 +70,44 @@ impl ClientMetadata {
         })
     }
 
+    /// Returns the members as an object, to which the caller adds its own.
     pub(crate) fn to_object(&self) -> ObjectBuilder {
-        let mut object = ObjectBuilder::new(&self.extra);
-        object.list("redirect_uris", &self.redirect_uris);
-        object.string("token_endpoint_auth_method", self.token_endpoint_auth_method.as_deref());
-        object.list("grant_types", &self.grant_types);
-        object.list("response_types", &self.response_types);
-        object.string("client_name", self.client_name.as_deref());
-        object.string("client_uri", self.client_uri.as_deref());
-        object.string("logo_uri", self.logo_uri.as_deref());
-        object.string("scope", self.scope.as_deref());
-        object.list("contacts", &self.contacts);
-        object.string("tos_uri", self.tos_uri.as_deref());
-        object.string("policy_uri", self.policy_uri.as_deref());
-        object.string("jwks_uri", self.jwks_uri.as_deref());
-        object.value("jwks", self.jwks.clone());
-        object.string("software_id", self.software_id.as_deref());
-        object.string("software_version", self.software_version.as_deref());
-        object.string("application_type", self.application_type.as_deref());
+        let Self {
+            redirect_uris,
+            token_endpoint_auth_method,
+            grant_types,
+            response_types,
+            client_name,
+            client_uri,
+            logo_uri,
+            scope,
+            contacts,
+            tos_uri,
+            policy_uri,
+            jwks_uri,
+            jwks,
+            software_id,
+            software_version,
+            application_type,
+            extra,
+        } = self;
+        let mut object = ObjectBuilder::new(extra);
+        object.list("redirect_uris", redirect_uris);
+        object.string("token_endpoint_auth_method", token_endpoint_auth_method.as_deref());
+        object.list("grant_types", grant_types);
+        object.list("response_types", response_types);
+        object.string("client_name", client_name.as_deref());
+        object.string("client_uri", client_uri.as_deref());
+        object.string("logo_uri", logo_uri.as_deref());
+        object.string("scope", scope.as_deref());
+        object.list("contacts", contacts);
+        object.string("tos_uri", tos_uri.as_deref());
+        object.string("policy_uri", policy_uri.as_deref());
+        object.string("jwks_uri", jwks_uri.as_deref());
+        object.value("jwks", jwks.clone());
+        object.string("software_id", software_id.as_deref());
+        object.string("software_version", software_version.as_deref());
+        object.string("application_type", application_type.as_deref());
         object
     }
 }

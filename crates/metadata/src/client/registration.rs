@@ -34,8 +34,9 @@ impl ClientRegistrationRequest {
 
     /// Serializes the request body.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut object = self.metadata.to_object();
-        object.string("software_statement", self.software_statement.as_deref());
+        let Self { metadata, software_statement } = self;
+        let mut object = metadata.to_object();
+        object.string("software_statement", software_statement.as_deref());
         object.into_json()
     }
 }
@@ -72,6 +73,19 @@ pub struct ClientRegistrationResponse {
 }
 
 impl ClientRegistrationResponse {
+    /// Creates a response without dates and without the members of RFC 7592.
+    pub fn new(client_id: impl Into<String>, client_secret: Option<Secret>, metadata: ClientMetadata) -> Self {
+        Self {
+            client_id: client_id.into(),
+            client_secret,
+            client_id_issued_at: None,
+            client_secret_expires_at: None,
+            registration_access_token: None,
+            registration_client_uri: None,
+            metadata,
+        }
+    }
+
     /// Parses the body of a successful response.
     ///
     /// # Errors
@@ -94,15 +108,24 @@ impl ClientRegistrationResponse {
 
     /// Serializes the response body, including the secrets.
     pub fn to_json(&self) -> Vec<u8> {
+        let Self {
+            client_id,
+            client_secret,
+            client_id_issued_at,
+            client_secret_expires_at,
+            registration_access_token,
+            registration_client_uri,
+            metadata,
+        } = self;
         // RFC 7591 requires the date with every secret.
-        let never = self.client_secret.as_ref().map(|_| UnixTime::default());
-        let mut object = self.metadata.to_object();
-        object.string("client_id", Some(&self.client_id));
-        object.string("client_secret", self.client_secret.as_ref().map(Secret::secret));
-        object.numeric_date("client_id_issued_at", self.client_id_issued_at);
-        object.numeric_date("client_secret_expires_at", self.client_secret_expires_at.or(never));
-        object.string("registration_access_token", self.registration_access_token.as_ref().map(Secret::secret));
-        object.string("registration_client_uri", self.registration_client_uri.as_deref());
+        let never = client_secret.as_ref().map(|_| UnixTime::default());
+        let mut object = metadata.to_object();
+        object.string("client_id", Some(client_id));
+        object.string("client_secret", client_secret.as_ref().map(Secret::secret));
+        object.numeric_date("client_id_issued_at", *client_id_issued_at);
+        object.numeric_date("client_secret_expires_at", client_secret_expires_at.or(never));
+        object.string("registration_access_token", registration_access_token.as_ref().map(Secret::secret));
+        object.string("registration_client_uri", registration_client_uri.as_deref());
         object.into_json()
     }
 
@@ -284,13 +307,8 @@ mod tests {
             let request = ClientRegistrationRequest { metadata: metadata.clone(), software_statement };
             prop_assert_eq!(ClientRegistrationRequest::parse(&request.to_json()), Ok(request));
             let response = ClientRegistrationResponse {
-                client_id,
-                client_secret: secret.map(Secret::new),
-                client_id_issued_at: None,
                 client_secret_expires_at: expires.map(UnixTime::from_secs),
-                registration_access_token: None,
-                registration_client_uri: None,
-                metadata,
+                ..ClientRegistrationResponse::new(client_id, secret.map(Secret::new), metadata)
             };
             prop_assert_eq!(ClientRegistrationResponse::parse(&response.to_json()), Ok(response));
         }

@@ -167,22 +167,23 @@ impl Jwk {
 
     /// Returns the key as a JSON object.
     pub fn to_value(&self) -> Value {
+        let Self { kty, kid, alg, use_, key_ops, crv, n, e, x, y } = self;
         let strings = [
-            ("kty", Some(&self.kty)),
-            ("kid", self.kid.as_ref()),
-            ("alg", self.alg.as_ref()),
-            ("use", self.use_.as_ref()),
-            ("crv", self.crv.as_ref()),
-            ("n", self.n.as_ref()),
-            ("e", self.e.as_ref()),
-            ("x", self.x.as_ref()),
-            ("y", self.y.as_ref()),
+            ("kty", Some(kty)),
+            ("kid", kid.as_ref()),
+            ("alg", alg.as_ref()),
+            ("use", use_.as_ref()),
+            ("crv", crv.as_ref()),
+            ("n", n.as_ref()),
+            ("e", e.as_ref()),
+            ("x", x.as_ref()),
+            ("y", y.as_ref()),
         ];
         let mut object: Map<String, Value> = strings
             .into_iter()
             .filter_map(|(member, value)| Some((member.to_owned(), Value::from(value?.as_str()))))
             .collect();
-        if let Some(operations) = &self.key_ops {
+        if let Some(operations) = key_ops {
             object.insert("key_ops".to_owned(), operations.as_slice().into());
         }
         Value::Object(object)

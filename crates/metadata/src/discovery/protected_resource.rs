@@ -105,22 +105,40 @@ impl ProtectedResourceMetadata {
 
     /// Serializes the document. The members are in alphabetical order.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut object = ObjectBuilder::for_metadata(&self.extra);
-        object.string("resource", Some(self.resource.as_str()));
-        object.strings("authorization_servers", self.authorization_servers.iter().map(Issuer::as_str));
-        object.string("jwks_uri", self.jwks_uri.as_deref());
-        object.list("scopes_supported", &self.scopes_supported);
-        object.list("bearer_methods_supported", &self.bearer_methods_supported);
-        object.list("resource_signing_alg_values_supported", &self.resource_signing_alg_values_supported);
-        object.string("resource_name", self.resource_name.as_deref());
-        object.string("resource_documentation", self.resource_documentation.as_deref());
-        object.string("resource_policy_uri", self.resource_policy_uri.as_deref());
-        object.string("resource_tos_uri", self.resource_tos_uri.as_deref());
-        object.boolean("tls_client_certificate_bound_access_tokens", self.tls_client_certificate_bound_access_tokens);
-        object.list("authorization_details_types_supported", &self.authorization_details_types_supported);
-        object.list("dpop_signing_alg_values_supported", &self.dpop_signing_alg_values_supported);
-        object.boolean("dpop_bound_access_tokens_required", self.dpop_bound_access_tokens_required);
-        object.string("signed_metadata", self.signed_metadata.as_deref());
+        let Self {
+            resource,
+            authorization_servers,
+            jwks_uri,
+            scopes_supported,
+            bearer_methods_supported,
+            resource_signing_alg_values_supported,
+            resource_name,
+            resource_documentation,
+            resource_policy_uri,
+            resource_tos_uri,
+            tls_client_certificate_bound_access_tokens,
+            authorization_details_types_supported,
+            dpop_signing_alg_values_supported,
+            dpop_bound_access_tokens_required,
+            signed_metadata,
+            extra,
+        } = self;
+        let mut object = ObjectBuilder::for_metadata(extra);
+        object.string("resource", Some(resource.as_str()));
+        object.strings("authorization_servers", authorization_servers.iter().map(Issuer::as_str));
+        object.string("jwks_uri", jwks_uri.as_deref());
+        object.list("scopes_supported", scopes_supported);
+        object.list("bearer_methods_supported", bearer_methods_supported);
+        object.list("resource_signing_alg_values_supported", resource_signing_alg_values_supported);
+        object.string("resource_name", resource_name.as_deref());
+        object.string("resource_documentation", resource_documentation.as_deref());
+        object.string("resource_policy_uri", resource_policy_uri.as_deref());
+        object.string("resource_tos_uri", resource_tos_uri.as_deref());
+        object.boolean("tls_client_certificate_bound_access_tokens", *tls_client_certificate_bound_access_tokens);
+        object.list("authorization_details_types_supported", authorization_details_types_supported);
+        object.list("dpop_signing_alg_values_supported", dpop_signing_alg_values_supported);
+        object.boolean("dpop_bound_access_tokens_required", *dpop_bound_access_tokens_required);
+        object.string("signed_metadata", signed_metadata.as_deref());
         object.into_json()
     }
 }

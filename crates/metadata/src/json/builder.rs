@@ -32,6 +32,7 @@ impl ObjectBuilder {
         };
     }
 
+    /// Sets a string, or removes it if it is `None`.
     pub(crate) fn string(&mut self, member: &'static str, string: Option<&str>) {
         self.value(member, string.map(Value::from));
     }
@@ -47,22 +48,27 @@ impl ObjectBuilder {
         self.strings(member, entries.iter().map(String::as_str));
     }
 
+    /// Sets an array of strings. `None` and an empty one are omitted.
     pub(crate) fn optional_list(&mut self, member: &'static str, entries: Option<&Vec<String>>) {
         self.strings(member, entries.into_iter().flatten().map(String::as_str));
     }
 
+    /// Sets a boolean, or removes it if it is `None`.
     pub(crate) fn boolean(&mut self, member: &'static str, value: Option<bool>) {
         self.value(member, value.map(Value::from));
     }
 
+    /// Sets a URL, or removes it if it is `None`.
     pub(crate) fn url(&mut self, member: &'static str, url: Option<&Url>) {
         self.string(member, url.map(Url::as_str));
     }
 
+    /// Sets a date in seconds, or removes it if it is `None`.
     pub(crate) fn numeric_date(&mut self, member: &'static str, date: Option<UnixTime>) {
         self.value(member, date.map(numeric_date::to_value));
     }
 
+    /// Serializes the object.
     pub(crate) fn into_json(self) -> Vec<u8> {
         Value::Object(self.0).to_string().into_bytes()
     }

@@ -21,18 +21,22 @@ impl Members {
         object.into_members().map(Self)
     }
 
+    /// Returns the members of an object that was parsed before.
     pub(crate) fn new(members: Map<String, Value>) -> Self {
         Self(members)
     }
 
+    /// Takes a value of any type.
     pub(crate) fn value(&mut self, member: &'static str) -> Option<Value> {
         self.0.remove(member).filter(|value| !value.is_null())
     }
 
+    /// Returns whether there is a member, which can be `null`.
     pub(crate) fn contains(&self, member: &str) -> bool {
         self.0.contains_key(member)
     }
 
+    /// Takes a string.
     pub(crate) fn string(&mut self, member: &'static str) -> Result<Option<String>, DocumentError> {
         match self.value(member) {
             None => Ok(None),
@@ -47,6 +51,7 @@ impl Members {
         if string.is_empty() { Err(DocumentError::Empty { member }) } else { Ok(string) }
     }
 
+    /// Takes an array of strings.
     pub(crate) fn strings(&mut self, member: &'static str) -> Result<Option<Vec<String>>, DocumentError> {
         self.value(member)
             .map(|value| {
@@ -60,6 +65,7 @@ impl Members {
         Ok(self.strings(member)?.unwrap_or_default())
     }
 
+    /// Takes a boolean.
     pub(crate) fn boolean(&mut self, member: &'static str) -> Result<Option<bool>, DocumentError> {
         match self.value(member) {
             None => Ok(None),
@@ -80,6 +86,7 @@ impl Members {
             .transpose()
     }
 
+    /// Takes a date in seconds since the epoch.
     pub(crate) fn numeric_date(&mut self, member: &'static str) -> Result<Option<UnixTime>, DocumentError> {
         self.value(member).map(|value| numeric_date::parse(&value).ok_or(DocumentError::Date { member })).transpose()
     }
@@ -90,6 +97,7 @@ impl Members {
     }
 }
 
+/// Returns the strings of an array; `None` if the value is not an array or has an entry of another type.
 fn into_strings(value: Value) -> Option<Vec<String>> {
     let Value::Array(entries) = value else { return None };
     entries

@@ -15,12 +15,19 @@ use crate::json::error::DocumentError;
 /// `serde_json::Map` keeps the last of two members with the same name. Parsers that disagree on which one counts allow
 /// attackers to bypass checks, so duplicates are rejected.
 pub(crate) enum ParsedObject {
+    /// An object.
     Members(Map<String, Value>),
+    /// An object with a member twice.
     Duplicate,
+    /// A value of another type.
     NotAnObject,
 }
 
 impl ParsedObject {
+    /// Returns the members.
+    ///
+    /// # Errors
+    /// Fails if the value is not an object, or has a member twice.
     pub(crate) fn into_members(self) -> Result<Map<String, Value>, DocumentError> {
         match self {
             Self::Members(members) => Ok(members),

@@ -8,17 +8,21 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use portcullis_files::{PRIVATE, create_new, sync_parent};
+use portcullis_files::{PRIVATE, ReplaceError, create_new, sync_parent};
 use zeroize::Zeroizing;
 
-/// A configuration as it was read.
+/// A configuration file as it was read. Another program can change it meanwhile; [`replace`](Self::replace) detects that.
 pub(super) struct ConfigFile {
     path: PathBuf,
+    /// The content, which can contain secrets.
     pub(super) text: Zeroizing<String>,
+    /// The permission bits, which a replacement keeps.
     mode: u32,
 }
 
+/// The maximum size of a file that is read, in bytes.
 const MAX_SIZE: u64 = 4 * 1024 * 1024;
+/// The maximum number of backups beside a file.
 const MAX_BACKUPS: usize = 100;
 /// The mode of files that everyone can read.
 const PUBLIC: u32 = 0o644;
@@ -65,20 +69,18 @@ impl ConfigFile {
     /// Replaces the file atomically, and returns the path of a backup of the original.
     ///
     /// # Errors
-    /// Fails when the file has changed since it was read, or cannot be written. It is then unchanged.
+    /// Fails when the file has changed since it was read, or cannot be written: it is then unchanged, and there is no
+    /// backup. Also fails when the directory cannot be synchronized: the file then has the new text, and the error names
+    /// the backup.
     pub(super) fn replace(&self, text: &str) -> anyhow::Result<PathBuf> {
         let now = Self::read(&self.path)?.context("it was removed meanwhile")?;
         ensure!(*now.text == *self.text, "it has changed meanwhile; run the command again");
         let backup = self.backup()?;
         let replaced = portcullis_files::replace(&self.path, &temporary(&self.path), text.as_bytes(), self.mode);
-        if let Err(error) = replaced {
-            // Without a change, no backup is needed.
-            let _ = fs::remove_file(&backup);
-            return Err(error).context("it cannot be written");
-        }
-        Ok(backup)
+        finish_replacement(replaced, backup)
     }
 
+    /// Writes the original to the first free name `<file>.backup-<number>`, readable only by the owner.
     fn backup(&self) -> anyhow::Result<PathBuf> {
         for number in 1..=MAX_BACKUPS {
             let path = sibling(&self.path, &format!(".backup-{number}"));
@@ -91,10 +93,27 @@ impl ConfigFile {
     }
 }
 
+/// Returns the path of the backup of a replaced file. Removes the backup if the file is unchanged.
+fn finish_replacement(replaced: Result<(), ReplaceError>, backup: PathBuf) -> anyhow::Result<PathBuf> {
+    match replaced {
+        Ok(()) => Ok(backup),
+        Err(ReplaceError::NotReplaced(error)) => {
+            // The file itself is the original.
+            let _ = fs::remove_file(&backup);
+            Err(error).context("it cannot be written")
+        }
+        Err(ReplaceError::NotDurable(error)) => Err(error).with_context(|| {
+            let backup = backup.display();
+            format!("it was replaced, but a power failure can undo that; the original is in {backup}")
+        }),
+    }
+}
+
 /// Creates a file that everyone can read. It appears with its whole content.
 ///
 /// # Errors
-/// Fails if there is a file or link at the path, or the file cannot be written.
+/// Fails if there is a file or link at the path, or the file cannot be written. Also fails if the directory cannot be
+/// synchronized; the file then exists.
 pub(super) fn create(path: &Path, text: &str) -> io::Result<()> {
     let temporary = temporary(path);
     create_new(&temporary, text.as_bytes(), PUBLIC)?;
@@ -108,7 +127,10 @@ pub(super) fn create(path: &Path, text: &str) -> io::Result<()> {
     created.and_then(|()| sync_parent(path))
 }
 
-/// Creates a file that only its owner can read. A link or file at the path is an error.
+/// Creates a file that only its owner can read.
+///
+/// # Errors
+/// As [`create`].
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     create_new(path, bytes, PRIVATE)?;
     sync_parent(path)
@@ -119,8 +141,64 @@ fn temporary(path: &Path) -> PathBuf {
     sibling(path, &format!(".portcullis-{}.tmp", std::process::id()))
 }
 
+/// The path in the same directory whose file name ends with `suffix`.
 fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file in a scratch directory, and the names of all files there.
+    fn scratch(text: &str) -> (tempfile::TempDir, ConfigFile, impl Fn() -> Vec<String> + use<>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mcp.json");
+        fs::write(&path, text).unwrap();
+        let listed = directory.path().to_owned();
+        let names = move || {
+            let entries = fs::read_dir(&listed).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<_> = entries.collect();
+            names.sort();
+            names
+        };
+        (directory, ConfigFile::read(&path).unwrap().unwrap(), names)
+    }
+
+    #[test]
+    fn a_replaced_file_has_a_backup() {
+        let (_directory, file, names) = scratch("old");
+        let backup = file.replace("new").unwrap();
+        assert_eq!((fs::read_to_string(&file.path).unwrap().as_str(), names().len()), ("new", 2));
+        assert_eq!(fs::read_to_string(backup).unwrap(), "old");
+    }
+
+    #[test]
+    fn a_file_that_has_changed_is_not_replaced() {
+        let (_directory, file, names) = scratch("old");
+        fs::write(&file.path, "changed").unwrap();
+        assert!(file.replace("new").is_err());
+        assert_eq!((fs::read_to_string(&file.path).unwrap().as_str(), names()), ("changed", vec!["mcp.json".into()]));
+    }
+
+    #[test]
+    fn an_unchanged_file_keeps_no_backup() {
+        let (_directory, file, names) = scratch("old");
+        let full = ReplaceError::NotReplaced(io::ErrorKind::StorageFull.into());
+        assert!(finish_replacement(Err(full), file.backup().unwrap()).is_err());
+        assert_eq!(names(), ["mcp.json"]);
+    }
+
+    /// The file has the new text already, so the backup is the only copy of the original.
+    #[test]
+    fn a_replaced_file_that_is_not_durable_keeps_its_backup() {
+        let (_directory, file, _) = scratch("old");
+        let backup = file.backup().unwrap();
+        let full = ReplaceError::NotDurable(io::ErrorKind::StorageFull.into());
+        let error = finish_replacement(Err(full), backup.clone()).unwrap_err();
+        assert_eq!(fs::read_to_string(&backup).unwrap(), "old");
+        assert!(error.to_string().contains(backup.to_str().unwrap()), "{error}");
+    }
 }

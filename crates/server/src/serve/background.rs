@@ -14,6 +14,7 @@ use tokio::{
 use super::{
     admin::AdminServer,
     limit_exchange::{self, CurrentLimits},
+    memory,
     reload::Reloader,
     revocations::CurrentRevocations,
     sessions::{kept, replicas::Replicas, shutdown::UpstreamEndTask, upstream_end::UpstreamEnder},
@@ -74,6 +75,7 @@ impl BackgroundTasks {
             ReplicasTask { task, replicas }
         });
         tokio::spawn(sweep::streams(Arc::clone(state)));
+        tokio::spawn(memory::return_freed());
         Self {
             upstream_ends: UpstreamEndTask { last_sessions, task: upstream_ends },
             replicas,

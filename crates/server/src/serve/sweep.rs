@@ -9,22 +9,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::state::ServerState;
 
-/// The size of an allocation that has its own page in the allocator.
-const PAGE_BYTES: usize = 4 << 20;
-
-/// Ends expired sessions, removes expired tokens, and returns freed memory until the task is aborted.
+/// Ends expired sessions and removes expired tokens until the task is aborted.
 pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
-    every(SessionStore::SWEEP_INTERVAL, || {
-        state.load().sweep();
-        return_freed_memory();
-    })
-    .await
-}
-
-/// Makes the allocator return memory that was free for a second to the operating system. The allocator does so only when it
-/// allocates or frees a page, which can take long after many streams have closed.
-fn return_freed_memory() {
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(PAGE_BYTES)));
+    every(SessionStore::SWEEP_INTERVAL, || state.load().sweep()).await
 }
 
 /// Ends streams whose authorization has ended, until the runtime ends.

@@ -12,6 +12,7 @@ use tokio::{
 
 use super::{
     connection::{ConnectionLimits, request_body::BodyTimeouts},
+    memory,
     router::Router,
     state::ServerState,
     tls::Tls,
@@ -56,6 +57,7 @@ impl WorkerPool {
             })
             .collect::<Result<Vec<_>, _>>()
             .context("a worker cannot be started")?;
+        workers.iter().for_each(|worker| drop(worker.runtime().spawn(memory::return_freed())));
         if let Some(metrics) = &state.load().process().observers.metrics {
             workers.iter().for_each(|worker| metrics.add_runtime(worker.runtime().clone()));
             metrics.add_runtime(Handle::current());

@@ -29,10 +29,12 @@ pub(super) struct Tombstone {
 }
 
 impl ScopeEnds {
+    /// Returns the time from which on sessions are valid; 0 without a floor.
     pub(super) fn valid_from(&self) -> u64 {
         self.valid_from
     }
 
+    /// Returns the tombstones, ordered by creation time and session.
     pub(super) fn tombstones(&self) -> &VecDeque<Tombstone> {
         &self.tombstones
     }
@@ -83,6 +85,7 @@ impl ScopeEnds {
 }
 
 impl Tombstone {
+    /// Returns the end that a journal records.
     pub(super) fn to_end(self, owner: ScopeId) -> SessionEnd {
         let Self { created, session, lowest_generation } = self;
         let lowest_generation = (lowest_generation != ALL_GENERATIONS).then_some(lowest_generation);

@@ -36,6 +36,7 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
+    /// Returns an identifier that this process makes or opens at the time `now`, in milliseconds, and that is not used yet.
     pub(crate) fn new(random: RandomPart, text_hash: u64, number: u32, fingerprint: u64, now: u64) -> Self {
         Self { random, text_hash, number, fingerprint, since: now, first_used: AtomicU64::new(UNUSED) }
     }

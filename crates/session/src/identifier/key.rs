@@ -36,6 +36,7 @@ struct Subkeys {
     limits: Subkey,
 }
 
+/// A key for one purpose. It is wiped when it is dropped.
 pub(super) type Subkey = Zeroizing<[u8; 32]>;
 
 impl SessionKey {

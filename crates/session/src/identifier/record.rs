@@ -76,6 +76,7 @@ impl Record {
 }
 
 impl Version {
+    /// The maximum length of a version, in bytes.
     pub(crate) const MAX_LENGTH: usize = 15;
 
     /// Returns this version, or an empty one if the text is longer than 15 bytes.

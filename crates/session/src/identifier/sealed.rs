@@ -1,4 +1,4 @@
-//! The sealing of identifiers with XChaCha20-Poly1305. The associated data are the resource and the owner.
+//! How identifiers are sealed, with XChaCha20-Poly1305. The associated data are the resource and the owner.
 //!
 //! An identifier is the base64url encoding of the key's epoch (one byte), the random part (16 bytes) and the sealed record. The
 //! nonce consists of the random part and eight zero bytes.
@@ -37,6 +37,7 @@ const HEAD_BYTES: usize = HEAD_CHARACTERS / 4 * 3;
 pub(crate) struct AssociatedData(Vec<u8>);
 
 impl AssociatedData {
+    /// Returns the associated data of the identifiers of this owner at this resource.
     pub(crate) fn new(resource: &ResourceUri, owner: Owner<'_>) -> Self {
         let owner = if is_planted(Fault::UnboundOwner) { Owner::Anonymous } else { owner };
         let (resource, owner) = (resource.as_str().as_bytes(), owner.encode());
@@ -82,16 +83,23 @@ pub(crate) fn successor_random(
     random
 }
 
-/// Returns the epoch and the random part of an identifier, without opening it; `None` if the text is not an identifier. Allocates
-/// nothing.
-pub(crate) fn head(identifier: &[u8]) -> Option<(u8, RandomPart)> {
+/// The part of an identifier that is not encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The epoch of the key.
+    pub(crate) epoch: u8,
+    pub(crate) random: RandomPart,
+}
+
+/// Returns the head of an identifier, without opening it; `None` if the text is not an identifier. Allocates nothing.
+pub(crate) fn head(identifier: &[u8]) -> Option<Head> {
     if identifier.len() > MAX_CHARACTERS {
         return None;
     }
     let mut bytes = [0; HEAD_BYTES];
     let length = URL_SAFE_NO_PAD.decode_slice(identifier.get(..HEAD_CHARACTERS)?, &mut bytes).ok()?;
     let (&epoch, random) = bytes.get(..length)?.split_first()?;
-    Some((epoch, *random.first_chunk()?))
+    Some(Head { epoch, random: *random.first_chunk()? })
 }
 
 /// Opens an identifier. Returns `None` if it was not sealed with this key for this resource and owner.

@@ -47,7 +47,7 @@ fn form_is_base64url() {
     let identifier = sealed();
     assert_eq!(identifier.len(), 166);
     assert!(identifier.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
-    assert_eq!(head(identifier.as_bytes()), Some((3, [7; 16])));
+    assert_eq!(head(identifier.as_bytes()), Some(Head { epoch: 3, random: [7; 16] }));
 }
 
 /// E12: an identifier opens only with its resource, owner, key and epoch.
@@ -89,7 +89,10 @@ fn successors_are_deterministic_and_distinct() {
     let random = successor(ALICE, &[7; 16], &next);
     assert_eq!(successor(ALICE, &[7; 16], &next), random);
     let identifier = seal(&key(), &data(ALICE), &random, &next).unwrap();
-    assert_eq!((head(identifier.as_bytes()), opened(ALICE, &identifier)), (Some((3, random)), Some(next.clone())));
+    assert_eq!(
+        (head(identifier.as_bytes()), opened(ALICE, &identifier)),
+        (Some(Head { epoch: 3, random }), Some(next.clone()))
+    );
     let others = [
         successor(Owner::Anonymous, &[7; 16], &next),
         successor(ALICE, &[8; 16], &next),

@@ -16,6 +16,7 @@ pub(crate) struct Timeouts {
 }
 
 impl Timeouts {
+    /// Returns these timeouts, rounded down to milliseconds.
     pub(crate) fn new(idle: Duration, lifetime: Duration) -> Self {
         Self { idle: millis(idle), lifetime: millis(lifetime) }
     }
@@ -24,6 +25,7 @@ impl Timeouts {
 /// The result of an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
+    /// The session is in use, and continues.
     InUse,
     /// The session was last used at this time, which is later than expected.
     UsedSince(u64),
@@ -39,6 +41,7 @@ impl Session {
         self.use_state.usage().is_none()
     }
 
+    /// Returns whether a use is in progress.
     pub(crate) fn is_in_use(&self) -> bool {
         self.use_state.usage().is_some_and(|usage| usage.uses > 0)
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use dashmap::Entry;
 use portcullis_metadata::Scopes;
 
-use super::{Found, Inner, SessionStore, in_use::InUse, reservation::CapacityPermit};
+use super::{Inner, SessionStore, in_use::InUse, reservation::CapacityPermit, resolving::Found};
 use crate::{
     end_reason::EndReason,
     error::ResolveError,
-    identifier::{AssociatedData, Generation, RandomPart, Record, SessionKey, open},
+    identifier::{AssociatedData, Generation, Head, RandomPart, Record, SessionKey, open},
     owner::Owner,
     planted::{Fault, is_planted},
     scope::SessionTarget,
@@ -36,7 +36,7 @@ impl SessionStore {
     /// Takes a session into use by an identifier that is not in the table.
     pub(super) fn open_sealed(
         &self,
-        (epoch, random): (u8, RandomPart),
+        Head { epoch, random }: Head,
         target: &SessionTarget,
         owner: Owner<'_>,
         scopes: &Scopes,

@@ -4,12 +4,7 @@
 //! [`record_last_uses`](SessionStore::record_last_uses). The journal carries the announcements to the other processes. When an owner
 //! opens a session, those that only other processes have reduce the owner's limit in this one.
 
-use std::{
-    collections::HashSet,
-    mem::take,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
 use super::{Inner, SessionStore};
 use crate::{
@@ -20,31 +15,6 @@ use crate::{
     scope::ScopeId,
     session::Session,
 };
-
-/// The maximum number of new sessions that wait for [`SessionStore::announce_opened`]. Further ones are announced with all others.
-const MAX_OPENED: usize = 65_536;
-
-/// The sessions that were opened and are not announced yet, by their ids.
-#[derive(Default)]
-pub(super) struct OpenedSessions(Mutex<Vec<SessionId>>);
-
-impl OpenedSessions {
-    /// Adds a session, unless 65,536 wait.
-    fn add(&self, session: SessionId) {
-        let mut opened = self.lock();
-        if opened.len() < MAX_OPENED {
-            opened.push(session);
-        }
-    }
-
-    fn take(&self) -> Vec<SessionId> {
-        take(&mut self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<SessionId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl SessionStore {
     /// How often [`announce_opened`](Self::announce_opened) should be called: 0.5 s. Sessions that an owner opens at several processes
@@ -102,18 +72,5 @@ impl Inner {
     /// Returns whether other processes count a session for the limit of its owner. Anonymous sessions have no limit.
     fn counts_elsewhere(&self, session: &Session) -> bool {
         self.has_peers && session.encoded_owner().is_some()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// E13: no memory is filled if sessions are opened and never announced.
-    #[test]
-    fn waiting_announcements_are_bounded() {
-        let opened = OpenedSessions::default();
-        (0..MAX_OPENED + 2).for_each(|_| opened.add([1; 16]));
-        assert_eq!((opened.take().len(), opened.take().len()), (MAX_OPENED, 0));
     }
 }

@@ -29,7 +29,9 @@ pub(super) struct Capacity {
 
 /// The sessions and reservations of one owner. Most owners have a single session, which needs no allocation.
 enum OwnerEntry {
+    /// One session, and no reservation.
     Single(Arc<Session>),
+    /// Any other numbers of both.
     Many(Box<OwnerSessions>),
 }
 
@@ -37,17 +39,23 @@ enum OwnerEntry {
 struct OwnerSessions {
     /// The encoding of the owner, which all of its sessions share.
     encoded: Option<Arc<[u8]>>,
+    /// The number of reservations.
     reserved: usize,
     sessions: LastUseHeap,
 }
 
 impl Capacity {
+    /// Returns the limits, with nothing reserved. The limit per owner also counts sessions of other processes; see
+    /// [`reserve`](Self::reserve).
     pub(super) fn new(max_total: usize, max_per_owner: usize) -> Self {
         Self { max_total, max_per_owner, total: AtomicUsize::new(0), owners: DashMap::new() }
     }
 
     /// Reserves a session for `owner`, who has `elsewhere` sessions that only other processes have. Returns the encoding of the
     /// owner, which all of its sessions share; `None` for [`Owner::Anonymous`].
+    ///
+    /// # Errors
+    /// Fails at the limit of all sessions, and at the owner's limit if no further session of the owner can be evicted.
     pub(super) fn reserve(&self, owner: Owner<'_>, elsewhere: usize) -> Result<Option<Arc<[u8]>>, ReservationError> {
         // The owner's limit comes first, so that an owner at its limit does not take capacity from others.
         let owner = self.reserve_of_owner(owner, self.limit_here(elsewhere))?;
@@ -108,6 +116,7 @@ impl Capacity {
         self.max_per_owner.saturating_sub(elsewhere).max(1).min(self.max_per_owner)
     }
 
+    /// Adds a reservation of an owner whose limit in this process is `limit`.
     fn reserve_of_owner(&self, owner: Owner<'_>, limit: usize) -> Result<Option<Arc<[u8]>>, ReservationError> {
         if owner == Owner::Anonymous {
             return Ok(None);
@@ -130,6 +139,7 @@ impl Capacity {
         self.owners.get(&owner).map(|entry| entry.sessions()).unwrap_or_default()
     }
 
+    /// Removes a reservation of an owner.
     fn cancel_of_owner(&self, encoded_owner: Option<&[u8]>) {
         if let Some(encoded) = encoded_owner {
             let owner = ScopeId::of_encoded_owner(Some(encoded));
@@ -137,6 +147,7 @@ impl Capacity {
         }
     }
 
+    /// Changes the entry of an owner, and removes it if it is empty afterwards.
     fn change_or_remove(&self, owner: ScopeId, change: impl FnOnce(&mut OwnerSessions)) {
         self.owners.remove_if_mut(&owner, |_, entry| {
             entry.change(change);
@@ -164,6 +175,7 @@ impl OwnerSessions {
 }
 
 impl OwnerEntry {
+    /// Returns the sessions in any order.
     fn sessions(&self) -> Vec<Arc<Session>> {
         match self {
             Self::Single(session) => vec![Arc::clone(session)],
@@ -171,6 +183,7 @@ impl OwnerEntry {
         }
     }
 
+    /// Changes the sessions and reservations, in the form for many, and returns to the form for one if it suffices.
     fn change<T>(&mut self, change: impl FnOnce(&mut OwnerSessions) -> T) -> T {
         let mut owned = match mem::take(self) {
             Self::Many(owned) => owned,

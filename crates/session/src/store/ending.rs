@@ -1,4 +1,4 @@
-//! The ends of sessions, in this process and in others.
+//! How sessions end, in this process and in others.
 
 use std::{
     ptr,
@@ -14,6 +14,7 @@ use crate::{
     ends::{ALL_GENERATIONS, RaisedFloors},
     error::ReservationError,
     journal::{EndTicket, SessionEnd},
+    owner::Owner,
     planted::{Fault, is_planted},
     scope::{EndScope, ScopeId},
     session::{Session, Status},
@@ -240,27 +241,29 @@ impl Inner {
         }
     }
 
-    /// Ends the sessions of a scope in the table that were created no later than `created`.
+    /// Ends the sessions of a scope in the table that were created no later than `created`; without a scope, those of all scopes.
     fn end_created_until(&self, scope: Option<ScopeId>, created: UnixTime, reason: EndReason) {
-        let is_concerned = |session: &Session| {
-            session.created() <= created
-                && match scope {
-                    None => true,
-                    Some(scope) if scope.is_wide() => {
-                        EndScope::wide(session.owner(), session.target()).any(|wide| wide.id() == scope)
-                    }
-                    Some(owner) => session.owner_id() == owner,
-                }
-        };
-        let of_owner = scope.filter(|scope| !scope.is_wide()).map(|owner| self.capacity.sessions_of(owner));
-        let sessions = match of_owner {
-            Some(sessions) if !sessions.is_empty() => sessions,
-            // The index by owner does not contain anonymous sessions.
-            Some(_) if scope != Some(ScopeId::of_encoded_owner(None)) => return,
-            _ => self.table.iter().map(|stored| Arc::clone(&stored)).collect(),
-        };
-        for session in sessions.iter().filter(|session| is_concerned(session)) {
+        for session in self.sessions_in(scope).iter().filter(|session| session.created() <= created) {
             self.end_here(session, reason);
+        }
+    }
+
+    /// Returns the sessions of a scope in the table; without a scope, all sessions.
+    fn sessions_in(&self, scope: Option<ScopeId>) -> Vec<Arc<Session>> {
+        let in_table = |is_in: &dyn Fn(&Session) -> bool| {
+            let sessions = self.table.iter().filter(|stored| is_in(stored));
+            sessions.map(|stored| Arc::clone(&stored)).collect()
+        };
+        match scope {
+            None => in_table(&|_| true),
+            Some(scope) if scope.is_wide() => {
+                in_table(&|session| EndScope::wide(session.owner(), session.target()).any(|wide| wide.id() == scope))
+            }
+            // The index by owner does not contain anonymous sessions.
+            Some(owner) if owner == ScopeId::of_owner(Owner::Anonymous) => {
+                in_table(&|session| session.owner_id() == owner)
+            }
+            Some(owner) => self.capacity.sessions_of(owner),
         }
     }
 }

@@ -19,10 +19,12 @@ struct HeapEntry {
 }
 
 impl LastUseHeap {
+    /// Returns the number of sessions.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Returns the sessions in any order.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
         self.0.iter().map(|entry| Arc::clone(&entry.session)).collect()
     }
@@ -32,6 +34,7 @@ impl LastUseHeap {
         self.0.iter().filter(|entry| !entry.session.is_in_use()).take(count).count() == count
     }
 
+    /// Adds a session, which must not be in another heap.
     pub(super) fn insert(&mut self, session: Arc<Session>) {
         // A session that has ended comes first, so the next search removes it.
         self.push(HeapEntry { last_used: session.last_used().unwrap_or(0), session });
@@ -79,6 +82,7 @@ impl LastUseHeap {
         self.sift_up(self.0.len() - 1);
     }
 
+    /// Removes the entry at a position; `None` if there is none.
     fn take(&mut self, position: usize) -> Option<HeapEntry> {
         if position >= self.0.len() {
             return None;
@@ -91,6 +95,7 @@ impl LastUseHeap {
         Some(taken)
     }
 
+    /// Moves an entry towards the top, to its place.
     fn sift_up(&mut self, mut position: usize) {
         while position > 0 {
             let parent = (position - 1) / 2;
@@ -104,6 +109,7 @@ impl LastUseHeap {
         self.store_position(position);
     }
 
+    /// Moves an entry towards the bottom, to its place.
     fn sift_down(&mut self, mut position: usize) {
         loop {
             let children = 2 * position + 1..self.0.len().min(2 * position + 3);

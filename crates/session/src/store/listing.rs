@@ -1,4 +1,4 @@
-//! Lists of the sessions in the table, page by page.
+//! [`SessionPage`]: the sessions in the table, listed in pages.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ pub struct ListedSession {
     pub is_in_use: bool,
 }
 
-/// A page of a list of sessions, from [`SessionStore::page`].
+/// A page of a list of sessions, from [`SessionStore::list`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionPage {
@@ -30,16 +30,16 @@ pub struct SessionPage {
 }
 
 impl SessionStore {
-    /// Returns up to `limit` sessions in the table that satisfy `is_listed`, in the order of their log hashes, beginning after
+    /// Returns up to `limit` sessions in the table that satisfy `is_wanted`, in the order of their log hashes, beginning after
     /// the hash `after`.
     ///
     /// Each call examines the whole table, and keeps at most `limit` sessions in memory. A session that exists while all pages are
     /// read is on exactly one of them.
-    pub fn page(&self, is_listed: impl Fn(&Session) -> bool, after: Option<LogHash>, limit: usize) -> SessionPage {
+    pub fn list(&self, is_wanted: impl Fn(&Session) -> bool, after: Option<LogHash>, limit: usize) -> SessionPage {
         let (mut found, mut has_more) = (BTreeMap::new(), false);
         for stored in &self.0.table {
             let hash = stored.log_hash();
-            if after.is_some_and(|after| hash <= after) || !is_listed(&stored) {
+            if after.is_some_and(|after| hash <= after) || !is_wanted(&stored) {
                 continue;
             }
             found.insert(hash, Arc::clone(&stored));
@@ -52,12 +52,12 @@ impl SessionStore {
         SessionPage { sessions, has_more }
     }
 
-    /// Returns the session in the table with this log hash.
+    /// Returns the session in the table with this log hash. Examines the whole table.
     pub fn find(&self, hash: LogHash) -> Option<Arc<Session>> {
         self.0.table.iter().find(|stored| stored.log_hash() == hash).map(|stored| Arc::clone(&stored))
     }
 
-    /// Returns `None` if the session has ended.
+    /// Returns the entry of a session; `None` if it has ended.
     fn listed(&self, session: Arc<Session>) -> Option<ListedSession> {
         let now = self.0.now();
         let last_used = session.last_used()?;

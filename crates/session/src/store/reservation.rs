@@ -85,6 +85,7 @@ impl fmt::Debug for Reservation {
 #[derive(Clone)]
 pub struct CapacityPermit(pub(super) Arc<PermitInner>);
 
+/// The reserved capacity. It is released when the last permit is dropped, unless a session was recorded.
 pub(super) struct PermitInner {
     store: Arc<Inner>,
     pub(super) encoded_owner: Option<Arc<[u8]>>,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Found, Inner, SWEEP_BATCH, SessionStore};
+use super::{Inner, SWEEP_BATCH, SessionStore, resolving::Found};
 use crate::{
     identifier::{Generation, Identifier},
     session::{Session, millis},

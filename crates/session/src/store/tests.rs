@@ -12,6 +12,8 @@ use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
 
 use super::*;
 use crate::{
+    end_reason::EndReason,
+    error::ResolveError,
     identifier::{Identifier, SessionKey},
     journal::LastUse,
 };

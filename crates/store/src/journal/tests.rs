@@ -1,12 +1,15 @@
 //! Tests of the journal with real files.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
-use portcullis_metadata::{ResourceUri, Scopes};
+use portcullis_metadata::{ResourceUri, Scopes, UnixTime};
 use portcullis_session::{EndReason, NotRecorded, Owner, ResolveError, ScopeId, SessionSettings};
 use portcullis_testkit::ManualClock;
 
-use super::*;
+use super::{
+    queue::{MAX_QUEUED, Waiting},
+    *,
+};
 
 const RETENTION: Retention = Retention { lifetime: Duration::from_secs(1000), idle_timeout: Duration::from_secs(100) };
 

@@ -9,7 +9,8 @@ use url::Url;
 
 use super::{refresh_error::RefreshError, schedule, server_metadata::ServerMetadata};
 
-/// The maximum length of a key set, in bytes. A set of [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys with certificates fits.
+/// The maximum length of a key set, in bytes. A set of [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys with certificates
+/// fits.
 const MAX_BODY: usize = 256 * 1024;
 /// The maximum duration of the request for the keys.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,6 +31,7 @@ pub(crate) struct FetchedKeys {
 }
 
 impl KeyFetcher {
+    /// Creates a fetcher for the configured URL or, without one, for that of the metadata.
     pub(crate) fn new(
         configured: Option<Url>,
         metadata: Arc<ServerMetadata>,

@@ -26,6 +26,7 @@ pub(crate) struct RefreshState {
     counter: CallCounter,
 }
 
+/// When refreshes were started and are scheduled, and how the last one ended.
 #[derive(Default)]
 struct History {
     /// When a token last started a refresh. `None` if none has.

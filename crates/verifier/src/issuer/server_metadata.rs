@@ -19,6 +19,7 @@ pub(crate) struct ServerMetadata {
     clock: Arc<dyn Clock>,
 }
 
+/// Metadata and the monotonic time of its fetch.
 #[derive(Clone)]
 struct CachedMetadata {
     metadata: Arc<AuthorizationServerMetadata>,

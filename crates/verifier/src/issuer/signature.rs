@@ -23,6 +23,11 @@ pub(crate) struct VerifiedSignature<'i> {
 impl TrustedIssuer {
     /// Verifies a signature with the keys and algorithms of this issuer only, after waiting for the throttle. If the
     /// key is unknown, the keys are refreshed once. `now` is the monotonic time.
+    ///
+    /// # Errors
+    /// Fails with [`VerifyError::Jws`] if the algorithm is not allowed, no published key matches or the signature is
+    /// invalid, with [`VerifyError::IssuerUnavailable`] if the keys cannot be fetched until the deadline, and with
+    /// [`VerifyError::Busy`] if too many tokens wait.
     pub(crate) async fn verify_signature(
         self: &Arc<Self>,
         token: &CompactJws<'_>,
@@ -67,6 +72,7 @@ impl TrustedIssuer {
         }
     }
 
+    /// Returns whether exactly one of the current keys matches the token, usable or not.
     fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
         self.keys.current().as_ref().is_some_and(|keys| keys.set().has_key_for(token))
     }

@@ -32,6 +32,7 @@ pub(crate) struct Rechecks {
     table: Mutex<Table>,
 }
 
+/// The watched tokens and the state of their checks.
 #[derive(Default)]
 struct Table {
     watched: HashMap<TokenHash, Entry>,
@@ -40,6 +41,7 @@ struct Table {
     running: usize,
 }
 
+/// A watched token and when it is checked.
 struct Entry {
     token: Weak<WatchedToken>,
     /// The monotonic time of the next check, or [`Duration::MAX`] while the token is queued or checked, and after a

@@ -7,8 +7,8 @@ use portcullis_metadata::is_uuid;
 /// A provider's own name for the protected resource in `aud`: a UUID or an `api://` URI.
 ///
 /// Microsoft Entra ID writes the application's client ID into `aud`, or its application ID URI, and never the resource
-/// URL (<https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference>). A UUID matches without
-/// regard to letter case (RFC 9562 section 4), a URI only if it is identical.
+/// URL (<https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference>). A UUID matches
+/// without regard to letter case (RFC 9562 section 4), a URI only if it is identical.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationAudience(Box<str>);
 
@@ -45,6 +45,7 @@ impl fmt::Display for ApplicationAudience {
     }
 }
 
+/// Returns whether a text is an `api://` URI with a name and without query and fragment.
 fn is_api_uri(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@!$&'()*+,;=%".contains(&byte);
     text.strip_prefix("api://")

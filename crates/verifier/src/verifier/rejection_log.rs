@@ -41,8 +41,8 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot be verified now is not
-/// rejected.
+/// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot be verified now is
+/// not rejected.
 pub(super) fn log<'a>(verifier: &Verifier, error: &VerifyError, claimed: impl FnOnce() -> Claimed<'a>) {
     if error.is_unavailable() || !tracing::event_enabled!(tracing::Level::DEBUG) {
         return;
@@ -64,6 +64,7 @@ pub(super) fn log<'a>(verifier: &Verifier, error: &VerifyError, claimed: impl Fn
     );
 }
 
+/// Returns a claim as a field of a log line, escaped and bounded.
 fn escaped(claim: &str) -> tracing::field::DisplayValue<EscapedText<'_>> {
     tracing::field::display(EscapedText::first(claim, MAX_CLAIM))
 }

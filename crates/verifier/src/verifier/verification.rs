@@ -56,7 +56,7 @@ impl Verifier {
     ///
     /// # Errors
     /// Fails if the token is rejected, or if it cannot be verified now. A rejection is logged.
-    pub(super) async fn verify_steps(&self, token: &AccessToken, now: Now) -> Result<Verified, VerifyError> {
+    pub(super) async fn verify_without_cache(&self, token: &AccessToken, now: Now) -> Result<Verified, VerifyError> {
         match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
             Ok(jws) => self.verify_jws(token, &jws, now).await,
             Err(error) => self.verify_opaque(token, error, now).await,

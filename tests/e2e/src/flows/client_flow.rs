@@ -61,6 +61,7 @@ impl ClientFlow<'_> {
         progress.step_within(STEP, "the old refresh token is rejected and ends the sign-in", self.reuse()).await
     }
 
+    /// If the user denies consent, page and terminal name the reason.
     async fn denied_consent(&self) -> anyhow::Result<()> {
         let run = self.client.run_with(UserAction::Deny, "login", self.resource, self.consent_for).await?;
         let run = run.failed("access_denied")?;
@@ -113,6 +114,7 @@ impl ClientFlow<'_> {
         self.check_token(self.resource, &stored, &["mcp:tools"])
     }
 
+    /// A call uses the token of the login.
     async fn call(&self) -> anyhow::Result<()> {
         let parameters = r#"{"name":"add","arguments":{"a":2,"b":3}}"#;
         let run = self.client.run("call", self.resource, &["tools/call", parameters]).await?;
@@ -121,6 +123,7 @@ impl ClientFlow<'_> {
         expect::that(run.output.contains("\"5\""), "the result", "5", &run.output)
     }
 
+    /// Another resource rejects this token: 401.
     async fn other_resource(&self, other: &Url) -> anyhow::Result<()> {
         let token = self.client.stored_token(self.resource)?.access_token;
         let mut request = tool_list(self.server.address, &token)?;
@@ -130,6 +133,7 @@ impl ClientFlow<'_> {
         expect::equal("reason", "token.audience_mismatch", self.server.deny_code_of(&response.headers).await?.as_str())
     }
 
+    /// A call that needs another scope gets 403, and then the user's consent to the union of scopes.
     async fn step_up(&self) -> anyhow::Result<()> {
         let before = self.client.stored_token(self.resource)?;
         let parameters = r#"{"name":"multiply","arguments":{"a":6,"b":7}}"#;
@@ -144,6 +148,7 @@ impl ClientFlow<'_> {
         self.check_token(self.resource, &stored, &["mcp:tools", "mcp:admin"])
     }
 
+    /// `logout` revokes the refresh token.
     async fn logout(&self) -> anyhow::Result<()> {
         let stored = self.client.stored_token(self.resource)?;
         let run = self.client.run("logout", self.resource, &[]).await?.succeeded()?;

@@ -44,6 +44,7 @@ pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
     running.expect_running()
 }
 
+/// The program starts with metrics.
 async fn start(admin: SocketAddr, folder: &Path, token: &Scratch) -> anyhow::Result<Deployment> {
     let admin_token = folder.join("admin-token");
     fs::write(&admin_token, ADMIN_TOKEN)?;
@@ -75,6 +76,7 @@ async fn send_requests(deployment: &Deployment) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// `promtool` accepts the metrics.
 async fn lint(promtool: &Path, admin: SocketAddr, folder: &Path) -> anyhow::Result<()> {
     let restricted = Request::new("GET", "/v1/sessions").bearer(METRICS_TOKEN).send(admin).await;
     ensure!(restricted.status == 403, "the metrics token lists sessions: {}", restricted.status);
@@ -137,6 +139,7 @@ async fn scraped(prometheus: SocketAddr, deployment: &Deployment) -> anyhow::Res
 /// Metrics that exist only after an event that this run does not cause, or with a table that it does not have.
 const WITHOUT_RESULT: &[&str] = &["portcullis_certificate_expiry_timestamp_seconds", "portcullis_streams_ended_total"];
 
+/// Each query of the dashboard has a result.
 async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(repository.join("deploy/grafana/portcullis.json"))?;
     let dashboard: Value = serde_json::from_str(&text).context("the dashboard is not JSON")?;
@@ -157,6 +160,7 @@ async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<
     Ok(())
 }
 
+/// Each alert is evaluated, and none fires.
 async fn alerts(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(repository.join("deploy/prometheus/portcullis.rules.yml"))?;
     let written = text.matches("- alert: ").count();

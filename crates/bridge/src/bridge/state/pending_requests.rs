@@ -23,7 +23,9 @@ pub(crate) struct PendingRequests(Mutex<HashMap<RequestId, PendingRequest>>);
 
 /// A request in progress.
 pub(crate) struct PendingRequest {
+    /// The receiver of the response.
     pub(crate) requester: Requester,
+    /// What the response means to the bridge.
     pub(crate) purpose: Purpose,
     /// Whether it was sent to the server. Until then, the server needs no cancellation.
     pub(crate) is_sent: bool,
@@ -35,7 +37,9 @@ pub(crate) struct PendingRequest {
 
 /// The receiver of the response.
 pub(crate) enum Requester {
+    /// The client of the bridge.
     Client,
+    /// A task of the bridge itself.
     Bridge(oneshot::Sender<Message>),
 }
 
@@ -53,23 +57,40 @@ pub(crate) enum Purpose {
     Modern,
 }
 
+/// Why a request is not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InsertError {
+    /// The maximum number of requests is pending, so no other request is accepted until one is answered or cancelled.
+    #[error("too many requests are waiting")]
+    Full,
+    /// A pending request has this identifier. JSON-RPC responses name a request only by its identifier, so their
+    /// responses could not be told apart.
+    #[error("a request with this identifier is still in progress")]
+    IdInUse,
+}
+
 impl PendingRequests {
-    /// Adds a request. The returned receiver is closed when the request is removed. Returns `None` if the identifier is
-    /// in use, or there are `max` requests.
+    /// Adds a request, unless `max` requests are pending. The returned receiver is closed when the request is removed.
+    ///
+    /// # Errors
+    /// As the variants of [`InsertError`] say. The pending requests are then unchanged.
     pub(crate) fn insert(
         &self,
         id: RequestId,
         requester: Requester,
         purpose: Purpose,
         max: usize,
-    ) -> Option<watch::Receiver<()>> {
+    ) -> Result<watch::Receiver<()>, InsertError> {
         let mut entries = self.entries();
-        if entries.len() >= max || entries.contains_key(&id) {
-            return None;
+        if entries.contains_key(&id) {
+            return Err(InsertError::IdInUse);
+        }
+        if entries.len() >= max {
+            return Err(InsertError::Full);
         }
         let (pending, receiver) = watch::channel(());
         entries.insert(id, PendingRequest { requester, purpose, is_sent: false, task: None, _pending: pending });
-        Some(receiver)
+        Ok(receiver)
     }
 
     /// Records that a request is being sent.
@@ -137,15 +158,64 @@ impl Drop for RemovedOnDrop<'_> {
 mod tests {
     use super::*;
 
-    /// A request of an aborted task takes no place, and an identifier is used once.
+    fn insert(requests: &PendingRequests, number: u64, max: usize) -> Result<watch::Receiver<()>, InsertError> {
+        requests.insert(RequestId::own(number), Requester::Client, Purpose::Plain, max)
+    }
+
+    #[test]
+    fn an_identifier_is_used_once_at_a_time() {
+        let requests = PendingRequests::default();
+        let first = insert(&requests, 1, 8).unwrap();
+        assert_eq!(insert(&requests, 1, 8).unwrap_err(), InsertError::IdInUse);
+        assert!(first.has_changed().is_ok(), "the first request is still pending");
+        requests.remove(&RequestId::own(1)).unwrap();
+        assert!(first.has_changed().is_err(), "its receiver is closed");
+        insert(&requests, 1, 8).unwrap();
+    }
+
+    #[test]
+    fn requests_are_limited() {
+        let requests = PendingRequests::default();
+        insert(&requests, 1, 2).unwrap();
+        insert(&requests, 2, 2).unwrap();
+        assert_eq!(insert(&requests, 3, 2).unwrap_err(), InsertError::Full);
+        assert_eq!(insert(&requests, 2, 2).unwrap_err(), InsertError::IdInUse, "the more specific reason is returned");
+        requests.remove(&RequestId::own(1)).unwrap();
+        insert(&requests, 3, 2).unwrap();
+    }
+
+    /// A request of an aborted task takes no place.
     #[test]
     fn a_request_is_removed_with_its_guard() {
         let requests = PendingRequests::default();
-        let id = RequestId::own(1);
-        let insert = || requests.insert(id.clone(), Requester::Client, Purpose::ModernToolsList, 1);
-        assert!(insert().is_some());
-        assert!(insert().is_none());
-        drop(requests.removed_on_drop(&id));
-        assert!(insert().is_some());
+        insert(&requests, 1, 1).unwrap();
+        drop(requests.removed_on_drop(&RequestId::own(1)));
+        insert(&requests, 2, 1).unwrap();
+    }
+
+    #[test]
+    fn only_the_requests_of_the_client_remain_to_be_answered() {
+        let requests = PendingRequests::default();
+        insert(&requests, 1, 8).unwrap();
+        let own = Requester::Bridge(oneshot::channel().0);
+        requests.insert(RequestId::own(2), own, Purpose::Plain, 8).unwrap();
+        let left: Vec<_> = requests.remove_all().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(left, [RequestId::own(1)]);
+        assert!(requests.remove(&RequestId::own(2)).is_none());
+    }
+
+    /// Only a handshake opens a session.
+    #[test]
+    fn a_session_is_stored_with_a_handshake() {
+        let requests = PendingRequests::default();
+        let handshake = Purpose::Initialize { identifier: None, connection: None };
+        requests.insert(RequestId::own(1), Requester::Client, handshake, 8).unwrap();
+        insert(&requests, 2, 8).unwrap();
+        for number in [1, 2] {
+            requests.set_session(&RequestId::own(number), Some(HeaderValue::from_static("s")), None);
+        }
+        let purpose = |number| requests.remove(&RequestId::own(number)).unwrap().purpose;
+        assert!(matches!(purpose(1), Purpose::Initialize { identifier: Some(id), .. } if id == "s"));
+        assert!(matches!(purpose(2), Purpose::Plain));
     }
 }

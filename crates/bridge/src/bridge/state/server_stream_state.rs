@@ -1,7 +1,7 @@
 //! [`ServerStreamState`]: whether the server's own stream is open in the current session.
 
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
 
@@ -10,20 +10,29 @@ use crate::bridge::state::session::Session;
 /// The state of the stream for the server's own messages in a legacy session.
 #[derive(Default)]
 pub(crate) struct ServerStreamState {
-    state: Mutex<Option<(u64, State)>>,
+    /// `None` until the stream was opened in a session.
+    latest: Mutex<Option<Latest>>,
     /// The number of sessions in a row that were opened without a request of the client.
     unsolicited: AtomicU32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    Open,
-    /// It ended because the token was rejected. It can be opened again.
-    Stopped,
+/// The stream of the session in which it was opened last.
+struct Latest {
+    /// The generation of the session.
+    generation: u64,
+    /// `None` while the stream is open.
+    end: Option<StreamEnd>,
+}
+
+/// Why the server's stream has ended in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// The token was rejected. The stream can be opened again.
+    TokenRejected,
     /// The server does not offer it.
     NotOffered,
     /// The server has lost the session.
-    Lost,
+    SessionLost,
 }
 
 /// The maximum number of sessions in a row that are opened without a request of the client.
@@ -40,21 +49,80 @@ impl ServerStreamState {
         self.unsolicited.store(0, Ordering::Relaxed);
     }
 
-    /// Marks the stream as open in a session. Returns false if its state in this session is already known.
-    pub(crate) fn begins(&self, session: &Session) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let stands =
-            matches!(*state, Some((generation, now)) if generation == session.generation && now != State::Stopped);
-        if !stands {
-            *state = Some((session.generation, State::Open));
+    /// Records that the stream of a session is being opened. Returns false if it must not be: it is open in this
+    /// session, or has ended there for good.
+    pub(crate) fn begin(&self, session: &Session) -> bool {
+        let mut latest = self.latest();
+        let generation = session.generation;
+        let can_begin = latest
+            .as_ref()
+            .is_none_or(|latest| latest.generation != generation || latest.end == Some(StreamEnd::TokenRejected));
+        if can_begin {
+            *latest = Some(Latest { generation, end: None });
         }
-        !stands
+        can_begin
     }
 
-    pub(crate) fn ended(&self, session: &Session, how: State) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, Some((generation, _)) if generation == session.generation) {
-            *state = Some((session.generation, how));
+    /// Records that the stream of a session has ended, unless the stream of another session was opened since.
+    pub(crate) fn end(&self, session: &Session, reason: StreamEnd) {
+        if let Some(latest) = self.latest().as_mut().filter(|latest| latest.generation == session.generation) {
+            latest.end = Some(reason);
         }
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Option<Latest>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_mcp::header;
+
+    use super::*;
+    use crate::bridge::state::session::Sessions;
+
+    fn two_sessions() -> [Session; 2] {
+        let sessions = Sessions::new(header::SESSION);
+        [(); 2].map(|()| {
+            sessions.open(None, None, None);
+            sessions.current().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_stream_begins_once_in_each_session() {
+        let ([first, second], state) = (two_sessions(), ServerStreamState::default());
+        assert!(state.begin(&first) && !state.begin(&first));
+        assert!(state.begin(&second) && !state.begin(&second));
+    }
+
+    #[test]
+    fn only_a_stream_with_a_rejected_token_begins_again() {
+        for (end, expected) in
+            [(StreamEnd::TokenRejected, true), (StreamEnd::NotOffered, false), (StreamEnd::SessionLost, false)]
+        {
+            let ([session, _], state) = (two_sessions(), ServerStreamState::default());
+            state.begin(&session);
+            state.end(&session, end);
+            assert_eq!(state.begin(&session), expected, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_stream_does_not_affect_a_later_one() {
+        let ([first, second], state) = (two_sessions(), ServerStreamState::default());
+        state.begin(&first);
+        state.begin(&second);
+        state.end(&first, StreamEnd::TokenRejected);
+        assert!(!state.begin(&second));
+    }
+
+    #[test]
+    fn renewals_in_a_row_are_counted() {
+        let state = ServerStreamState::default();
+        assert_eq!([state.count_unsolicited_renewal(), state.count_unsolicited_renewal()], [0, 1]);
+        state.reset_unsolicited_renewals();
+        assert_eq!(state.count_unsolicited_renewal(), 0);
     }
 }

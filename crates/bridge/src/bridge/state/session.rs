@@ -6,16 +6,18 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header as names;
 use tokio::sync::watch;
 
-use crate::bridge::{endpoint::ErrorResponse, state::sse_connection::SseConnection};
+use crate::bridge::{error_response::ErrorResponse, state::sse_connection::SseConnection};
 
 /// The legacy session, and the handshake to reopen it.
 pub(crate) struct Sessions {
+    /// The header of the session identifier.
     header: HeaderName,
     state: Mutex<State>,
     /// Held while the session is reopened.
     pub(crate) renewing: tokio::sync::Mutex<()>,
     /// Counts sessions, for tasks that end with a session.
     generation: watch::Sender<u64>,
+    /// Whether no further session can be opened.
     ended: watch::Sender<bool>,
 }
 
@@ -29,29 +31,33 @@ struct State {
 /// The current session.
 #[derive(Clone)]
 pub(crate) struct Session {
+    /// The number of the session, which later sessions do not have.
     pub(crate) generation: u64,
-    /// None if the server has no sessions.
+    /// `None` if the server has no sessions.
     pub(crate) identifier: Option<HeaderValue>,
     version: Option<HeaderValue>,
-    /// The connection of a server of 2024-11-05.
+    /// The connection to a server of 2024-11-05.
     pub(crate) connection: Option<Arc<SseConnection>>,
 }
 
 impl Sessions {
+    /// Starts without a session.
     pub(crate) fn new(header: HeaderName) -> Self {
         let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { header, state, renewing, generation: watch::channel(0).0, ended: watch::channel(false).0 }
     }
 
+    /// The current session.
     pub(crate) fn current(&self) -> Option<Session> {
         self.state().session.clone()
     }
 
+    /// Changes when another session is opened, and when the last one ends.
     pub(crate) fn generation(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// Stores the handshake that begins, and forgets the previous session.
+    /// Stores the parameters of the handshake that begins, and forgets the previous session.
     pub(crate) fn begin(&self, params: Option<&str>) {
         let mut state = self.state();
         state.session = None;
@@ -63,7 +69,7 @@ impl Sessions {
         self.state().handshake.clone()
     }
 
-    /// Stores the session of a successful handshake.
+    /// Stores the session of a successful handshake. A version that cannot be a header is not sent in the session.
     pub(crate) fn open(
         &self,
         identifier: Option<HeaderValue>,
@@ -81,11 +87,11 @@ impl Sessions {
     }
 
     /// Replaces the identifier of a session if a response in it has another one.
-    pub(crate) fn update_identifier(&self, asked_in: Option<&Session>, answer: &HeaderMap) {
-        let Some(identifier) = answer.get(&self.header) else { return };
+    pub(crate) fn update_identifier(&self, used: Option<&Session>, response: &HeaderMap) {
+        let Some(identifier) = response.get(&self.header) else { return };
         let mut state = self.state();
-        if let (Some(session), Some(asked_in)) = (&mut state.session, asked_in)
-            && session.generation == asked_in.generation
+        if let (Some(session), Some(used)) = (&mut state.session, used)
+            && session.generation == used.generation
             && session.identifier.is_some()
         {
             session.identifier = Some(identifier.clone());
@@ -93,8 +99,8 @@ impl Sessions {
     }
 
     /// The identifier in the response to a handshake.
-    pub(crate) fn identifier(&self, answer: &HeaderMap) -> Option<HeaderValue> {
-        answer.get(&self.header).cloned()
+    pub(crate) fn identifier(&self, response: &HeaderMap) -> Option<HeaderValue> {
+        response.get(&self.header).cloned()
     }
 
     /// Waits until no further session can be opened.
@@ -103,7 +109,7 @@ impl Sessions {
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
-    /// Removes and returns the session and its handshake.
+    /// Removes the handshake, so that no further session is opened, and returns the session.
     pub(crate) fn end(&self) -> Option<Session> {
         self.ended.send_replace(true);
         let mut state = self.state();
@@ -112,7 +118,7 @@ impl Sessions {
         state.session.take()
     }
 
-    /// The headers of a request in a session.
+    /// The headers of a request in a session: its protocol version and its identifier. None without a session.
     pub(crate) fn headers(&self, session: Option<&Session>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(Session { identifier, version, .. }) = session {
@@ -128,13 +134,72 @@ impl Sessions {
 }
 
 impl Session {
-    /// Whether an error response means that the server does not know the session.
-    pub(crate) fn is_refused_by(&self, refusal: &ErrorResponse) -> bool {
-        (self.identifier.is_some() || self.connection.is_some()) && refusal.is_unknown_session()
+    /// Whether an error response to a message in this session means that the server does not know the session. A server
+    /// without sessions cannot lose one.
+    pub(crate) fn is_lost_by(&self, rejection: &ErrorResponse) -> bool {
+        (self.identifier.is_some() || self.connection.is_some()) && rejection.is_unknown_session()
     }
 
     /// The negotiated protocol version.
     pub(crate) fn version(&self) -> Option<&HeaderValue> {
         self.version.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identifier(text: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(names::SESSION, HeaderValue::from_static(text))])
+    }
+
+    fn sessions() -> Sessions {
+        let sessions = Sessions::new(names::SESSION);
+        sessions.begin(Some("{}"));
+        sessions.open(Some(HeaderValue::from_static("s-1")), Some("2025-06-18"), None);
+        sessions
+    }
+
+    #[test]
+    fn requests_in_a_session_name_it() {
+        let sessions = sessions();
+        assert!(sessions.headers(None).is_empty());
+        let headers = sessions.headers(sessions.current().as_ref());
+        assert_eq!(
+            (&headers[names::SESSION], &headers[names::PROTOCOL_VERSION]),
+            (&"s-1".parse().unwrap(), &"2025-06-18".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn a_response_replaces_the_identifier_of_its_own_session() {
+        let sessions = sessions();
+        let first = sessions.current();
+        sessions.update_identifier(first.as_ref(), &identifier("s-2"));
+        assert_eq!(sessions.current().unwrap().identifier.unwrap(), "s-2");
+        sessions.update_identifier(None, &identifier("s-3"));
+        sessions.update_identifier(first.as_ref(), &HeaderMap::new());
+        assert_eq!(sessions.current().unwrap().identifier.unwrap(), "s-2");
+        sessions.open(Some(HeaderValue::from_static("t-1")), None, None);
+        sessions.update_identifier(first.as_ref(), &identifier("s-4"));
+        assert_eq!(sessions.current().unwrap().identifier.unwrap(), "t-1", "the response is of an earlier session");
+    }
+
+    #[test]
+    fn a_server_without_sessions_gets_none() {
+        let sessions = Sessions::new(names::SESSION);
+        sessions.open(None, Some("not a\nheader"), None);
+        sessions.update_identifier(sessions.current().as_ref(), &identifier("s-1"));
+        assert!(sessions.headers(sessions.current().as_ref()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_end_is_final() {
+        let sessions = sessions();
+        let generation = sessions.generation();
+        assert_eq!(sessions.end().unwrap().identifier.unwrap(), "s-1");
+        sessions.ended().await;
+        assert!(generation.has_changed().unwrap() && sessions.handshake().is_none() && sessions.end().is_none());
     }
 }

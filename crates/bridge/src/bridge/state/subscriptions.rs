@@ -21,14 +21,17 @@ struct State {
 /// A change that a successful request of the client makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SubscriptionChange {
+    /// Sets the log level.
     Level(String),
+    /// Subscribes to the resource with this URI.
     Subscribe(String),
+    /// Ends the subscription to the resource with this URI.
     Unsubscribe(String),
 }
 
-/// The maximum number of stored subscriptions, and the maximum length of a URI. Others are forwarded but end with their
-/// session.
+/// The maximum number of stored subscriptions. Others are forwarded but end with their session.
 const MAX_SUBSCRIPTIONS: usize = 256;
+/// The maximum length of a stored URI or log level, in bytes. Others are forwarded but end with their session.
 const MAX_LENGTH: usize = 4096;
 
 impl Subscriptions {
@@ -57,6 +60,7 @@ impl Subscriptions {
         level.chain(state.uris.iter().cloned().map(SubscriptionChange::Subscribe)).collect()
     }
 
+    /// Whether there is nothing to restore.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.state();
         state.level.is_none() && state.uris.is_empty()
@@ -84,16 +88,17 @@ impl Subscriptions {
 }
 
 impl SubscriptionChange {
-    /// The change that a request makes.
+    /// The change that a successful request makes. `None` for other methods, and for parameters that the server rejects.
     pub(crate) fn of(method: &str, params: Params<'_>) -> Option<Self> {
         match method {
             "logging/setLevel" => params.level().filter(|level| level.len() <= MAX_LENGTH).map(Self::Level),
-            "resources/subscribe" => params.mirrored("uri").map(Self::Subscribe),
-            "resources/unsubscribe" => params.mirrored("uri").map(Self::Unsubscribe),
+            "resources/subscribe" => params.uri().map(Self::Subscribe),
+            "resources/unsubscribe" => params.uri().map(Self::Unsubscribe),
             _ => None,
         }
     }
 
+    /// The method of the request that makes the change.
     pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Level(_) => "logging/setLevel",

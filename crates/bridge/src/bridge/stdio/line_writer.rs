@@ -11,86 +11,114 @@ use tokio::{
 /// Sends lines to the client, in order. The queue is limited in bytes.
 #[derive(Clone)]
 pub(crate) struct LineSender {
-    lines: mpsc::UnboundedSender<Waiting>,
+    lines: mpsc::UnboundedSender<QueuedLine>,
     capacity: Arc<Semaphore>,
-    size: u32,
+    /// The whole capacity, in bytes.
+    total: u32,
 }
 
-/// The overhead of a waiting line, so that many short lines are limited too.
-const OVERHEAD: usize = 128;
+/// The receiving end of the queue.
+pub(crate) struct LineWriter {
+    queue: mpsc::UnboundedReceiver<QueuedLine>,
+    /// A large line that was received while small ones were collected.
+    held_back: Option<QueuedLine>,
+}
 
-/// A line and its share of the capacity, held until it is written.
-type Waiting = (Bytes, OwnedSemaphorePermit);
+/// A line that is not written yet.
+struct QueuedLine {
+    text: Bytes,
+    /// Its share of the capacity, held until it is written.
+    capacity: OwnedSemaphorePermit,
+}
 
 /// The client has closed the output.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// Small lines are written together, up to this size.
+/// What a waiting line takes in addition to its text, in bytes, so that many short lines are limited too.
+const LINE_OVERHEAD: usize = 128;
+/// The size up to which small lines are written together, in bytes.
 const MAX_BATCH: usize = 64 * 1024;
 
 impl LineSender {
     /// Creates a queue for `size` bytes, including the overhead of each line. A larger line waits until the queue is
     /// empty.
     pub(crate) fn new(size: usize) -> (Self, LineWriter) {
-        let size = u32::try_from(size).unwrap_or(u32::MAX).max(1);
-        let (lines, waiting) = mpsc::unbounded_channel();
-        let capacity = Arc::new(Semaphore::new(size as usize));
-        (Self { lines, capacity, size }, LineWriter(waiting))
+        let total = u32::try_from(size).unwrap_or(u32::MAX).max(1);
+        let (lines, queue) = mpsc::unbounded_channel();
+        let capacity = Arc::new(Semaphore::new(total as usize));
+        (Self { lines, capacity, total }, LineWriter { queue, held_back: None })
     }
 
-    /// Waits until all lines are written.
+    /// Waits until all lines are written or, if the client has closed the output, dropped.
     pub(crate) async fn flushed(&self) {
-        let _ = self.capacity.acquire_many(self.size).await;
+        let _ = self.capacity.acquire_many(self.total).await;
     }
 
-    /// Sends a line when there is capacity for it.
-    pub(crate) async fn send(&self, line: Bytes) -> Result<(), Closed> {
-        let takes = u32::try_from(line.len().saturating_add(OVERHEAD)).unwrap_or(u32::MAX).min(self.size);
-        let capacity = self.capacity.clone().acquire_many_owned(takes).await.map_err(|_| Closed)?;
-        self.lines.send((line, capacity)).map_err(|_| Closed)
+    /// Queues a line when there is capacity for it. It must not contain a line break.
+    ///
+    /// # Errors
+    /// When the client has closed the output.
+    pub(crate) async fn send(&self, text: Bytes) -> Result<(), Closed> {
+        let size = u32::try_from(text.len().saturating_add(LINE_OVERHEAD)).unwrap_or(u32::MAX).min(self.total);
+        let capacity = self.capacity.clone().acquire_many_owned(size).await.map_err(|_| Closed)?;
+        self.lines.send(QueuedLine { text, capacity }).map_err(|_| Closed)
     }
 }
 
-/// The receiving end of the queue.
-pub(crate) struct LineWriter(mpsc::UnboundedReceiver<Waiting>);
-
 impl LineWriter {
     /// Writes lines until all senders are dropped.
-    pub(crate) async fn write(mut self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
-        let mut together = Vec::new();
-        let mut next = self.0.recv().await;
-        while let Some((line, capacity)) = next.take() {
-            if line.len() >= MAX_BATCH {
-                // A large line is not copied.
-                to.write_all(&line).await?;
-                to.write_all(b"\n").await?;
-                to.flush().await?;
-                drop(capacity);
-            } else {
-                let mut capacities = vec![capacity];
-                together.clear();
-                together.extend_from_slice(&line);
-                together.push(b'\n');
-                while together.len() < MAX_BATCH
-                    && let Ok((line, capacity)) = self.0.try_recv()
-                {
-                    if line.len() >= MAX_BATCH {
-                        next = Some((line, capacity));
-                        break;
-                    }
-                    together.extend_from_slice(&line);
-                    together.push(b'\n');
-                    capacities.push(capacity);
-                }
-                to.write_all(&together).await?;
-                to.flush().await?;
+    ///
+    /// # Errors
+    /// When writing fails, for example because the client has closed the output. The queue is then closed, too.
+    pub(crate) async fn write(mut self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+        let mut batch = Vec::new();
+        while let Some(line) = self.next().await {
+            if line.is_large() {
+                // It is not copied.
+                output.write_all(&line.text).await?;
+                output.write_all(b"\n").await?;
+                output.flush().await?;
+                continue;
             }
-            if next.is_none() {
-                next = self.0.recv().await;
+            batch.clear();
+            let mut capacities = Vec::new();
+            let mut next = Some(line);
+            while let Some(QueuedLine { text, capacity }) = next {
+                batch.extend_from_slice(&text);
+                batch.push(b'\n');
+                capacities.push(capacity);
+                next = if batch.len() < MAX_BATCH { self.next_small() } else { None };
             }
+            output.write_all(&batch).await?;
+            output.flush().await?;
         }
         Ok(())
+    }
+
+    /// Waits for the next line. Returns `None` when all senders are dropped.
+    async fn next(&mut self) -> Option<QueuedLine> {
+        match self.held_back.take() {
+            Some(line) => Some(line),
+            None => self.queue.recv().await,
+        }
+    }
+
+    /// Returns the next line if it is already in the queue and small.
+    fn next_small(&mut self) -> Option<QueuedLine> {
+        let line = self.queue.try_recv().ok()?;
+        if line.is_large() {
+            self.held_back = Some(line);
+            return None;
+        }
+        Some(line)
+    }
+}
+
+impl QueuedLine {
+    /// Whether it is written on its own.
+    fn is_large(&self) -> bool {
+        self.text.len() >= MAX_BATCH
     }
 }
 
@@ -104,7 +132,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_does_not_fit_waits_and_order_stays() {
-        let (output, lines) = LineSender::new(OVERHEAD + 8);
+        let (output, lines) = LineSender::new(LINE_OVERHEAD + 8);
         output.send(Bytes::from_static(b"123456")).await.unwrap();
         let early = timeout(Duration::from_secs(1), output.send(Bytes::from_static(b"abc"))).await;
         assert!(early.is_err(), "there is no capacity");
@@ -127,7 +155,7 @@ mod tests {
     /// Many empty lines wait as long lines do.
     #[tokio::test(start_paused = true)]
     async fn short_lines_count_their_overhead() {
-        let (output, _lines) = LineSender::new(OVERHEAD * 100);
+        let (output, _lines) = LineSender::new(LINE_OVERHEAD * 100);
         let flood = async {
             let mut given = 0;
             while timeout(Duration::from_secs(1), output.send(Bytes::new())).await.is_ok() {

@@ -9,8 +9,11 @@ pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
 /// The stream of the server's messages.
 pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Opens both streams. Sockets and pipes, which clients usually use, are registered with the runtime; terminals and
-/// files are read on a thread.
+/// Opens both streams. Sockets and pipes, which clients usually use, become non-blocking and are registered with the
+/// runtime; terminals and files are read and written on threads.
+///
+/// # Errors
+/// When the type of a file cannot be determined, or the runtime does not accept it.
 #[cfg(unix)]
 pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
     use std::os::{
@@ -20,23 +23,23 @@ pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
 
     use tokio::net::{UnixStream, unix::pipe};
 
-    fn socket(end: File) -> io::Result<UnixStream> {
-        let socket = Socket::from(OwnedFd::from(end));
+    fn socket(file: File) -> io::Result<UnixStream> {
+        let socket = Socket::from(OwnedFd::from(file));
         socket.set_nonblocking(true)?;
         UnixStream::from_std(socket)
     }
 
-    let (read, written) = (input.metadata()?.file_type(), output.metadata()?.file_type());
-    let input: Input = if read.is_socket() {
+    let (input_type, output_type) = (input.metadata()?.file_type(), output.metadata()?.file_type());
+    let input: Input = if input_type.is_socket() {
         Box::new(socket(input)?)
-    } else if read.is_fifo() {
+    } else if input_type.is_fifo() {
         Box::new(pipe::Receiver::from_owned_fd(input.into())?)
     } else {
         Box::new(tokio::fs::File::from_std(input))
     };
-    let output: Output = if written.is_socket() {
+    let output: Output = if output_type.is_socket() {
         Box::new(socket(output)?)
-    } else if written.is_fifo() {
+    } else if output_type.is_fifo() {
         Box::new(pipe::Sender::from_owned_fd(output.into())?)
     } else {
         Box::new(tokio::fs::File::from_std(output))
@@ -63,39 +66,44 @@ mod tests {
     use super::*;
     use crate::testing::ScratchDirectory;
 
-    async fn carried(input: File, output: File) -> String {
-        let (mut input, mut output) = open(input, output).unwrap();
+    /// Copies everything from one file to another.
+    async fn copy(input: impl Into<OwnedFd>, output: impl Into<OwnedFd>) {
+        let (mut input, mut output) = open(input.into().into(), output.into().into()).unwrap();
         let mut text = String::new();
         input.read_to_string(&mut text).await.unwrap();
         output.write_all(text.as_bytes()).await.unwrap();
         output.flush().await.unwrap();
+    }
+
+    fn read(file: impl Into<OwnedFd>) -> String {
+        let mut text = String::new();
+        File::from(file.into()).read_to_string(&mut text).unwrap();
         text
     }
 
     #[tokio::test]
-    async fn pipes_sockets_and_files_carry_messages() {
-        let (read, mut write) = std::io::pipe().unwrap();
-        let (mut back, output) = UnixStream::pair().unwrap();
-        write.write_all(b"by pipe").unwrap();
-        drop(write);
-        assert_eq!(carried(OwnedFd::from(read).into(), OwnedFd::from(output).into()).await, "by pipe");
-        let mut text = String::new();
-        back.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "by pipe");
+    async fn a_pipe_is_copied_to_a_socket() {
+        let (pipe, mut pipe_writer) = std::io::pipe().unwrap();
+        let (socket_reader, socket) = UnixStream::pair().unwrap();
+        pipe_writer.write_all(b"text").unwrap();
+        drop(pipe_writer);
+        copy(pipe, socket).await;
+        assert_eq!(read(socket_reader), "text");
+    }
 
+    #[tokio::test]
+    async fn a_socket_is_copied_to_a_file_and_the_file_to_a_pipe() {
         let scratch = ScratchDirectory::new();
         std::fs::create_dir_all(scratch.path()).unwrap();
         let path = scratch.path().join("log");
-        let mut log = File::options().create(true).truncate(true).read(true).write(true).open(&path).unwrap();
-        let (mut near, input) = UnixStream::pair().unwrap();
-        near.write_all(b"by socket").unwrap();
-        drop(near);
-        assert_eq!(carried(OwnedFd::from(input).into(), log.try_clone().unwrap()).await, "by socket");
-        log.rewind().unwrap();
-        let (read, write) = std::io::pipe().unwrap();
-        assert_eq!(carried(log, OwnedFd::from(write).into()).await, "by socket");
-        let mut text = String::new();
-        File::from(OwnedFd::from(read)).read_to_string(&mut text).unwrap();
-        assert_eq!(text, "by socket");
+        let mut file = File::options().create_new(true).read(true).write(true).open(path).unwrap();
+        let (mut socket_writer, socket) = UnixStream::pair().unwrap();
+        socket_writer.write_all(b"text").unwrap();
+        drop(socket_writer);
+        copy(socket, file.try_clone().unwrap()).await;
+        file.rewind().unwrap();
+        let (pipe_reader, pipe) = std::io::pipe().unwrap();
+        copy(file, pipe).await;
+        assert_eq!(read(pipe_reader), "text");
     }
 }

@@ -1,32 +1,33 @@
-//! Responses that are event streams: reads them, and resumes them after a disconnection.
+//! Responses to requests: forwards their messages, and resumes event streams after a disconnection.
 
 mod event_reader;
-mod resumption;
+mod resume_attempts;
+mod resume_position;
 
 use std::sync::Arc;
 
 use portcullis_discovery::{BodyStream, OpenResponse};
-use portcullis_mcp::{header as names, sse::Decoder};
+use portcullis_mcp::header as names;
 use tokio::time::sleep;
 
-pub(crate) use self::{
-    event_reader::EventReader,
-    resumption::{ResumeAttempts, ResumePosition},
-};
+pub(crate) use self::{event_reader::EventReader, resume_attempts::ResumeAttempts, resume_position::ResumePosition};
 use crate::{
     bridge::{
         context::{Context, Request},
-        endpoint::ErrorResponse,
+        error_response::ErrorResponse,
         state::session::Session,
     },
     error::McpError,
-    response::MediaType,
-    resumption::MAX_RESUMES,
+    response::{MediaType, is_event_stream},
 };
 
 /// Forwards the response to a request, and the messages before it.
 ///
 /// An interrupted stream is resumed if it belongs to a legacy session and had an event identifier.
+///
+/// # Errors
+/// When the response is neither JSON nor an event stream or has no response to the request, when its body cannot be
+/// read, and when an interrupted stream cannot be resumed. Messages before the error are forwarded.
 pub(crate) async fn forward_response(
     context: &Arc<Context>,
     request: &Request,
@@ -39,12 +40,13 @@ pub(crate) async fn forward_response(
             let body = context.endpoint.read(response.body, &mut reservation).await?;
             if context.forward(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
         }
-        MediaType::EventStream => read(context, request, response.body, session).await,
+        MediaType::EventStream => forward_events(context, request, response.body, session).await,
         MediaType::Other => Err(McpError::unexpected_content(response).await),
     }
 }
 
-async fn read(
+/// Forwards the messages of a stream up to the response to the request.
+async fn forward_events(
     context: &Arc<Context>,
     request: &Request,
     body: Box<dyn BodyStream>,
@@ -52,28 +54,26 @@ async fn read(
 ) -> Result<(), McpError> {
     let (mut events, mut attempts) = (EventReader::new(context, body), ResumeAttempts::default());
     loop {
-        match events.next().await? {
-            Some(batch) => {
-                attempts.record(&mut events, &batch);
-                let mut answered = false;
-                for data in batch {
-                    answered = answered || context.forward(data, Some(request)).await?;
-                }
-                if answered {
-                    events.drain().await;
-                    return Ok(());
-                }
-            }
-            None => {
-                let Some(session) = session else { return Err(McpError::StreamEnded) };
-                events.body = resume(context, request, session, &events.position, &mut attempts).await?;
-                events.decoder = Decoder::new(context.settings.max_message);
-            }
+        let Some(batch) = events.next().await? else {
+            let Some(session) = session else { return Err(McpError::StreamEnded) };
+            let body = resume(context, request, session, &events.position, &mut attempts).await?;
+            events.resume(context, body);
+            continue;
+        };
+        attempts.record(&batch);
+        let mut answered = false;
+        for message in batch.messages {
+            answered = answered || context.forward(message, Some(request)).await?;
+        }
+        if answered {
+            events.drain().await;
+            return Ok(());
         }
     }
 }
 
-/// Resumes a legacy stream after the delay that its server requires.
+/// Resumes a legacy stream after the delay that its server requires. Failures of the network and of the server count as
+/// attempts; any other rejection is final.
 async fn resume(
     context: &Arc<Context>,
     request: &Request,
@@ -81,26 +81,24 @@ async fn resume(
     position: &ResumePosition,
     attempts: &mut ResumeAttempts,
 ) -> Result<Box<dyn BodyStream>, McpError> {
-    let Some(last_event) = position.last_event() else { return Err(McpError::StreamEnded) };
+    let Some(last_event_id) = position.last_event_id() else { return Err(McpError::StreamEnded) };
     loop {
-        let wait = attempts.next_delay(position);
-        if attempts.without_event > MAX_RESUMES {
+        let delay = attempts.next_delay(position);
+        if attempts.are_exhausted() {
             return Err(McpError::StreamEnded);
         }
-        sleep(wait).await;
+        sleep(delay).await;
         // The identifier of the session can have changed.
         let current = context.sessions.current().filter(|current| current.generation == session.generation);
         let Some(current) = current else { return Err(McpError::SessionLost) };
         let mut headers = context.sessions.headers(Some(&current));
-        headers.insert(names::LAST_EVENT_ID, last_event.clone());
+        headers.insert(names::LAST_EVENT_ID, last_event_id.clone());
         match context.endpoint.send(context.endpoint.get(headers), request.token_renewal).await {
-            Ok(answer) if answer.status.is_success() && MediaType::of(&answer.headers) == MediaType::EventStream => {
-                return Ok(answer.body);
-            }
-            Ok(answer) if answer.status.is_server_error() => {}
-            Ok(answer) => {
-                let refusal = ErrorResponse::read(&context.endpoint, answer).await;
-                return Err(if refusal.is_unknown_session() { McpError::SessionLost } else { McpError::StreamEnded });
+            Ok(response) if is_event_stream(&response) => return Ok(response.body),
+            Ok(response) if response.status.is_server_error() => {}
+            Ok(response) => {
+                let rejection = ErrorResponse::read(&context.endpoint, response).await;
+                return Err(if rejection.is_unknown_session() { McpError::SessionLost } else { McpError::StreamEnded });
             }
             Err(McpError::Fetch(_)) => {}
             Err(error) => return Err(error),

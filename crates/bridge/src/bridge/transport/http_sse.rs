@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::HeaderMap;
 use portcullis_mcp::sse::Event;
 use tokio::sync::watch;
 
@@ -14,7 +16,8 @@ use crate::{
     http_sse::SseStream,
 };
 
-/// Opens the stream and waits for the message URL.
+/// Opens the stream, waits for the message URL, and starts the task that forwards the stream's messages. The task ends
+/// with the connection.
 ///
 /// # Errors
 /// As [`SseStream::begin`], and when the request fails.
@@ -22,7 +25,7 @@ pub(crate) async fn connect(
     context: &Arc<Context>,
     token_renewal: TokenRenewal,
 ) -> Result<Arc<SseConnection>, McpError> {
-    let response = context.endpoint.send(context.endpoint.get(http::HeaderMap::new()), token_renewal).await?;
+    let response = context.endpoint.send(context.endpoint.get(HeaderMap::new()), token_renewal).await?;
     let SseStream { message_url, body, decoder, events } =
         SseStream::begin(response, context.endpoint.url(), context.settings.max_message).await?;
     tracing::info!("the server uses HTTP with SSE (2024-11-05)");
@@ -32,15 +35,15 @@ pub(crate) async fn connect(
     Ok(Arc::new(SseConnection::new(message_url, lost, reader)))
 }
 
-/// Forwards messages until the stream ends.
-async fn read(context: Arc<Context>, mut events: EventReader, after: Vec<Event>, lost: watch::Sender<bool>) {
-    for event in after {
+/// Forwards messages until the stream ends: first those of the events that arrived with the message URL.
+async fn read(context: Arc<Context>, mut events: EventReader, first: Vec<Event>, lost: watch::Sender<bool>) {
+    for event in first {
         forward(&context, event.data.into()).await;
     }
     loop {
         match events.next().await {
-            Ok(Some(messages)) => {
-                for message in messages {
+            Ok(Some(batch)) => {
+                for message in batch.messages {
                     forward(&context, message).await;
                 }
             }
@@ -55,7 +58,7 @@ async fn read(context: Arc<Context>, mut events: EventReader, after: Vec<Event>,
 }
 
 /// Forwards one message. An invalid one is dropped and does not end the shared stream.
-async fn forward(context: &Context, data: bytes::Bytes) {
+async fn forward(context: &Context, data: Bytes) {
     if !data.is_empty()
         && let Err(error) = context.forward(data, None).await
     {

@@ -1,41 +1,48 @@
 //! Streamable HTTP without sessions (MCP 2026-07-28).
 
+mod message_headers;
+
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue};
 use portcullis_discovery::OpenResponse;
-use portcullis_mcp::{ErrorCode, encode_mirrored, header as names, mirrored_member};
+use portcullis_mcp::ErrorCode;
 use serde_json::{Map, Value, json};
 
+use self::message_headers::message_headers;
 use crate::{
     bridge::{
         context::{Context, Request},
-        endpoint::{ErrorResponse, TokenRenewal},
+        endpoint::TokenRenewal,
+        error_response::ErrorResponse,
         message::Message,
         settings::BridgeTransport,
         state::pending_requests::Purpose,
         transport::event_stream,
     },
     error::McpError,
-    tool_headers::{MAX_PAGES, next_cursor},
+    tool_list_page::{MAX_PAGES, next_cursor},
 };
 
 /// Sends a request of 2026-07-28 and forwards the response. If the server reports a header mismatch, the tool's
 /// definition is read and the request is sent again, once.
-pub(crate) async fn ask(context: &Arc<Context>, request: &Request, version: &str) -> Result<(), McpError> {
+///
+/// # Errors
+/// [`McpError::UnavailableInRevision`] if only HTTP with SSE is to be used, and as [`event_stream::forward_response`].
+/// An error response of the server is forwarded, unless it has no JSON-RPC error.
+pub(crate) async fn send_request(context: &Arc<Context>, request: &Request, version: &str) -> Result<(), McpError> {
     if context.settings.transport == BridgeTransport::HttpSse {
         return Err(McpError::UnavailableInRevision);
     }
     let mut tools_read = false;
     loop {
-        let response = send(context, &request.message, &request.method, version, request.token_renewal).await?;
+        let response = post(context, &request.message, &request.method, version, request.token_renewal).await?;
         if response.status.is_success() {
             return event_stream::forward_response(context, request, response, None).await;
         }
-        let refusal = ErrorResponse::read(&context.endpoint, response).await;
-        let mismatch = refusal.error.as_ref().is_some_and(|error| error.code == ErrorCode::HeaderMismatch.value());
-        if !mismatch || tools_read || request.method != "tools/call" {
-            return context.forward_error(request, Some(refusal)).await;
+        let rejection = ErrorResponse::read(&context.endpoint, response).await;
+        let is_mismatch = rejection.rpc_error().is_some_and(|error| error.code == ErrorCode::HeaderMismatch.value());
+        if !is_mismatch || tools_read || request.method != "tools/call" {
+            return context.forward_error(request, rejection).await;
         }
         tools_read = true;
         read_tools(context, &request.message, version).await?;
@@ -43,13 +50,16 @@ pub(crate) async fn ask(context: &Arc<Context>, request: &Request, version: &str
 }
 
 /// Sends a notification of 2026-07-28.
+///
+/// # Errors
+/// When it cannot be sent, and when the server rejects it.
 pub(crate) async fn notify(
     context: &Arc<Context>,
     message: &Message,
     method: &str,
     version: &str,
 ) -> Result<(), McpError> {
-    let response = send(context, message, method, version, TokenRenewal::Allowed).await?;
+    let response = post(context, message, method, version, TokenRenewal::Allowed).await?;
     if response.status.is_success() {
         return Ok(());
     }
@@ -57,57 +67,29 @@ pub(crate) async fn notify(
 }
 
 /// Posts a message with the headers that repeat parts of it.
-async fn send(
+async fn post(
     context: &Context,
     message: &Message,
     method: &str,
     version: &str,
     token_renewal: TokenRenewal,
 ) -> Result<OpenResponse, McpError> {
-    let headers = headers(context, message, method, version)?;
+    let headers = message_headers(message.params(), method, version, &context.tools)?;
     let request = context.endpoint.post(context.endpoint.url(), message.text.clone(), headers);
     context.endpoint.send(request, token_renewal).await
 }
 
-/// The headers that repeat parts of a message.
-fn headers(context: &Context, message: &Message, method: &str, version: &str) -> Result<HeaderMap, McpError> {
-    let params = message.params();
-    let mut headers = HeaderMap::new();
-    let version = HeaderValue::from_str(version).map_err(|_| McpError::InvalidParams)?;
-    headers.insert(names::PROTOCOL_VERSION, version);
-    headers.insert(names::METHOD, encode_mirrored(method));
-    if let Some(name) = mirrored_member(method).and_then(|member| params.mirrored(member)) {
-        headers.insert(names::NAME, encode_mirrored(&name));
-    }
-    if method == "tools/call" {
-        let params = params.raw().and_then(|params| serde_json::from_str::<Value>(params.get()).ok());
-        headers.extend(context.tools.of_call(params.as_ref()));
-    }
-    Ok(headers)
-}
-
-/// Reads tool definitions up to the one that is called.
+/// Reads tool definitions up to the one that is called, at most [`MAX_PAGES`] pages. The definitions are stored when the
+/// responses are forwarded ([`Purpose::ModernToolsList`]).
 async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Result<(), McpError> {
-    let called = call.params().mirrored("name");
+    let called = call.params().name();
     let meta = call.params().meta().and_then(|meta| serde_json::from_str(meta.get()).ok());
     let mut meta: Map<String, Value> = meta.unwrap_or_default();
     // The client must not get progress notifications of this request.
     meta.remove("progressToken");
     let mut params = json!({ "_meta": meta });
     for _ in 0..MAX_PAGES {
-        let (request, answer) = context.own_request(
-            "tools/list",
-            Some(&params.to_string()),
-            Purpose::ModernToolsList,
-            TokenRenewal::Allowed,
-        );
-        {
-            let _pending = context.pending.removed_on_drop(&request.id);
-            page(context, &request, version).await?;
-        }
-        let Ok(answer) = answer.await else { return Err(McpError::StreamEnded) };
-        let page = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
-        let Some(page) = page else { return Ok(()) };
+        let Some(page) = request_page(context, &params, version).await? else { return Ok(()) };
         match next_cursor(&page, called.as_deref()) {
             Some(cursor) => params["cursor"] = cursor,
             None => return Ok(()),
@@ -116,10 +98,18 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
     Ok(())
 }
 
-async fn page(context: &Arc<Context>, request: &Request, version: &str) -> Result<(), McpError> {
-    let response = send(context, &request.message, &request.method, version, request.token_renewal).await?;
-    if response.status.is_success() {
-        return event_stream::forward_response(context, request, response, None).await;
+/// Requests one page of the tool list. `None` if the server reports an error.
+async fn request_page(context: &Arc<Context>, params: &Value, version: &str) -> Result<Option<Value>, McpError> {
+    let (request, answer) =
+        context.own_request("tools/list", Some(&params.to_string()), Purpose::ModernToolsList, TokenRenewal::Allowed);
+    {
+        let _pending = context.pending.removed_on_drop(&request.id);
+        let response = post(context, &request.message, &request.method, version, request.token_renewal).await?;
+        if !response.status.is_success() {
+            return Err(ErrorResponse::read(&context.endpoint, response).await.into_error());
+        }
+        event_stream::forward_response(context, &request, response, None).await?;
     }
-    Err(ErrorResponse::read(&context.endpoint, response).await.into_error())
+    let answer = answer.await.map_err(|_| McpError::StreamEnded)?;
+    Ok(answer.result().and_then(|page| serde_json::from_str(page.get()).ok()))
 }

@@ -35,23 +35,16 @@ impl NewClient {
             if uses_codes || !metadata.redirect_uris.is_empty() { parse_redirect_uris(&metadata)? } else { Vec::new() };
         let NewCredential { method, credential, secret, jwks } =
             NewCredential::from_metadata(&metadata, mode, current)?;
-        let information = ClientRegistrationResponse {
-            client_id: String::new(),
-            client_secret: secret,
-            client_id_issued_at: None,
-            client_secret_expires_at: None,
-            registration_access_token: None,
-            registration_client_uri: None,
-            metadata: ClientMetadata {
-                redirect_uris: metadata.redirect_uris,
-                client_name: name.as_deref().map(str::to_owned),
-                grant_types: grant_types.iter().map(|grant_type| grant_type.as_str().to_owned()).collect(),
-                response_types: if uses_codes { vec![RESPONSE_TYPE.to_owned()] } else { Vec::new() },
-                token_endpoint_auth_method: Some(method.to_owned()),
-                jwks,
-                ..ClientMetadata::default()
-            },
+        let registered = ClientMetadata {
+            redirect_uris: metadata.redirect_uris,
+            client_name: name.as_deref().map(str::to_owned),
+            grant_types: grant_types.iter().map(|grant_type| grant_type.as_str().to_owned()).collect(),
+            response_types: if uses_codes { vec![RESPONSE_TYPE.to_owned()] } else { Vec::new() },
+            token_endpoint_auth_method: Some(method.to_owned()),
+            jwks,
+            ..ClientMetadata::default()
         };
+        let information = ClientRegistrationResponse::new(String::new(), secret, registered);
         let client = Client {
             name,
             redirect_uris,

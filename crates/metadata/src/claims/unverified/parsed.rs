@@ -23,6 +23,7 @@ pub(super) struct ParsedClaims<'p> {
     pub(super) jti: ClaimValue<'p>,
     pub(super) typ: ClaimValue<'p>,
     pub(super) cnf: ClaimValue<'p>,
+    /// The names of the claims without a field, to find repeated ones.
     pub(super) others: HashSet<Cow<'p, str>>,
 }
 
@@ -48,26 +49,24 @@ impl<'p> ParsedClaims<'p> {
     }
 
     /// Checks that each claim is missing or has the right type.
+    ///
+    /// # Errors
+    /// Fails at the first claim of another type.
     pub(super) fn check_types(&self) -> Result<(), ClaimsError> {
-        let strings = [
-            (&self.iss, "iss"),
-            (&self.sub, "sub"),
-            (&self.client_id, "client_id"),
-            (&self.azp, "azp"),
-            (&self.jti, "jti"),
-            (&self.typ, "typ"),
-        ];
+        // The values of `scope`, `scp` and `cnf` have several types, which the caller checks.
+        let Self { iss, sub, aud, exp, nbf, iat, scope: _, scp: _, client_id, azp, jti, typ, cnf: _, others: _ } = self;
+        let strings = [(iss, "iss"), (sub, "sub"), (client_id, "client_id"), (azp, "azp"), (jti, "jti"), (typ, "typ")];
         for (value, claim) in strings {
             if !matches!(value, ClaimValue::Missing | ClaimValue::String(_)) {
                 return Err(ClaimsError::WrongType { claim });
             }
         }
-        for (value, claim) in [(&self.exp, "exp"), (&self.nbf, "nbf"), (&self.iat, "iat")] {
+        for (value, claim) in [(exp, "exp"), (nbf, "nbf"), (iat, "iat")] {
             if !value.is_missing() && value.as_date().is_none() {
                 return Err(ClaimsError::Date { claim });
             }
         }
-        match self.aud {
+        match aud {
             ClaimValue::Missing | ClaimValue::String(_) | ClaimValue::Array { .. } => Ok(()),
             _ => Err(ClaimsError::WrongType { claim: "aud" }),
         }
@@ -93,10 +92,12 @@ pub(super) enum ClaimValue<'p> {
 }
 
 impl<'p> ClaimValue<'p> {
+    /// Returns whether the payload does not have the claim.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Missing)
     }
 
+    /// Returns the string; `None` for any other value.
     pub(super) fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(string) => Some(string),
@@ -104,6 +105,7 @@ impl<'p> ClaimValue<'p> {
         }
     }
 
+    /// Returns the point in time that a number of seconds names; `None` for any other value, and for a number that names none.
     pub(super) fn as_date(&self) -> Option<UnixTime> {
         match *self {
             Self::Integer(secs) => numeric_date::from_integer(secs),

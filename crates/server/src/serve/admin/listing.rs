@@ -18,7 +18,7 @@ pub(super) fn list(state: &ServerState, request: &ListRequest) -> SessionList {
             && request.resource.as_deref().is_none_or(|resource| session.resource().as_str() == resource)
             && request.owner.matches(session.owner())
     };
-    let page = sessions.page(is_listed, request.after, request.limit);
+    let page = sessions.list(is_listed, request.after, request.limit);
     let last = page.sessions.last().map(|listed| listed.session.log_hash().to_string());
     SessionList {
         next: last.filter(|_| page.has_more),

@@ -13,7 +13,7 @@ fn pages_have_each_session_once() {
     let is_alices = |session: &Session| session.owner() == ALICE;
     let (mut listed, mut after): (Vec<LogHash>, _) = (Vec::new(), None);
     loop {
-        let page = bench.store.page(is_alices, after, 2);
+        let page = bench.store.list(is_alices, after, 2);
         assert!(page.sessions.len() <= 2);
         listed.extend(page.sessions.iter().map(|listed| listed.session.log_hash()));
         after = listed.last().copied();
@@ -24,7 +24,7 @@ fn pages_have_each_session_once() {
     let mut expected: Vec<_> = sessions[1..].iter().map(|session| session.log_hash()).collect();
     expected.sort_unstable();
     assert_eq!(listed, expected);
-    assert_eq!(bench.store.page(|_| true, None, 0).sessions.len(), 0);
+    assert_eq!(bench.store.list(|_| true, None, 0).sessions.len(), 0);
     assert!(bench.store.find(expected[0]).is_some_and(|found| found.log_hash() == expected[0]));
     assert!(bench.store.find(sessions[0].log_hash()).is_none());
 }
@@ -37,7 +37,7 @@ fn ages_and_uses_are_listed() {
     first.bench.clock.advance(Duration::from_secs(60));
     let in_use = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
     let listed =
-        |process: &super::sealed::process::Process| process.bench.store.page(|_| true, None, 9).sessions.remove(0);
+        |process: &super::sealed::process::Process| process.bench.store.list(|_| true, None, 9).sessions.remove(0);
     let (here, there) = (listed(&first), listed(&second));
     assert_eq!((here.age, here.unused_for, here.is_in_use), (Duration::from_secs(60), Duration::from_secs(60), false));
     assert_eq!((there.age, there.unused_for, there.is_in_use), (Duration::from_secs(60), Duration::ZERO, true));

@@ -58,6 +58,7 @@ impl IntrospectionClient {
     }
 }
 
+/// Returns a token that no issuer has issued.
 fn random_token() -> Result<AccessToken, CallError> {
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|_| CallError::Random)?;

@@ -31,6 +31,7 @@ pub(super) struct Client {
 }
 
 impl Client {
+    /// Creates a client with connections to nginx and to each replica.
     pub(super) fn new(token: String, nginx: SocketAddr, replicas: &[SocketAddr], tally: &Rc<Tally>) -> Self {
         let replicas = replicas.iter().copied().map(Http::new).collect();
         Self { token, nginx: Http::new(nginx), replicas, tally: Rc::clone(tally), next_id: 1 }
@@ -152,12 +153,14 @@ impl Client {
         Ok(())
     }
 
+    /// Returns a call of the tool `greet`, and its number, which the result must name.
     fn greet_call(&mut self) -> (String, u64) {
         self.next_id += 1;
         let id = self.next_id;
         (call(id, "tools/call", &json!({ "name": "greet", "arguments": { "name": format!("n{id}") } })), id)
     }
 
+    /// Returns a request with the token, in a session if one is given.
     fn request(&self, method: Method, session: Option<&str>, body: String) -> anyhow::Result<Request<Full<Bytes>>> {
         let mut request = Request::builder().method(method).uri(ENDPOINT).header(header::HOST, "127.0.0.1");
         request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.token));

@@ -24,6 +24,7 @@ use crate::flows::{
 /// The number of replicas.
 pub(super) const REPLICAS: usize = 3;
 const ISSUER: &str = "https://issuer.example";
+/// The key of session identifiers, the same for all replicas.
 const SESSION_KEY: &str = "the-key-of-all-replicas-0123456789abcdef";
 const NGINX: &str = include_str!("nginx.conf");
 /// The lifetime of a token, in seconds.
@@ -51,6 +52,7 @@ pub(super) fn missing_program() -> Option<&'static str> {
     ["redis-server", "nginx"].into_iter().find(|name| programs::find(name).is_none())
 }
 
+/// Returns a command for an installed program.
 fn installed(name: &str) -> anyhow::Result<Command> {
     programs::find(name).map(Command::new).with_context(|| format!("{name} is not installed"))
 }
@@ -121,11 +123,13 @@ impl Deployment {
         Ok(())
     }
 
+    /// Kills a replica without a chance to end its requests.
     pub(super) async fn kill_replica(&self, number: usize) -> anyhow::Result<()> {
         let replica = self.replicas.borrow_mut()[number].take();
         replica.context("the replica is not running")?.kill().await
     }
 
+    /// Starts Redis without data, and waits until it listens.
     pub(super) async fn start_redis(&self) -> anyhow::Result<()> {
         let mut command = installed("redis-server")?;
         command.args(["--bind", "127.0.0.1", "--port", &self.redis.port().to_string()]);
@@ -136,11 +140,13 @@ impl Deployment {
         Ok(())
     }
 
+    /// Kills Redis, which loses its data.
     pub(super) async fn kill_redis(&self) -> anyhow::Result<()> {
         let redis = self.redis_program.borrow_mut().take();
         redis.context("redis is not running")?.kill().await.map(drop)
     }
 
+    /// Starts nginx in front of all replicas, and waits until it listens.
     async fn start_nginx(&self) -> anyhow::Result<()> {
         let servers: Vec<_> = self
             .addresses
@@ -162,6 +168,7 @@ impl Deployment {
     }
 }
 
+/// Returns the configuration of a replica.
 fn configuration(
     folder: &Path,
     address: SocketAddr,

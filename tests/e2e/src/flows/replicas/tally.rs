@@ -20,6 +20,7 @@ const MAX_FAULTS: usize = 1000;
 pub(super) struct Tally {
     /// Requests that users sent in their sessions, with the expected response.
     pub(super) calls: Cell<u64>,
+    /// Sessions that were opened.
     pub(super) opened: Cell<u64>,
     /// Ends that were confirmed.
     pub(super) confirmed: Cell<u64>,
@@ -33,47 +34,66 @@ pub(super) struct Tally {
     pub(super) not_ready: Cell<u64>,
     confirmation_times: RefCell<Vec<Duration>>,
     call_times: RefCell<Vec<Duration>>,
-    kills: RefCell<Vec<(Instant, String)>>,
-    /// The times of each kill of Redis and of its restart.
-    outages: RefCell<Vec<(Instant, Option<Instant>)>>,
+    kills: RefCell<Vec<Kill>>,
+    outages: RefCell<Vec<Outage>>,
+    /// Descriptions of what must not happen.
     faults: RefCell<Vec<String>>,
 }
 
+/// A replica was killed.
+struct Kill {
+    at: Instant,
+    /// The address by which nginx names it.
+    replica: String,
+}
+
+/// Redis was killed and, later, started again.
+struct Outage {
+    start: Instant,
+    end: Option<Instant>,
+}
+
+/// Adds one to a count.
 pub(super) fn count(cell: &Cell<u64>) {
     cell.set(cell.get() + 1);
 }
 
 impl Tally {
+    /// Counts a request in a session.
     pub(super) fn called(&self, took: Duration) {
         count(&self.calls);
         self.call_times.borrow_mut().push(took);
     }
 
+    /// Counts an end that was confirmed.
     pub(super) fn confirmed(&self, took: Duration) {
         count(&self.confirmed);
         self.confirmation_times.borrow_mut().push(took);
     }
 
+    /// Records that a replica is killed now.
     pub(super) fn killed(&self, replica: String) {
-        self.kills.borrow_mut().push((Instant::now(), replica));
+        self.kills.borrow_mut().push(Kill { at: Instant::now(), replica });
     }
 
+    /// Records that Redis is killed now.
     pub(super) fn redis_killed(&self) {
-        self.outages.borrow_mut().push((Instant::now(), None));
+        self.outages.borrow_mut().push(Outage { start: Instant::now(), end: None });
     }
 
+    /// Records that Redis has been started again now.
     pub(super) fn redis_started(&self) {
-        if let Some((_, back)) = self.outages.borrow_mut().last_mut() {
-            *back = Some(Instant::now());
+        if let Some(outage) = self.outages.borrow_mut().last_mut() {
+            outage.end = Some(Instant::now());
         }
     }
 
     /// Returns whether a replica was killed during a request. `replicas` are those that nginx names in the response.
     pub(super) fn is_interrupted(&self, started: Instant, replicas: Option<&str>) -> bool {
         let ended = Instant::now();
-        self.kills.borrow().iter().any(|(killed, replica)| {
-            *killed + KILL_TOLERANCE >= started
-                && *killed <= ended + KILL_TOLERANCE
+        self.kills.borrow().iter().any(|Kill { at, replica }| {
+            *at + KILL_TOLERANCE >= started
+                && *at <= ended + KILL_TOLERANCE
                 && replicas.is_none_or(|replicas| replicas.contains(replica))
         })
     }
@@ -81,12 +101,12 @@ impl Tally {
     /// Returns whether Redis was unavailable, or its data too new, during a request.
     pub(super) fn is_redis_unavailable(&self, started: Instant) -> bool {
         let ended = Instant::now();
-        let is_during = |killed: Instant, back: Option<Instant>| {
-            killed <= ended && back.is_none_or(|back| started <= back + RETURN_TIME)
-        };
-        self.outages.borrow().iter().any(|(killed, back)| is_during(*killed, *back))
+        let is_during =
+            |outage: &Outage| outage.start <= ended && outage.end.is_none_or(|end| started <= end + RETURN_TIME);
+        self.outages.borrow().iter().any(is_during)
     }
 
+    /// Records what must not happen, up to a limit.
     pub(super) fn fault(&self, fault: String) {
         let mut faults = self.faults.borrow_mut();
         if faults.len() < MAX_FAULTS {
@@ -94,6 +114,7 @@ impl Tally {
         }
     }
 
+    /// Returns the faults so far.
     pub(super) fn faults(&self) -> Vec<String> {
         self.faults.borrow().clone()
     }
@@ -118,6 +139,7 @@ impl Tally {
     }
 }
 
+/// Returns the median, the 99th percentile and the maximum in milliseconds.
 fn times(times: &mut [Duration]) -> String {
     times.sort_unstable();
     let at = |share: f64| {

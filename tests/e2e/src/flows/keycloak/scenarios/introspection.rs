@@ -22,6 +22,7 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
     progress.step("ID token: 401 everywhere", id_token(fixture)).await
 }
 
+/// A token with a client in the audience is introspected with `client_secret_post`.
 async fn layout(fixture: &Fixture, setup: Setup) -> anyhow::Result<()> {
     fixture.admitted(setup, &fixture.access(SCOPE).await?).await
 }
@@ -33,6 +34,7 @@ async fn not_in_audience(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.admitted(Setup::Basic, &token).await
 }
 
+/// A token for another resource is rejected.
 async fn wrong_audience(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("mcp:elsewhere introspection").await?;
     fixture.rejected(Setup::Post, &token, "token.audience_mismatch").await?;
@@ -41,6 +43,7 @@ async fn wrong_audience(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.rejected(Setup::Both, &token, "token.audience_mismatch").await
 }
 
+/// An ID token is rejected everywhere.
 async fn id_token(fixture: &Fixture) -> anyhow::Result<()> {
     let id = fixture.tokens(SCOPE).await?.id.context("expected an ID token, got none")?;
     fixture.rejected(Setup::Post, &id, "token.inactive").await?;
@@ -51,6 +54,7 @@ async fn id_token(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.rejected(Setup::Both, &id, "token.not_an_access_token").await
 }
 
+/// A refresh token is rejected everywhere.
 async fn refresh_token(fixture: &Fixture) -> anyhow::Result<()> {
     let refresh = fixture.tokens(SCOPE).await?.refresh;
     fixture.rejected(Setup::Post, &refresh, "token.inactive").await?;

@@ -53,6 +53,7 @@ async fn server_metadata(test_client: &TestClient) -> anyhow::Result<()> {
     expect::equal("the three forms", vec![StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::OK], served)
 }
 
+/// The consent page follows the login page.
 async fn consent(fixture: &Fixture) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli-consent")?;
     let arrival = client.sign_in("mcp:tools", "alice", &PkceVerifier::generate()?).await?;

@@ -26,12 +26,14 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
     progress.step("the token does not reach the upstream", forwarded(fixture)).await
 }
 
+/// A token whose audience is a string is accepted.
 async fn audience_text(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("mcp:tools").await?;
     expect::equal("aud", json!(fixture.endpoint()?.as_str()), part(&token, 1)?["aud"].clone())?;
     fixture.admitted(JWT, &token).await
 }
 
+/// A token whose audience is a list is accepted.
 async fn audience_list(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("mcp:tools introspection").await?;
     let audience = part(&token, 1)?["aud"].clone();
@@ -41,12 +43,14 @@ async fn audience_list(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.admitted(JWT, &token).await
 }
 
+/// A token without an audience is rejected.
 async fn audience_absent(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("").await?;
     expect::equal("aud", None, part(&token, 1)?.get("aud"))?;
     fixture.rejected(JWT, &token, "token.audience_missing").await
 }
 
+/// A token for another resource is rejected.
 async fn audience_wrong(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("mcp:elsewhere").await?;
     fixture.rejected(JWT, &token, "token.audience_mismatch").await
@@ -59,6 +63,7 @@ async fn other_realm(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.rejected(JWT, &token, "token.issuer_unknown").await
 }
 
+/// A token with ES256 and `at+jwt` is accepted.
 async fn es256(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.client("mcp-cli-es256")?.tokens("mcp:tools", "alice").await?.access;
     let header = part(&token, 0)?;
@@ -67,6 +72,7 @@ async fn es256(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.admitted(JWT, &token).await
 }
 
+/// An ID token and a refresh token are rejected.
 async fn other_types(fixture: &Fixture) -> anyhow::Result<()> {
     let tokens = fixture.tokens("openid mcp:tools").await?;
     fixture.admitted(JWT, &tokens.access).await?;
@@ -101,6 +107,7 @@ async fn scopes(fixture: &Fixture) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The token does not reach the upstream.
 async fn forwarded(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("mcp:tools").await?;
     let mut request = request::tool_call(fixture.servers.of(Setup::Forwarded)?.address, &token, "any")?;

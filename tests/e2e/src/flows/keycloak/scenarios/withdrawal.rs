@@ -28,6 +28,7 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
     progress.step("refresh rotates, and reuse ends the session", reused(fixture)).await
 }
 
+/// A revoked token becomes inactive immediately.
 async fn revoked(fixture: &Fixture) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli")?;
     let access = client.tokens(SCOPE, "alice").await?.access;
@@ -40,6 +41,7 @@ async fn revoked(fixture: &Fixture) -> anyhow::Result<()> {
     admitted_by_all(fixture, &other).await
 }
 
+/// A logout ends its tokens immediately.
 async fn logged_out(fixture: &Fixture) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli")?;
     let tokens = client.tokens(SCOPE, "alice").await?;
@@ -48,6 +50,7 @@ async fn logged_out(fixture: &Fixture) -> anyhow::Result<()> {
     rejected_by_introspection(fixture, &tokens.access).await
 }
 
+/// An administrator's logout ends the tokens of the user immediately.
 async fn logged_out_by_administrator(fixture: &Fixture) -> anyhow::Result<()> {
     let access = fixture.client("mcp-cli")?.tokens(SCOPE, "bob").await?.access;
     admitted_by_all(fixture, &access).await?;
@@ -55,6 +58,7 @@ async fn logged_out_by_administrator(fixture: &Fixture) -> anyhow::Result<()> {
     rejected_by_introspection(fixture, &access).await
 }
 
+/// The tokens of a disabled user are rejected immediately with introspection, and at their expiry without.
 async fn disabled(fixture: &Fixture) -> anyhow::Result<()> {
     let short = fixture.client("mcp-cli-short")?.tokens(SCOPE, "carol").await?.access;
     let long = fixture.client("mcp-cli-long")?.tokens(SCOPE, "carol").await?.access;
@@ -85,6 +89,7 @@ async fn expires(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
     fixture.rejected(Setup::Jwt, token, "token.expired").await
 }
 
+/// Refresh rotates, and reuse ends the session.
 async fn reused(fixture: &Fixture) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli")?;
     let first = client.tokens(SCOPE, "alice").await?;

@@ -1,25 +1,33 @@
 //! [`Server`]: the endpoints of an authorization server.
 
+pub(crate) mod unsupported_server;
+
 use portcullis_discovery::ChainPolicy;
 use portcullis_jose::DpopKey;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer};
 use serde_json::Value;
 use url::Url;
 
-use crate::UnsupportedServer;
+use self::unsupported_server::UnsupportedServer;
 
 /// The metadata of an authorization server that every grant needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
+    /// Its issuer identifier.
     pub(crate) issuer: Issuer,
     /// The URL policy of its endpoints.
     pub(crate) policy: ChainPolicy,
+    /// RFC 6749 section 3.2.
     pub(crate) token_endpoint: Url,
+    /// RFC 7591 section 3.
     pub(crate) registration_endpoint: Option<Url>,
+    /// RFC 7009 section 2.
     pub(crate) revocation_endpoint: Option<Url>,
     /// The device authorization endpoint (RFC 8628 section 4).
     pub(crate) device_authorization_endpoint: Option<Url>,
+    /// Empty if the server does not list them.
     pub(crate) scopes_supported: Vec<String>,
+    /// The client authentication methods of the token endpoint. `None` if the server does not list them.
     pub(crate) authentication_methods: Option<Vec<String>>,
     /// Whether a client can use the URL of its metadata document as its identifier.
     pub(crate) takes_client_documents: bool,
@@ -28,6 +36,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Selects what every grant needs. The endpoints are checked against `policy` when they are fetched.
+    ///
+    /// # Errors
+    /// [`UnsupportedServer::NoTokenEndpoint`].
     pub(crate) fn from_metadata(
         metadata: &AuthorizationServerMetadata,
         policy: ChainPolicy,

@@ -1,0 +1,126 @@
+//! The routing of the server's messages: forwards them to the client, and applies responses to the state of the bridge.
+
+use bytes::Bytes;
+use portcullis_mcp::ErrorCode;
+use serde_json::Value;
+
+use crate::{
+    bridge::{
+        context::{Context, Request},
+        error_response::ErrorResponse,
+        message::{self, Message, MessageKind, RequestId},
+        state::pending_requests::{PendingRequest, Purpose, Requester},
+    },
+    error::McpError,
+};
+
+impl Context {
+    /// Forwards data of the server: one message, or several in an array. Returns true if it contains the response to
+    /// `awaited`.
+    ///
+    /// A response to no pending request is dropped.
+    ///
+    /// # Errors
+    /// [`McpError::InvalidResponse`] when the data is not JSON-RPC. Nothing is then forwarded.
+    pub(crate) async fn forward(&self, data: Bytes, awaited: Option<&Request>) -> Result<bool, McpError> {
+        let mut answered = false;
+        for message in Message::parse_all(data).map_err(|_| McpError::InvalidResponse)? {
+            match &message.kind {
+                MessageKind::Response { id: Some(id) } => {
+                    let id = id.clone();
+                    self.resolve(&id, message).await;
+                    answered |= awaited.is_some_and(|request| request.id == id);
+                }
+                // The server could not read the request's id; only this request can be meant.
+                MessageKind::Response { id: None } => {
+                    if let (Some(request), Some(error)) = (awaited, message.error()) {
+                        let text = message::error_with_id(&request.id, error);
+                        let kind = MessageKind::Response { id: Some(request.id.clone()) };
+                        self.resolve(&request.id, Message { text, kind }).await;
+                        answered = true;
+                    }
+                }
+                MessageKind::Request { .. } | MessageKind::Notification { .. } => {
+                    self.send_to_client(message.text).await
+                }
+            }
+        }
+        Ok(answered)
+    }
+
+    /// Forwards the JSON-RPC error of an error response as the answer to a request.
+    ///
+    /// # Errors
+    /// When the response has no valid JSON-RPC error.
+    pub(crate) async fn forward_error(&self, request: &Request, response: ErrorResponse) -> Result<(), McpError> {
+        let Some(error) = response.rpc_error() else { return Err(response.into_error()) };
+        match Message::parse(message::error_with_id(&request.id, &error.raw)) {
+            Ok(answer) => self.forward(answer.text, Some(request)).await.map(drop),
+            Err(_) => Err(McpError::InvalidResponse),
+        }
+    }
+
+    /// Reports to the client that a request failed, unless it has been answered or cancelled.
+    pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
+        let Some(entry) = self.pending.remove(id) else { return };
+        let text = error.with_advice();
+        tracing::warn!(reason = error.code(), "a request has no answer: {text}");
+        if matches!(entry.requester, Requester::Client) {
+            let answer = message::new_error(Some(id), ErrorCode::InternalError, &text, Some(error.code()));
+            self.send_to_client(answer).await;
+        }
+    }
+
+    /// Delivers the response to a request, once.
+    async fn resolve(&self, id: &RequestId, answer: Message) {
+        let Some(PendingRequest { requester, purpose, .. }) = self.pending.remove(id) else {
+            // The client has cancelled the request and expects nothing more about it.
+            tracing::debug!("a response to no pending request was dropped");
+            return;
+        };
+        let answer = self.apply(purpose, answer);
+        match requester {
+            Requester::Client => {
+                self.server_stream.reset_unsolicited_renewals();
+                self.send_to_client(answer.text).await;
+            }
+            // The receiver is gone if its task has ended.
+            Requester::Bridge(waiting) => drop(waiting.send(answer)),
+        }
+    }
+
+    /// Changes the state of the bridge as a response requires, and returns the response for the requester.
+    fn apply(&self, purpose: Purpose, answer: Message) -> Message {
+        match purpose {
+            Purpose::Initialize { identifier, connection } => {
+                let result = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
+                if let Some(result) = result {
+                    self.sessions.open(identifier, result.get("protocolVersion").and_then(Value::as_str), connection);
+                }
+                answer
+            }
+            Purpose::ChangeSubscriptions(change) => {
+                if answer.result().is_some() {
+                    self.subscriptions.change(change);
+                }
+                answer
+            }
+            Purpose::ModernToolsList => self.without_broken_tools(answer),
+            Purpose::Plain | Purpose::Modern => answer,
+        }
+    }
+
+    /// Learns which arguments are also sent as headers. Tools with invalid annotations are removed, as this transport
+    /// requires of clients.
+    fn without_broken_tools(&self, answer: Message) -> Message {
+        let count = |list: &Value| list.get("tools").and_then(Value::as_array).map(Vec::len);
+        let Ok(mut whole) = serde_json::from_slice::<Value>(&answer.text) else { return answer };
+        let Some(result) = whole.get_mut("result") else { return answer };
+        let before = count(result);
+        self.tools.learn(result);
+        if count(result) == before {
+            return answer;
+        }
+        Message { text: whole.to_string().into(), kind: answer.kind }
+    }
+}

@@ -1,0 +1,142 @@
+//! The responses to the messages of a client.
+
+use http::StatusCode;
+use portcullis_discovery::{OpenResponse, ResponseExcerpt};
+use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+
+use super::message_stream::MessageStream;
+use crate::{
+    error::{McpError, RpcError},
+    message_budget::Reservation,
+    response::{BodyLimits, MediaType, insufficient_scope, read_body},
+};
+
+/// The response to a request, whose status was checked.
+pub(super) struct Answer {
+    messages: Source,
+    /// The identifier of the request.
+    id: Option<u64>,
+    status: StatusCode,
+}
+
+/// The stream with the messages of a response.
+enum Source {
+    /// The body of the HTTP response.
+    Body(Box<MessageStream>),
+    /// The stream that all calls of an HTTP+SSE session share, for one call at a time.
+    Session(OwnedMutexGuard<MessageStream>),
+}
+
+/// A message of a response.
+pub(super) enum AnswerMessage {
+    /// The result, after which nothing follows.
+    Result(Value),
+    /// A notification or a request before the result.
+    BeforeResult(Value),
+}
+
+impl Answer {
+    /// Creates the answer whose messages arrive on the stream of an HTTP+SSE session.
+    pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>) -> Self {
+        Self { messages: Source::Session(stream), id, status: StatusCode::OK }
+    }
+
+    /// Reads the response to a request.
+    ///
+    /// # Errors
+    /// When the server rejects the request, or the response is not valid. The messages of a stream are not read yet.
+    pub(super) async fn read(response: OpenResponse, id: Option<u64>, limits: &BodyLimits) -> Result<Self, McpError> {
+        let response = success(response, limits).await?;
+        let status = response.status;
+        let messages = match MediaType::of(&response.headers) {
+            MediaType::EventStream => MessageStream::new(response.body, limits.max_message),
+            MediaType::Json => {
+                let body = read_body(response.body, limits, &mut Reservation::uncounted()).await?;
+                MessageStream::of_json(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
+            }
+            MediaType::Other => return Err(McpError::unexpected_content(response).await),
+        };
+        Ok(Self { messages: Source::Body(Box::new(messages)), id, status })
+    }
+
+    /// Returns the next message up to the result. `None` when the stream ends before it.
+    ///
+    /// # Errors
+    /// [`McpError::Rpc`] if the server reports an error, [`McpError::InvalidResponse`] if a response has neither result
+    /// nor error, and as [`MessageStream::next`].
+    pub(super) async fn next(&mut self) -> Result<Option<AnswerMessage>, McpError> {
+        let stream = match &mut self.messages {
+            Source::Body(stream) => stream,
+            Source::Session(stream) => &mut **stream,
+        };
+        let Some(mut message) = stream.next().await? else { return Ok(None) };
+        if !self.is_response(&message) {
+            return Ok(Some(AnswerMessage::BeforeResult(message)));
+        }
+        if let Some(result) = message.get_mut("result") {
+            return Ok(Some(AnswerMessage::Result(result.take())));
+        }
+        Err(RpcError::of(&message, self.status).map_or(McpError::InvalidResponse, McpError::Rpc))
+    }
+
+    /// The stream of this response alone, which can be resumed. `None` if the messages arrive on the session's stream.
+    pub(super) fn own_stream(&mut self) -> Option<&mut MessageStream> {
+        match &mut self.messages {
+            Source::Body(stream) => Some(stream),
+            Source::Session(_) => None,
+        }
+    }
+
+    /// All messages of the response, including the result. `None` if they arrive on the session's stream.
+    pub(super) fn into_messages(self) -> Option<MessageStream> {
+        match self.messages {
+            Source::Body(stream) => Some(*stream),
+            Source::Session(_) => None,
+        }
+    }
+
+    /// Whether a message is the response. An error can lack the id (JSON-RPC 2.0 section 5).
+    fn is_response(&self, message: &Value) -> bool {
+        match message.get("id") {
+            _ if message.get("method").is_some() => false,
+            None | Some(Value::Null) => message.get("error").is_some(),
+            Some(id) => id.as_u64() == self.id,
+        }
+    }
+}
+
+/// Returns the stream of a response that must be an event stream.
+///
+/// # Errors
+/// When the server rejects the request, or responds with another media type.
+pub(super) async fn event_stream(response: OpenResponse, limits: &BodyLimits) -> Result<MessageStream, McpError> {
+    let response = success(response, limits).await?;
+    match MediaType::of(&response.headers) {
+        MediaType::EventStream => Ok(MessageStream::new(response.body, limits.max_message)),
+        MediaType::Json | MediaType::Other => Err(McpError::unexpected_content(response).await),
+    }
+}
+
+/// Returns a response whose status is a success.
+///
+/// # Errors
+/// The missing scopes, the JSON-RPC error of the response, or its status with an excerpt.
+pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Result<OpenResponse, McpError> {
+    let status = response.status;
+    if status.is_success() {
+        return Ok(response);
+    }
+    if let Some(error) = insufficient_scope(status, &response.headers) {
+        return Err(error);
+    }
+    if MediaType::of(&response.headers) != MediaType::Json {
+        return Err(McpError::status(response).await);
+    }
+    let body = read_body(response.body, limits, &mut Reservation::uncounted()).await.unwrap_or_default();
+    let message = serde_json::from_slice::<Value>(&body).ok();
+    Err(match message.and_then(|message| RpcError::of(&message, status)) {
+        Some(error) => McpError::Rpc(error),
+        None => McpError::Status { status, response: Box::new(ResponseExcerpt::new(&response.headers, &body)) },
+    })
+}

@@ -1,0 +1,157 @@
+//! Sends messages in the current session.
+
+use std::sync::atomic::Ordering;
+
+use http::{HeaderMap, HeaderValue, Method, header};
+use portcullis_discovery::{FetchRequest, OpenResponse, UrlPolicy};
+use portcullis_mcp::header as names;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::{
+    McpClient,
+    http_sse::SseConnection,
+    outgoing::Outgoing,
+    response::{self, Answer},
+    session::Session,
+};
+use crate::{error::McpError, response::BodyLimits};
+
+/// A request that the server has accepted.
+pub(super) struct Posted {
+    /// The session identifier in the response, if there is one.
+    pub(super) session_identifier: Option<HeaderValue>,
+    pub(super) answer: Answer,
+}
+
+impl McpClient {
+    /// Creates a message of the client's revision: a request if there is an identifier, otherwise a notification.
+    ///
+    /// # Errors
+    /// [`McpError::InvalidParams`] for parameters that cannot have the metadata of 2026-07-28.
+    pub(super) fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
+        if self.settings.revision.is_modern() {
+            let mirrored = if method == "tools/call" { self.tools.of_call(params.as_ref()) } else { HeaderMap::new() };
+            let mut message =
+                Outgoing::modern(id, method, params, self.settings.revision, self.client_info(), self.capabilities())?;
+            message.add(mirrored);
+            return Ok(message);
+        }
+        Ok(match id {
+            Some(id) => Outgoing::request(id, method, params),
+            None => Outgoing::notification(method, params),
+        })
+    }
+
+    /// Sends a request, and stores the session identifier of the response.
+    ///
+    /// # Errors
+    /// When it cannot be sent, and when the server rejects it. The messages of the response are not read yet.
+    pub(super) async fn post(&self, message: &Outgoing) -> Result<Posted, McpError> {
+        if let Some(connection) = self.connection() {
+            let answer = self.post_over_sse(message, &connection).await?;
+            return Ok(Posted { session_identifier: None, answer });
+        }
+        let response = self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?;
+        self.update_identifier(&response);
+        let session_identifier = response.headers.get(&self.settings.session_header).cloned();
+        Ok(Posted { session_identifier, answer: Answer::read(response, message.id(), &self.limits()).await? })
+    }
+
+    /// Sends a request to a server of 2024-11-05, which responds on the open stream. Calls wait for each other.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    pub(super) async fn post_over_sse(
+        &self,
+        message: &Outgoing,
+        connection: &SseConnection,
+    ) -> Result<Answer, McpError> {
+        let stream = connection.stream().await;
+        let response = self.endpoint.send(|| self.post_request(message, &connection.message_url)).await?;
+        response::success(response, &self.limits()).await?;
+        Ok(Answer::on_session(stream, message.id()))
+    }
+
+    /// Sends a notification or a response, and stores the session identifier of the HTTP response.
+    ///
+    /// # Errors
+    /// When it cannot be sent, and when the server rejects it.
+    pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
+        let connection = self.connection();
+        let url = connection.as_ref().map_or(self.endpoint.url(), |connection| &connection.message_url);
+        let response = self.endpoint.send(|| self.post_request(message, url)).await?;
+        self.update_identifier(&response);
+        response::success(response, &self.limits()).await.map(drop)
+    }
+
+    /// The request that opens or resumes an event stream.
+    pub(super) fn get_stream(&self) -> FetchRequest {
+        FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
+            .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
+    }
+
+    /// Adds the headers of a session to a request.
+    pub(super) fn in_session(&self, mut request: FetchRequest, session: &Session) -> FetchRequest {
+        if let Some(revision) = session.revision {
+            request = request.header(names::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        match &session.identifier {
+            Some(identifier) => request.header(self.settings.session_header.clone(), identifier.clone()),
+            None => request,
+        }
+    }
+
+    /// The current session.
+    ///
+    /// # Errors
+    /// [`McpError::UnavailableInRevision`] with 2026-07-28, [`McpError::NotInitialized`] without a handshake.
+    pub(super) fn legacy_session(&self) -> Result<Session, McpError> {
+        if self.settings.revision.is_modern() {
+            return Err(McpError::UnavailableInRevision);
+        }
+        self.session.current().ok_or(McpError::NotInitialized)
+    }
+
+    /// A new identifier for a request.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The name and version of this client.
+    pub(super) fn client_info(&self) -> Value {
+        json!({ "name": self.settings.client_name, "version": self.settings.client_version })
+    }
+
+    /// The capabilities of the request handler. None without a handler.
+    pub(super) fn capabilities(&self) -> Value {
+        self.request_handler.as_ref().map_or_else(|| json!({}), |handler| handler.capabilities())
+    }
+
+    /// The limits for reading a response.
+    pub(super) fn limits(&self) -> BodyLimits {
+        BodyLimits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+    }
+
+    /// The connection of a session over HTTP with SSE.
+    fn connection(&self) -> Option<SseConnection> {
+        self.session.current()?.connection
+    }
+
+    fn post_request(&self, message: &Outgoing, url: &Url) -> FetchRequest {
+        let mut request = FetchRequest::post_json(url.clone(), message.body(), UrlPolicy::StartOrigin)
+            .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        request.headers.extend(message.headers());
+        match self.session.current() {
+            Some(session) => self.in_session(request, &session),
+            None => request,
+        }
+    }
+
+    /// Replaces the session identifier if the response has another one.
+    fn update_identifier(&self, response: &OpenResponse) {
+        if let Some(identifier) = response.headers.get(&self.settings.session_header) {
+            self.session.set_identifier(identifier);
+        }
+    }
+}

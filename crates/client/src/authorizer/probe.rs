@@ -1,0 +1,57 @@
+//! Requests the challenge of a resource.
+
+use http::{HeaderValue, Method, StatusCode, header};
+use portcullis_discovery::{FetchRequest, OpenResponse, UrlPolicy};
+
+use super::Authorizer;
+use crate::{ClientError, ResourceRedirects, StartUrl, resource_challenge::ResourceChallenge};
+
+/// A message without effect, for endpoints that accept only POST.
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
+
+impl Authorizer {
+    /// Sends requests without a token to get the challenge. Redirects are followed as [`ResourceRedirects`] defines.
+    ///
+    /// # Errors
+    /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise when it cannot be reached, or
+    /// a redirect is refused.
+    pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        // The user entered this URL, so a private address is allowed.
+        let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
+        // Some endpoints check the method before the token and accept only POST.
+        let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
+        let mut failure = ClientError::NotChallenged { status: StatusCode::OK, response: None };
+        for request in [get, ping] {
+            let answer = match self.open_resource(start, request.header(header::ACCEPT, accept.clone())).await {
+                // GET alone may redirect to a documentation page.
+                Err(error @ ClientError::Redirected(_)) => {
+                    failure = error;
+                    continue;
+                }
+                other => other?,
+            };
+            let status = answer.status;
+            if status == StatusCode::UNAUTHORIZED {
+                return Ok(ResourceChallenge::from_headers(&answer.headers));
+            }
+            failure = ClientError::NotChallenged { status, response: Some(Box::new(answer.excerpt().await)) };
+            if !status.is_client_error() {
+                break;
+            }
+        }
+        Err(failure)
+    }
+
+    /// Sends a request to the resource, and follows redirects within the start URL.
+    async fn open_resource(&self, start: &StartUrl, mut request: FetchRequest) -> Result<OpenResponse, ClientError> {
+        let (mut redirects, resource) = (ResourceRedirects::default(), start.resource());
+        loop {
+            let answer = self.fetch.open(request.clone()).await.map_err(ClientError::Resource)?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
+            }
+            request.url = redirects.follow(answer.status, &answer.headers, &request.url, resource.as_ref())?;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! [`TokenEntry`] and [`ClientEntry`]: entries that are locked for writing.
+
+use std::sync::Arc;
+
+use portcullis_metadata::Issuer;
+
+use super::{StoreError, backend::Backend, name::Name, record};
+use crate::{ResourceToken, registration::registered::Registered};
+
+/// Logs a corrupted entry, which was quarantined, and treats it as missing.
+pub(crate) fn ignore_corrupted<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error @ StoreError::Corrupted { .. }) => {
+            tracing::warn!(reason = error.code(), "{error}");
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
+/// A locked entry.
+pub(super) struct Locked {
+    pub(super) backend: Arc<Backend>,
+    pub(super) name: Name,
+    /// Why the lock does not protect against other processes, if it does not.
+    pub(super) failure: Option<StoreError>,
+    /// Releases the lock.
+    pub(super) _guard: Box<dyn Send>,
+}
+
+impl Locked {
+    /// Reads the entry. `None` if there is none.
+    ///
+    /// # Errors
+    /// When the entry cannot be read, or not be parsed; it is then quarantined.
+    fn read<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StoreError> {
+        let Some(bytes) = self.backend.read(&self.name)? else { return Ok(None) };
+        parse(&bytes).map(Some).ok_or_else(|| self.backend.quarantine(&self.name))
+    }
+}
+
+/// A token's entry, locked.
+pub(crate) struct TokenEntry(pub(super) Locked);
+
+impl TokenEntry {
+    /// Reads the token. `None` if there is none, or the entry has that of another resource.
+    ///
+    /// # Errors
+    /// When the entry cannot be read, or is corrupted.
+    pub(crate) fn read(&self) -> Result<Option<ResourceToken>, StoreError> {
+        // The name is a hash; the entry's content decides.
+        Ok(self.0.read(record::parse_token)?.filter(|token| Name::token(token) == self.0.name))
+    }
+
+    /// Replaces the token. If the directory cannot be written, the token is kept in memory.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub(crate) fn write(&self, token: &ResourceToken) -> Result<(), StoreError> {
+        self.0.backend.write(&self.0.name, &record::serialize_token(token)?);
+        Ok(())
+    }
+
+    /// Checks that the replacement of this token can be written. A token that is only in memory has no other holder and
+    /// can be replaced there.
+    ///
+    /// # Errors
+    /// When there is no permission or space, or the lock does not protect against other processes.
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        if self.0.backend.is_unsaved(&self.0.name) {
+            return Ok(());
+        }
+        self.0.failure.clone().map_or(Ok(()), Err)?;
+        self.0.backend.check_writable(&self.0.name)
+    }
+
+    /// Removes the entry.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub(crate) fn remove(&self) -> Result<(), StoreError> {
+        self.0.backend.remove(&self.0.name)
+    }
+}
+
+/// A registration's entry, locked.
+pub(crate) struct ClientEntry(pub(super) Locked);
+
+impl ClientEntry {
+    /// Reads the client. `None` if there is none, or the entry has that of another authorization server.
+    ///
+    /// # Errors
+    /// When the entry cannot be read, or is corrupted.
+    pub(crate) fn read(&self, issuer: &Issuer) -> Result<Option<Registered>, StoreError> {
+        // The name is a hash; the entry's content decides (H3).
+        Ok(self.0.read(record::parse_client)?.filter(|client| client.issuer == *issuer))
+    }
+
+    /// Replaces the client. If the directory cannot be written, the client is kept in memory.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`].
+    pub(crate) fn write(&self, client: &Registered) -> Result<(), StoreError> {
+        self.0.backend.write(&self.0.name, &record::serialize_client(client)?);
+        Ok(())
+    }
+
+    /// Removes the entry.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub(crate) fn remove(&self) -> Result<(), StoreError> {
+        self.0.backend.remove(&self.0.name)
+    }
+}
