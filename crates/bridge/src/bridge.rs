@@ -59,7 +59,7 @@ pub struct Bridge {
     settings: BridgeSettings,
 }
 
-/// The time limit for deleting the session, and for writing the last messages.
+/// The time limit for deleting the session, and for writing the last messages, at the end of a bridge.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Bridge {
@@ -87,6 +87,7 @@ impl Bridge {
         Box::pin(self.forward_until(input, output, stop))
     }
 
+    /// See [`run`](Self::run).
     async fn forward_until(self, input: Input, output: Output, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
         let settings = Arc::new(self.settings);
         let (lines, writing) = LineSender::new(settings.max_message);
@@ -141,13 +142,15 @@ enum EndReason {
     Stopped,
 }
 
-/// Answers the pending requests with an error, and ends the session.
+/// Answers the pending requests with an error, unless the output is closed, and ends the session. Each takes at most
+/// [`SHUTDOWN_TIMEOUT`].
 async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandle<io::Result<()>>) {
-    let left = context.pending.remove_all();
+    let pending = context.pending.remove_all();
     let answers = async {
-        for (id, _) in left {
+        for (id, _) in pending {
             let text = "the bridge has ended";
-            context.send_to_client(new_error(Some(&id), ErrorCode::InternalError, text, Some("bridge.ended"))).await;
+            let answer = new_error(Some(&id), ErrorCode::InternalError, text, Some("bridge.ended"));
+            context.send_to_client(answer).await;
         }
         context.output.flushed().await;
     };
@@ -157,11 +160,11 @@ async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandl
             _ = writer => {}
         }
     };
-    let session = end_session(context);
+    let session = timeout(SHUTDOWN_TIMEOUT, end_session(context));
     if output_closed {
-        let _ = timeout(SHUTDOWN_TIMEOUT, session).await;
+        let _ = session.await;
     } else {
-        let _ = tokio::join!(timeout(SHUTDOWN_TIMEOUT, session), timeout(SHUTDOWN_TIMEOUT, written));
+        let _ = tokio::join!(session, timeout(SHUTDOWN_TIMEOUT, written));
     }
 }
 

@@ -10,17 +10,16 @@ use portcullis_metadata::{BearerChallenge, Clock, Issuer, Scopes};
 
 use crate::{
     AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
-    authorization::server::Server, resource_challenge::ResourceChallenge, token::endpoint::TokenEndpoint,
+    resource_challenge::ResourceChallenge, server::Server, token::endpoint::TokenEndpoint,
 };
 
 mod broader_resource;
 mod clients;
 mod code_grant;
-pub(crate) mod device_grant;
+mod device_grant;
 pub(crate) mod grant;
 mod grant_context;
 mod known_client;
-pub(crate) mod new_registration;
 mod non_interactive;
 mod probe;
 mod refresh;

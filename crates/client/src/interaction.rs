@@ -4,19 +4,20 @@ use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
-use crate::{
-    AuthorizationRequest, ClientInformation, DeviceAuthorization, KnownIssuer, NewRegistration, RedirectParameters,
-    StartUrl, UnboundSignIn,
-};
+use crate::{AuthorizationRequest, ClientInformation, KnownIssuer, RedirectParameters, StartUrl, UnboundSignIn};
 
 mod auto_consent;
+mod device_authorization;
 mod loopback_redirect;
+mod new_registration;
 mod page;
 mod redirect_address;
 mod redirect_server;
 
 pub use auto_consent::AutoConsent;
+pub use device_authorization::DeviceAuthorization;
 pub use loopback_redirect::LoopbackRedirect;
+pub use new_registration::NewRegistration;
 pub use redirect_address::{RedirectAddress, RedirectAddressError};
 
 /// Presents the authorization request to the user and returns the response. It can also act without a user.

@@ -51,6 +51,7 @@ mod random;
 mod registration;
 mod resource_challenge;
 mod resource_redirects;
+mod server;
 mod service;
 mod start_url;
 mod store;
@@ -62,16 +63,14 @@ mod token_manager;
 pub use advice::advice;
 pub use authorization::redirect::{RedirectError, RedirectParameters};
 pub use authorization::request::AuthorizationRequest;
-pub use authorization::unsupported_server::UnsupportedServer;
-pub use authorizer::device_grant::DeviceAuthorization;
 pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
-pub use authorizer::new_registration::NewRegistration;
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
 pub use error_chain::error_chain;
 pub use interaction::{
-    AutoConsent, Interaction, InteractionError, LoopbackRedirect, RedirectAddress, RedirectAddressError,
+    AutoConsent, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect, NewRegistration,
+    RedirectAddress, RedirectAddressError,
 };
 pub use portcullis_metadata::AccessToken;
 pub use provider::{AuthorizeParameter, AuthorizeParameterError, KnownIssuer, ProviderSettings, UnboundSignIn};
@@ -81,6 +80,7 @@ pub use registration::credentials::{ClientAuthentication, ClientCredentials, Cli
 pub use registration::dynamic::client_id_metadata_document;
 pub use resource_challenge::ResourceChallenge;
 pub use resource_redirects::{RedirectRefusal, RefusedRedirect, ResourceRedirects};
+pub use server::unsupported_server::UnsupportedServer;
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, ImportedToken, StoreError, StoreListing, StoredToken, UnusableEntry};

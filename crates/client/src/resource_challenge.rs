@@ -8,7 +8,9 @@ use crate::token::dpop;
 /// The `Bearer` and `DPoP` challenges of a response (RFC 6750 section 3, RFC 9449 section 7.1).
 #[derive(Clone, Debug, Default)]
 pub struct ResourceChallenge {
+    /// Those of the `Bearer` challenge, else of the `DPoP` challenge.
     parameters: Option<BearerChallenge>,
+    /// The scopes to request beside those of the challenge.
     additional_scopes: Scopes,
     accepts_dpop: bool,
     requires_dpop: bool,
@@ -52,6 +54,7 @@ impl ResourceChallenge {
         self.is_step_up
     }
 
+    /// The scopes to request beside those of the challenge and of the resource's metadata.
     pub(crate) fn additional_scopes(&self) -> &Scopes {
         &self.additional_scopes
     }

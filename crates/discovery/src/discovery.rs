@@ -1,5 +1,6 @@
 //! [`Discovery`]: finds metadata documents.
 
+mod attempts;
 mod endpoints;
 mod error;
 mod resource_match;
@@ -16,8 +17,9 @@ use portcullis_metadata::{
 use url::Url;
 
 pub use self::{
+    attempts::{Attempt, AttemptOutcome, Attempts},
     endpoints::{InsecureEndpoint, insecure_endpoints},
-    error::{Attempt, AttemptOutcome, Attempts, DiscoveryError},
+    error::DiscoveryError,
     resource_match::ResourceMatch,
 };
 use crate::{

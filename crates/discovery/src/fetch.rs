@@ -5,6 +5,7 @@ mod certificate_variable;
 mod error;
 #[cfg(feature = "reqwest")]
 mod http_fetch;
+mod network_error;
 #[cfg(feature = "reqwest")]
 mod pool_key;
 #[cfg(feature = "reqwest")]
@@ -14,19 +15,20 @@ mod request;
 mod resolver;
 mod response;
 mod response_excerpt;
+mod settings_error;
 #[cfg(feature = "reqwest")]
 mod tls;
 #[cfg(feature = "reqwest")]
 mod trace;
 
-pub use error::{
-    CertificateProblem, CertificateVariableError, FetchError, FetchSettingsError, NetworkError, NetworkFailure,
-};
+pub use error::FetchError;
 #[cfg(feature = "reqwest")]
 pub use http_fetch::{FetchSettings, HttpFetch};
+pub use network_error::{CertificateProblem, NetworkError, NetworkFailure};
 pub use request::FetchRequest;
 pub use response::{BodyStream, FetchResponse, OpenResponse};
 pub use response_excerpt::ResponseExcerpt;
+pub use settings_error::{CertificateVariableError, FetchSettingsError};
 
 use std::{future::Future, pin::Pin};
 

@@ -1,4 +1,4 @@
-//! [`UrlPolicy`].
+//! [`UrlPolicy`]: to which addresses a fetch may be sent.
 
 use std::net::IpAddr;
 

@@ -58,6 +58,7 @@ pub(crate) fn check(asked: &Url, response: &FetchResponse, findings: &mut Vec<Fi
     Some(challenge)
 }
 
+/// Checks that the response is a 401.
 fn check_status(asked: &Url, response: &FetchResponse) -> Finding {
     let status = response.status;
     if status == StatusCode::UNAUTHORIZED {
@@ -75,6 +76,7 @@ fn check_status(asked: &Url, response: &FetchResponse) -> Finding {
     Finding::problem(STATUS, format!("a request without a token is answered with {described}, not with 401"), fix)
 }
 
+/// What to change if the response is not a 401, by its status and its content.
 fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
     let status = response.status;
     let page = page::WebPage::of(response);
@@ -107,6 +109,7 @@ fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
     }
 }
 
+/// Checks the URL of the metadata in the challenge.
 fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
     const FIX: &str = "add resource_metadata=\"<absolute URL of the metadata document>\" to the challenge";
     match challenge.resource_metadata.as_deref() {
@@ -122,6 +125,7 @@ fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
     }
 }
 
+/// Checks that the challenge has no error.
 fn check_error(challenge: &BearerChallenge) -> Option<Finding> {
     let error = challenge.error.as_deref()?;
     Some(Finding::warning(
@@ -131,6 +135,7 @@ fn check_error(challenge: &BearerChallenge) -> Option<Finding> {
     ))
 }
 
+/// Reports the scopes of the challenge.
 fn check_scope(challenge: &BearerChallenge) -> Finding {
     match &challenge.scope {
         Some(scopes) => Finding::met(SCOPE, format!("the challenge requires: {}", text::list(scopes.iter()))),

@@ -49,6 +49,7 @@ pub(crate) fn check(response: &FetchResponse) -> Option<Finding> {
     })
 }
 
+/// Whether an error says that `client_id` is missing.
 fn wants_client_id(error: &OAuthError) -> bool {
     let description = error.error_description.as_deref().unwrap_or_default().to_ascii_lowercase();
     description.contains("client_id") && ["missing", "required"].iter().any(|word| description.contains(word))

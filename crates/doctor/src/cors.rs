@@ -95,6 +95,7 @@ pub(crate) fn check_origin(headers: &HeaderMap) -> Finding {
     }
 }
 
+/// Whether a header, as a list of names, has an entry. Case is ignored.
 fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
     headers
         .get_all(name)

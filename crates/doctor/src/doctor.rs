@@ -19,7 +19,7 @@ use crate::{
 
 const HTTPS: Rule = Rule { id: "resource.https", source: "RFC 9728 section 2" };
 /// The first message of an MCP client. Resources without MCP also reject it, because it has no token.
-const HELLO: &str = concat!(
+const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
     r#""clientInfo":{"name":"portcullis-doctor","version":""#,
     env!("CARGO_PKG_VERSION"),
@@ -88,6 +88,9 @@ impl std::fmt::Debug for Doctor {
     }
 }
 
+/// The resource cannot be reached, so the examination ends. The report has the reason.
+struct Unreachable;
+
 /// An examination in progress.
 struct Examination<'a> {
     doctor: &'a Doctor,
@@ -98,58 +101,65 @@ struct Examination<'a> {
 }
 
 impl Examination<'_> {
+    /// Performs the steps in order, up to one that prevents the next ones.
     async fn run(&mut self, token: Option<&AccessToken>) {
-        let Some(challenge) = self.challenge().await else { return };
+        let Ok(challenge) = self.challenge().await else { return };
         let Some((from, metadata)) = self.metadata(challenge.as_ref()).await else { return };
-        self.page(from).await;
-        let keys = self.servers(challenge.as_ref(), &metadata).await;
+        self.check_web_page(from).await;
+        let keys = self.authorization_servers(challenge.as_ref(), &metadata).await;
         if let Some(token) = token {
             let needed = challenge.and_then(|challenge| challenge.scope).unwrap_or_default();
             let chain = Chain { metadata, needed, keys };
             for step in chain.explain(token, &self.doctor.fetch, &self.doctor.clock).await {
-                self.close(step);
+                self.finish_step(step);
             }
         }
     }
 
-    /// Returns the challenge, if any. `None` if the resource cannot be reached.
-    async fn challenge(&mut self) -> Option<Option<BearerChallenge>> {
+    /// Returns the challenge, if there is a valid one.
+    ///
+    /// # Errors
+    /// When the resource cannot be reached.
+    async fn challenge(&mut self) -> Result<Option<BearerChallenge>, Unreachable> {
         let mut step = Step::new("a request without a token");
         if !is_https_or_loopback_http(self.url) {
             let fix = "serve the resource over https: anyone on the network can read a token over plain http";
             step.findings.push(Finding::problem(HTTPS, "the URL is neither https nor http to loopback", fix));
-            self.close(step);
-            return None;
+            self.finish_step(step);
+            return Err(Unreachable);
         }
-        let Some(response) = probe::send(&*self.doctor.fetch, self.hello(), &mut step).await else {
-            self.close(step);
-            return None;
+        let Some(response) = probe::send(&*self.doctor.fetch, self.initialize_request(), &mut step).await else {
+            self.finish_step(step);
+            return Err(Unreachable);
         };
         let challenge = challenge::check(self.url, &response, &mut step.findings);
         step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
-        self.close(step);
-        Some(challenge)
+        self.finish_step(step);
+        Ok(challenge)
     }
 
-    fn hello(&self) -> FetchRequest {
-        FetchRequest::post_json(self.url.clone(), HELLO, UrlPolicy::StartOrigin)
+    /// The first request of an MCP client, without a token.
+    fn initialize_request(&self) -> FetchRequest {
+        FetchRequest::post_json(self.url.clone(), INITIALIZE, UrlPolicy::StartOrigin)
             .header(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
     }
 
     /// Checks what a page of another origin can do, from the preflight to the metadata at `from`.
-    async fn page(&mut self, from: Url) {
+    async fn check_web_page(&mut self, from: Url) {
         let mut step = Step::new("a browser checks whether a web page may send a token");
         let request = cors::preflight(self.url, UrlPolicy::StartOrigin);
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
             step.findings.extend(cors::check_preflight(&response));
         }
-        self.close(step);
+        self.finish_step(step);
 
         let mut step = Step::new("a web page reads the challenge");
-        if let Some(response) = probe::send(&*self.doctor.fetch, cors::from_page(self.hello()), &mut step).await {
+        if let Some(response) =
+            probe::send(&*self.doctor.fetch, cors::from_page(self.initialize_request()), &mut step).await
+        {
             step.findings.extend(cors::check_challenge(&response.headers));
         }
-        self.close(step);
+        self.finish_step(step);
 
         let mut step = Step::new("a web page reads the metadata");
         let policy = self.policy.of(&from);
@@ -157,7 +167,7 @@ impl Examination<'_> {
         if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
             step.findings.push(cors::check_origin(&response.headers));
         }
-        self.close(step);
+        self.finish_step(step);
     }
 
     /// Returns the metadata that a client finds first, and its URL.
@@ -178,7 +188,7 @@ impl Examination<'_> {
                 }
             };
             let broken = step.has_problem();
-            self.close(step);
+            self.finish_step(step);
             if broken {
                 // A client stops here.
                 return None;
@@ -200,7 +210,8 @@ impl Examination<'_> {
         places
     }
 
-    fn close(&mut self, step: Step) {
+    /// Reports a step and adds it to the report.
+    fn finish_step(&mut self, step: Step) {
         (self.on_step)(&step);
         self.report.steps.push(step);
     }

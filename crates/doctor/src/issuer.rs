@@ -1,13 +1,15 @@
-//! An authorization server's metadata (RFC 8414, OpenID Connect Discovery 1.0).
+//! The search for an authorization server's metadata (RFC 8414 section 3, OpenID Connect Discovery 1.0).
+
+mod document;
 
 use http::StatusCode;
-use portcullis_client::KnownIssuer;
-use portcullis_discovery::{ChainPolicy, FetchResponse, insecure_endpoints};
+use portcullis_discovery::FetchResponse;
 use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
 use url::Url;
 
+pub(crate) use self::document::check_document;
 use crate::{
-    Finding, Rule, malformed, page, registration,
+    Finding, Rule, malformed, page,
     search::{Search, outcome},
     text,
 };
@@ -16,13 +18,6 @@ use crate::{
 pub(crate) const FOUND: Rule = Rule { id: "issuer.found", source: "RFC 8414 section 3" };
 const DOCUMENT: Rule = Rule { id: "issuer.document", source: "RFC 8414 section 2" };
 const IDENTITY: Rule = Rule { id: "issuer.identity", source: "RFC 8414 section 3.3" };
-const ENDPOINTS: Rule = Rule { id: "issuer.endpoints", source: "RFC 8414 section 2" };
-const CODE: Rule = Rule { id: "issuer.response_types", source: "RFC 8414 section 2" };
-const GRANTS: Rule = Rule { id: "issuer.grant_types", source: "RFC 8414 section 2" };
-const PKCE: Rule = Rule { id: "issuer.pkce", source: "RFC 7636 section 4.2, MCP authorization code protection" };
-const KNOWN: Rule = Rule { id: "issuer.known", source: "MCP authorization" };
-const ISS: Rule = Rule { id: "issuer.iss_parameter", source: "RFC 9207 section 3" };
-const PUBLIC: Rule = Rule { id: "issuer.public_clients", source: "RFC 8414 section 2" };
 
 /// The result of looking at one URL.
 pub(crate) enum MetadataLookup {
@@ -34,12 +29,19 @@ pub(crate) enum MetadataLookup {
     Failed,
 }
 
-/// Checks the response of one URL. `last`: there is no URL after it.
+/// A URL at which clients look for the metadata of an issuer.
+pub(crate) struct Lookup<'a> {
+    /// The issuer, as the resource's metadata names it.
+    pub(crate) issuer: &'a Issuer,
+    pub(crate) url: &'a Url,
+    /// Whether there is no URL after it.
+    pub(crate) is_last: bool,
+}
+
+/// Checks the response of one URL.
 pub(crate) fn check(
-    issuer: &Issuer,
-    url: &Url,
+    lookup: &Lookup<'_>,
     response: &FetchResponse,
-    last: bool,
     search: &mut Search,
     findings: &mut Vec<Finding>,
 ) -> MetadataLookup {
@@ -51,11 +53,11 @@ pub(crate) fn check(
     let parsed = if response.status == StatusCode::OK {
         AuthorizationServerMetadata::parse(&response.body)
     } else {
-        search.add(url, response);
-        return absent(issuer, response, last, search, findings);
+        search.add(lookup.url, response);
+        return absent(lookup, response, search, findings);
     };
     match parsed {
-        Ok(metadata) if metadata.issuer == *issuer => {
+        Ok(metadata) if metadata.issuer == *lookup.issuer => {
             findings.push(Finding::met(IDENTITY, "the document is of this issuer"));
             MetadataLookup::Found(Box::new(metadata))
         }
@@ -68,28 +70,30 @@ pub(crate) fn check(
             MetadataLookup::Failed
         }
         Err(DocumentError::NotJson) => {
-            search.add(url, response);
-            absent(issuer, response, last, search, findings)
+            search.add(lookup.url, response);
+            absent(lookup, response, search, findings)
         }
         Err(error) => {
             findings.extend(malformed::check_document(&response.body));
-            findings.push(Finding::problem(DOCUMENT, error.to_string(), "fix that member of the document; behind a proxy, tell the authorization server its public https address"));
+            let fix = "fix that member of the document; behind a proxy, tell the authorization server its public https \
+                       address";
+            findings.push(Finding::problem(DOCUMENT, error.to_string(), fix));
             MetadataLookup::Failed
         }
     }
 }
 
+/// Reports a response without the document.
 fn absent(
-    issuer: &Issuer,
+    lookup: &Lookup<'_>,
     response: &FetchResponse,
-    last: bool,
     search: &Search,
     findings: &mut Vec<Finding>,
 ) -> MetadataLookup {
-    if last {
+    if lookup.is_last {
         let fix = match search.web_page() {
             _ if page::blocking_firewall(response).is_some() => page::FIREWALL_FIX.to_owned(),
-            _ if issuer.as_str().contains("/.well-known/") => {
+            _ if lookup.issuer.as_str().contains("/.well-known/") => {
                 "write the issuer into authorization_servers, not the URL of its metadata: without /.well-known/ and what follows"
                     .to_owned()
             }
@@ -108,125 +112,4 @@ fn absent(
         Finding::note(FOUND, text)
     });
     MetadataLookup::NotFound
-}
-
-/// Checks the members of the document. `assume_pkce`: PKCE is assumed if the document does not list its methods.
-pub(crate) fn check_document(
-    metadata: &AuthorizationServerMetadata,
-    policy: &ChainPolicy,
-    assume_pkce: bool,
-) -> Vec<Finding> {
-    let known = KnownIssuer::find(&metadata.issuer);
-    let mut findings = vec![
-        check_endpoint("authorization_endpoint", metadata.authorization_endpoint.as_ref(), policy),
-        check_endpoint("token_endpoint", metadata.token_endpoint.as_ref(), policy),
-        check_code(metadata),
-    ];
-    findings.extend(insecure_others(metadata, policy));
-    findings.extend(check_grants(metadata));
-    findings.extend(known.map(|known| Finding::note(KNOWN, format!("clients adapt to {known}"))));
-    findings.push(check_pkce(metadata, known, assume_pkce));
-    findings.extend(registration::check(metadata, policy));
-    findings.push(check_public_clients(metadata, known));
-    findings.push(if metadata.authorization_response_iss_parameter_supported {
-        Finding::met(ISS, "authorization responses have `iss`, which prevents mix-up attacks")
-    } else {
-        Finding::note(
-            ISS,
-            "authorization responses have no `iss`: clients of several servers are open to mix-up attacks",
-        )
-    });
-    findings
-}
-
-fn check_endpoint(member: &'static str, url: Option<&Url>, policy: &ChainPolicy) -> Finding {
-    match url {
-        None => Finding::problem(ENDPOINTS, format!("`{member}` is missing"), "add it to the issuer's metadata"),
-        Some(url) => match policy.of(url).check(url) {
-            Ok(()) => Finding::met(ENDPOINTS, format!("{member}: {}", text::url(url))),
-            Err(refusal) => Finding::problem(
-                ENDPOINTS,
-                format!("`{member}` cannot be used: {refusal}"),
-                "publish an https URL of a public host",
-            ),
-        },
-    }
-}
-
-/// The endpoints that have findings of their own.
-const CHECKED_SEPARATELY: [&str; 3] = ["authorization_endpoint", "token_endpoint", "registration_endpoint"];
-
-/// The problem with the other endpoints, if any. A strict client rejects the whole document for one insecure endpoint, even
-/// if it never uses that endpoint.
-fn insecure_others(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Option<Finding> {
-    let refused = insecure_endpoints(metadata, policy);
-    let refused: Vec<_> =
-        refused.iter().map(|it| it.member.as_str()).filter(|member| !CHECKED_SEPARATELY.contains(member)).collect();
-    (!refused.is_empty()).then(|| {
-        let text = format!("neither https nor http to loopback: {}", text::list(refused));
-        Finding::problem(ENDPOINTS, text, "publish https URLs in every member of the document")
-    })
-}
-
-fn check_code(metadata: &AuthorizationServerMetadata) -> Finding {
-    if metadata.response_types_supported.iter().any(|kind| kind == "code") {
-        Finding::met(CODE, "it issues authorization codes")
-    } else {
-        Finding::problem(CODE, "`response_types_supported` has no `code`", "add `code`: no other type is safe")
-    }
-}
-
-fn check_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
-    let grants = metadata.grant_types_supported.as_ref()?;
-    if !grants.iter().any(|grant| grant == "authorization_code") {
-        let fix = "support the grant authorization_code, so that users can sign in";
-        return Some(Finding::problem(GRANTS, "`grant_types_supported` has no `authorization_code`", fix));
-    }
-    Some(if grants.iter().any(|grant| grant == "refresh_token") {
-        Finding::met(GRANTS, "it accepts authorization codes and refresh tokens")
-    } else {
-        Finding::note(GRANTS, "it issues no refresh tokens: users sign in again when a token expires")
-    })
-}
-
-fn check_pkce(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>, assume_pkce: bool) -> Finding {
-    if metadata.code_challenge_methods_supported.is_none() {
-        if known.is_some_and(|known| known.assumes_pkce) {
-            return Finding::note(PKCE, "its metadata does not list PKCE; its documentation does");
-        }
-        if assume_pkce {
-            return Finding::warning(
-                PKCE,
-                "its metadata does not list PKCE; it is assumed (--assume-pkce)",
-                "list `S256` in code_challenge_methods_supported: other clients reject the server without it",
-            );
-        }
-    }
-    let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
-    if methods.iter().any(|method| method == "S256") {
-        return Finding::met(PKCE, "it supports PKCE with S256");
-    }
-    let text =
-        if methods.is_empty() { "its metadata does not list PKCE" } else { "it does not support PKCE with S256" };
-    Finding::problem(
-        PKCE,
-        text,
-        "list `S256` in code_challenge_methods_supported: MCP clients must reject the server without it",
-    )
-}
-
-fn check_public_clients(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>) -> Finding {
-    let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
-    if methods.is_some_and(|methods| methods.iter().any(|method| method == "none")) {
-        Finding::met(PUBLIC, "it accepts public clients")
-    } else if known.is_some() {
-        Finding::note(PUBLIC, "it does not list `none` as client authentication")
-    } else {
-        Finding::warning(
-            PUBLIC,
-            "it does not list `none` as client authentication: clients that can keep no secret, such as desktop \
-             applications, may not sign in",
-            "list `none` in token_endpoint_auth_methods_supported, if it accepts public clients",
-        )
-    }
 }

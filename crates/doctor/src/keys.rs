@@ -45,3 +45,36 @@ pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Op
     }
     Some(set)
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+    use crate::Verdict;
+
+    fn checked(status: u16, body: &str) -> (Option<usize>, Vec<(&'static str, Verdict)>) {
+        let status = StatusCode::from_u16(status).unwrap();
+        let response = FetchResponse { status, headers: HeaderMap::new(), body: body.to_owned().into() };
+        let mut findings = Vec::new();
+        let keys = check(&response, &mut findings).map(|set| set.keys.len());
+        (keys, findings.iter().map(|finding| (finding.rule.id, finding.verdict)).collect())
+    }
+
+    #[test]
+    fn faults_of_the_key_set_are_reported() {
+        let key = r#"{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+        let usable = format!(r#"{{"keys":[{key}]}}"#);
+        let mixed = format!(r#"{{"keys":[{key},{{"kty":"oct","kid":"b","k":"AAAA"}}]}}"#);
+        for (name, status, body, keys, expected) in [
+            ("no document", 404, "", None, &[("keys.found", Verdict::Problem)][..]),
+            ("no JSON", 200, "<html>", None, &[("keys.document", Verdict::Problem)]),
+            ("no keys", 200, r#"{"keys":[]}"#, Some(0), &[("keys.usable", Verdict::Problem)]),
+            ("a key", 200, &usable, Some(1), &[("keys.usable", Verdict::Met)]),
+        ] {
+            assert_eq!(checked(status, body), (keys, expected.to_vec()), "{name}");
+        }
+        let (_, findings) = checked(200, &mixed);
+        assert_eq!(findings, [("keys.usable", Verdict::Met), ("keys.usable", Verdict::Note)], "a secret key");
+    }
+}

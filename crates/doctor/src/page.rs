@@ -13,6 +13,7 @@ use crate::text;
 pub(crate) struct WebPage {
     /// The firewall or proxy that sends it, if it is known.
     pub(crate) firewall: Option<&'static str>,
+    /// The title, unescaped.
     title: Option<String>,
 }
 
@@ -72,6 +73,7 @@ impl WebPage {
     }
 }
 
+/// The firewall that a page is of, by its headers or its text in lower case.
 fn firewall(headers: &HeaderMap, lower: &str) -> Option<&'static str> {
     let by_header = FIREWALL_HEADERS.iter().find(|(name, _)| headers.contains_key(*name));
     let by_text = || FIREWALL_TEXTS.iter().find(|(text, _)| lower.contains(text));

@@ -42,6 +42,7 @@ pub fn describe_failure(error: &FetchError) -> String {
     }
 }
 
+/// The finding for a failed request. `is_http`: its URL is plain http.
 fn failure(error: &FetchError, is_http: bool) -> Finding {
     let text = describe_failure(error);
     let (rule, fix) = match error {
@@ -81,6 +82,7 @@ fn failure(error: &FetchError, is_http: bool) -> Finding {
     Finding::problem(rule, text, fix)
 }
 
+/// What to change about a rejected certificate.
 fn fix_for_certificate(problem: Option<CertificateProblem>) -> &'static str {
     match problem {
         Some(CertificateProblem::UnknownIssuer) => {

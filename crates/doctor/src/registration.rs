@@ -28,9 +28,35 @@ pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy
         "clients register dynamically; client ID metadata documents are not supported"
     };
     let mut findings = vec![Finding::met(PATHS, paths)];
-    if let Err(refusal) = policy.of(endpoint).check(endpoint) {
-        let text = format!("`registration_endpoint` cannot be used: {refusal}");
+    if let Err(error) = policy.of(endpoint).check(endpoint) {
+        let text = format!("`registration_endpoint` cannot be used: {error}");
         findings.push(Finding::problem(ENDPOINT, text, "publish an https URL of a public host"));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_discovery::UrlPolicy;
+    use portcullis_metadata::Issuer;
+
+    use super::*;
+    use crate::Verdict;
+
+    #[test]
+    fn every_way_to_register_is_reported() {
+        for (name, by_document, endpoint, expected) in [
+            ("none", false, None, &[Verdict::Warning][..]),
+            ("a document", true, None, &[Verdict::Note]),
+            ("dynamic", false, Some("https://auth.example.com/register"), &[Verdict::Met]),
+            ("both", true, Some("https://auth.example.com/register"), &[Verdict::Met]),
+            ("an insecure endpoint", true, Some("http://auth.example.com/register"), &[Verdict::Met, Verdict::Problem]),
+        ] {
+            let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+            metadata.client_id_metadata_document_supported = by_document;
+            metadata.registration_endpoint = endpoint.map(|url| url.parse().unwrap());
+            let findings = check(&metadata, &ChainPolicy::from(UrlPolicy::StartOrigin));
+            assert_eq!(findings.iter().map(|finding| finding.verdict).collect::<Vec<_>>(), expected, "{name}");
+        }
+    }
 }

@@ -121,6 +121,7 @@ impl Step {
         }
     }
 
+    /// Creates a step that checks the token.
     pub(crate) fn for_token(title: impl Into<String>) -> Self {
         Self { is_about_token: true, ..Self::new(title) }
     }

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{Finding, Report, Rule, Step, Verdict};
 
+/// The members of the document.
 #[derive(Serialize)]
 struct JsonReport<'a> {
     resource: &'a str,
@@ -15,6 +16,7 @@ struct JsonReport<'a> {
     steps: &'a [Step],
 }
 
+/// The problem to fix first.
 #[derive(Serialize)]
 struct FirstCause<'a> {
     step: &'a str,
@@ -27,6 +29,7 @@ struct FirstCause<'a> {
     fix: Option<&'a str>,
 }
 
+/// The number of findings by verdict.
 #[derive(Serialize)]
 struct Summary {
     met: usize,
@@ -35,6 +38,7 @@ struct Summary {
     problems: usize,
 }
 
+/// A request of the examination.
 #[derive(Serialize)]
 struct JsonRequest<'a> {
     method: &'a str,
@@ -65,6 +69,7 @@ impl Serialize for Report {
 }
 
 impl Report {
+    /// The first problem, with the URL that it is about.
     fn first_cause(&self) -> Option<FirstCause<'_>> {
         let step = self.steps.iter().find(|step| step.has_problem())?;
         let problem = step.findings.iter().find(|finding| finding.verdict == Verdict::Problem)?;
@@ -75,6 +80,7 @@ impl Report {
     }
 }
 
+/// The request of a step, if it has one.
 fn request(step: &Step) -> Option<JsonRequest<'_>> {
     let request = step.request.as_ref()?;
     let outcome = match (&step.response, &step.failure) {

@@ -32,6 +32,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The title of the step.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Challenge => "the metadata at the URL of the challenge",
@@ -51,7 +52,7 @@ pub(crate) struct Lookup<'a> {
     pub(crate) is_last: bool,
 }
 
-/// Checks the response of one place.
+/// Checks the response of one place. Returns the document, if there is one; it can have problems.
 pub(crate) fn check(
     lookup: &Lookup<'_>,
     requested: &Url,
@@ -118,6 +119,7 @@ fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> F
     }
 }
 
+/// The finding for a response with another status than 200.
 fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
     let (&Lookup { place, is_needed, .. }, status) = (lookup, response.status);
     let text = format!("no document: {}", outcome(response));
@@ -143,6 +145,7 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
     }
 }
 
+/// Checks the media type of the document.
 fn check_content_type(response: &FetchResponse) -> Finding {
     if has_media_type(&response.headers, "application/json") {
         Finding::met(CONTENT, "it is served as application/json")
@@ -157,6 +160,7 @@ fn check_content_type(response: &FetchResponse) -> Finding {
     }
 }
 
+/// Compares the resource of the document with the requested URL.
 fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     let named = text::quoted(metadata.resource.as_str());
     match ResourceMatch::of(&metadata.resource, requested) {
@@ -177,6 +181,7 @@ fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding
     }
 }
 
+/// Checks the other members of the document.
 fn check_members(metadata: &ProtectedResourceMetadata, findings: &mut Vec<Finding>) {
     let methods = &metadata.bearer_methods_supported;
     if !methods.is_empty() && !methods.iter().any(|method| method == "header") {

@@ -38,3 +38,34 @@ pub(crate) fn check(
     });
     findings
 }
+
+#[cfg(test)]
+mod tests {
+    use portcullis_metadata::{Issuer, ResourceUri, Scopes};
+
+    use super::*;
+    use crate::Verdict;
+
+    #[test]
+    fn the_requested_scopes_are_compared() {
+        for (name, challenged, published, listed, expected) in [
+            ("no list", None, &["a"][..], None, Verdict::Note),
+            ("all known", None, &["a"], Some(&["a", "b"][..]), Verdict::Met),
+            ("one unknown", None, &["a", "c"], Some(&["a", "b"]), Verdict::Warning),
+            ("the challenge replaces the metadata", Some("b"), &["c"], Some(&["a", "b"]), Verdict::Met),
+            ("no scopes", None, &[], Some(&[]), Verdict::Met),
+        ] {
+            let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            let issuer = Issuer::parse("https://auth.example.com").unwrap();
+            let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+            let mut metadata = ProtectedResourceMetadata::new(resource, vec![issuer.clone()]);
+            metadata.scopes_supported = names(published);
+            let mut server = AuthorizationServerMetadata::new(issuer);
+            server.scopes_supported = listed.map(names);
+            let scope = challenged.map(|scopes| Scopes::parse(scopes).unwrap());
+            let challenge = BearerChallenge { scope, ..BearerChallenge::default() };
+            let findings = check(Some(&challenge), &metadata, &server);
+            assert_eq!(findings[0].verdict, expected, "{name}");
+        }
+    }
+}

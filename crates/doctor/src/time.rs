@@ -9,8 +9,8 @@ use crate::{Finding, Rule};
 
 const CLOCK: Rule = Rule { id: "clock.difference", source: "RFC 9110 section 6.6.1, RFC 7519 section 4.1.4" };
 
-/// The clock difference that verifiers usually tolerate.
-const USUAL_LEEWAY: Duration = Duration::from_secs(60);
+/// The clock difference that most verifiers tolerate.
+const COMMON_LEEWAY: Duration = Duration::from_secs(60);
 
 /// Compares the server's clock with this machine's. `None` without a valid `Date`.
 pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
@@ -23,7 +23,7 @@ pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
         (now.saturating_duration_since(theirs), "behind")
     };
     let seconds = difference.as_secs();
-    Some(if difference <= USUAL_LEEWAY {
+    Some(if difference <= COMMON_LEEWAY {
         Finding::met(CLOCK, format!("the clocks differ by at most {seconds} s"))
     } else {
         Finding::warning(

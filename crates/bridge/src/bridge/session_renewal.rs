@@ -18,18 +18,24 @@ use crate::{
     error::McpError,
 };
 
-/// How many subscriptions are restored at once, and the time limit for all of them.
+/// How many subscriptions are restored at once.
 const MAX_CONCURRENT: usize = 16;
+/// The time limit for restoring all subscriptions.
 const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The beginning of warnings that something was not restored.
 const INCOMPLETE: &str = "the new session lacks subscriptions or the log level of the lost one";
 
+/// The notification that ends a handshake.
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// Opens a session in place of a lost one, unless another task has done so, and restores the client's subscriptions and
 /// log level. The client's messages wait meanwhile. It continues when the caller is cancelled, so that no session stays
 /// half open.
+///
+/// # Errors
+/// [`McpError::SessionLost`] if the bridge ends, the client has made no handshake, or the server rejects it; otherwise when
+/// a request fails. Failures to restore are only logged.
 pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
     let (context, lost) = (Arc::clone(context), lost.clone());
     let renewal = tokio::spawn(async move {

@@ -73,6 +73,7 @@ impl BridgeSettings {
         !TAKEN.contains(name)
     }
 
+    /// The user's own `Authorization` header, which replaces the token.
     pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.headers.get(header::AUTHORIZATION)
     }

@@ -22,13 +22,17 @@ pub(crate) fn decoded(mut response: OpenResponse) -> OpenResponse {
 /// result has at most 1 MiB. The reader of the body limits the whole.
 const STEP: usize = 1024;
 
+/// A body that is decompressed as it is read.
 struct GzipBody {
+    /// The compressed body.
     body: Box<dyn BodyStream>,
+    /// Collects the decompressed bytes.
     decoder: MultiGzDecoder<Vec<u8>>,
     /// Compressed bytes that are not decoded yet.
     compressed: Bytes,
     /// Whether a compressed byte has arrived. An empty body is valid in any coding.
     is_started: bool,
+    /// Whether the compressed body has ended or failed.
     is_ended: bool,
 }
 
@@ -45,6 +49,7 @@ impl GzipBody {
         self.decoder.write_all(&step).and_then(|()| self.decoder.flush()).is_ok()
     }
 
+    /// Ends the body with an error, because it is not in gzip format.
     fn fail(&mut self) -> Option<Result<Bytes, FetchError>> {
         self.is_ended = true;
         self.compressed.clear();

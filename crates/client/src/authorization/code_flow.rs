@@ -4,7 +4,7 @@ use portcullis_discovery::ChainPolicy;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
 use url::Url;
 
-use crate::authorization::{server::Server, unsupported_server::UnsupportedServer};
+use crate::server::{Server, unsupported_server::UnsupportedServer};
 
 /// An authorization server whose metadata supports the authorization code flow with PKCE.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 use super::Authorizer;
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration,
-    authorization::server::Server,
     registration::dynamic::{self, Registration},
     registration::registered::Registered,
+    server::Server,
     store::{ClientEntry, ignore_corrupted},
 };
 

@@ -36,6 +36,7 @@ impl Authorizer {
         self.ask_for_code(interaction, start, found, &flow, &client).await
     }
 
+    /// Lets the user sign in, and exchanges the code for a token. Each call makes one authorization request.
     async fn ask_for_code(
         &self,
         interaction: &dyn Interaction,

@@ -11,15 +11,18 @@ use crate::{
     ClientError, ResourceToken, StartUrl,
     provider::RequestProfile,
     registration::dynamic::Registration,
-    token::{dpop::DpopBinding, resource_token::Purpose},
+    token::{dpop::DpopBinding, resource_token::TokenRequestContext},
 };
 
 /// The result of discovery, and the parameters of the grant that follow from it.
 pub(super) struct GrantContext {
+    /// The resource to request a token for.
     pub(super) resource: ResourceUri,
     /// Whether the metadata's resource is a path prefix of the start URL.
     pub(super) is_broader: bool,
+    /// The authorization server's metadata.
     pub(super) metadata: AuthorizationServerMetadata,
+    /// Which URLs may be fetched.
     pub(super) policy: ChainPolicy,
     /// The scopes to request.
     pub(super) scopes: Scopes,
@@ -34,7 +37,7 @@ pub(super) struct GrantContext {
 }
 
 impl GrantContext {
-    /// The `resource` parameter of requests.
+    /// The `resource` parameter of requests. `None` if the provider rejects it.
     pub(super) fn requested_resource(&self) -> Option<&ResourceUri> {
         (!self.profile.omits_resource).then_some(&self.resource)
     }
@@ -63,6 +66,10 @@ impl Authorizer {
     }
 
     /// Checks a token response and returns its token.
+    ///
+    /// # Errors
+    /// [`ClientError::OtherApi`] when the token is for another API, [`ClientError::UnsupportedTokenType`] when it is not of
+    /// the requested type.
     pub(super) fn resource_token(
         &self,
         response: TokenResponse,
@@ -72,7 +79,7 @@ impl Authorizer {
         client_id: Option<&str>,
     ) -> Result<ResourceToken, ClientError> {
         found.profile.check_response(&response, start, issuer)?;
-        let purpose = Purpose {
+        let context = TokenRequestContext {
             start,
             issuer,
             resource: &found.resource,
@@ -81,6 +88,6 @@ impl Authorizer {
             asked: &found.scopes,
             binding: found.binding.clone(),
         };
-        ResourceToken::new(response, purpose, self.clock.now())
+        ResourceToken::new(response, context, self.clock.now())
     }
 }

@@ -6,13 +6,17 @@ use portcullis_metadata::{Secret, TokenResponse};
 use super::{Authorizer, GrantContext};
 use crate::{
     AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
-    authorization::server::Server,
+    server::Server,
     token::endpoint::{Fields, TokenEndpoint},
 };
 
+/// RFC 7523 section 2.1.
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/// RFC 8693 section 2.1.
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+/// RFC 8693 section 3.
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+/// The type of an assertion from an identity provider to an authorization server.
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Authorizer {
@@ -48,6 +52,7 @@ impl Authorizer {
         self.resource_token(response, found, start, &server.issuer, client.map(|client| client.client_id.as_str()))
     }
 
+    /// Sends a token request with the fields of a grant, the resource and the scopes.
     async fn grant_token(
         &self,
         server: &Server,
@@ -98,8 +103,8 @@ impl Authorizer {
             authentication_methods: None,
         };
         let response = endpoint.token(Some(&at_provider), &fields, None).await?;
-        let kind = response.extra.get("issued_token_type").and_then(|kind| kind.as_str());
-        if kind != Some(ID_JAG) || !response.token_type.eq_ignore_ascii_case("N_A") {
+        let issued_type = response.extra.get("issued_token_type").and_then(|name| name.as_str());
+        if issued_type != Some(ID_JAG) || !response.token_type.eq_ignore_ascii_case("N_A") {
             return Err(AssertionError::UnexpectedTokenType.into());
         }
         Ok(Secret::new(response.access_token.secret()))

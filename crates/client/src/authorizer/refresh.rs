@@ -5,8 +5,8 @@ use portcullis_metadata::Scopes;
 use super::Authorizer;
 use crate::{
     ClientError, ResourceToken, StartUrl,
-    authorization::server::Server,
     provider::{RequestProfile, refresh_scopes},
+    server::Server,
 };
 
 impl Authorizer {

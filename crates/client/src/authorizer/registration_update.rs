@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::Authorizer;
 use crate::{
-    authorization::server::Server,
     registration::{configuration_endpoint::ConfigurationEndpoint, registered::Registered},
+    server::Server,
 };
 
 /// The members of a registration response that an update must not contain (RFC 7592 section 2.2).

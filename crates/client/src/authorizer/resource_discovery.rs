@@ -7,11 +7,8 @@ use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ProtectedResource
 
 use super::{Authorizer, GrantContext, selection};
 use crate::{
-    ClientError, StartUrl,
-    authorization::{code_flow::CodeFlow, server::Server},
-    provider::RequestProfile,
-    resource_challenge::ResourceChallenge,
-    token::dpop::DpopBinding,
+    ClientError, StartUrl, authorization::code_flow::CodeFlow, provider::RequestProfile,
+    resource_challenge::ResourceChallenge, server::Server, token::dpop::DpopBinding,
 };
 
 impl Authorizer {

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::Authorizer;
-use crate::{ClientError, ResourceToken, StartUrl, authorization::server::Server, token::endpoint::TokenEndpoint};
+use crate::{ClientError, ResourceToken, StartUrl, server::Server, token::endpoint::TokenEndpoint};
 
 /// What an authorization server has revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

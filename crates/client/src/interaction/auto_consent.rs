@@ -63,6 +63,7 @@ impl Interaction for AutoConsent {
     }
 }
 
+/// Whether a URL is the redirect URI with any query.
 fn is_redirect_to(location: &Url, redirect_uri: &Url) -> bool {
     let mut bare = location.clone();
     bare.set_query(None);

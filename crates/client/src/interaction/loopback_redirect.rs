@@ -20,7 +20,7 @@ use super::{
     Interaction, InteractionError,
     page::{page, result_page},
     redirect_address::RedirectAddress,
-    redirect_server::{CurrentSignIn, respond, serve},
+    redirect_server::{CurrentSignIn, ReceivedRedirect, respond, serve},
 };
 use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl};
 
@@ -34,12 +34,15 @@ pub struct LoopbackRedirect {
     open: Box<dyn Fn(&Url) + Send + Sync>,
     paste: Option<Box<Paste>>,
     delayed: Option<Box<dyn Fn() + Send + Sync>>,
+    /// The time limit of a sign-in.
     limit: Duration,
     one_at_a_time: Mutex<()>,
     waiting: CurrentSignIn,
+    /// The tasks that accept connections, one for each address.
     servers: Vec<JoinHandle<()>>,
 }
 
+/// Reads the final URL of the browser. The argument is why the previous text is invalid.
 type Paste = dyn Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>> + Send + Sync;
 
 impl LoopbackRedirect {
@@ -146,61 +149,74 @@ impl LoopbackRedirect {
         self
     }
 
-    async fn answer(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
+    /// Waits for a response with the request's `state`, from the browser or as pasted text.
+    async fn wait_for_response(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
-        let (sender, mut arrived) = mpsc::channel(1);
+        let (sender, mut redirects) = mpsc::channel(1);
         // The sender stays after the wait. Later responses fail to send and are rejected.
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         (self.open)(request.url());
-        let mut pasted = self.pasted(None);
-        let mut delay = self.delayed.as_ref().map(|delayed| (delayed, Box::pin(sleep(Self::DELAY))));
+        let mut pasted = self.pasted_text(None);
+        let mut delay: BoxFuture<'_, ()> = Box::pin(sleep(Self::DELAY));
         loop {
             tokio::select! {
-                Some(delayed) = async {
-                    match &mut delay {
-                        Some((delayed, sleep)) => { sleep.await; Some(*delayed) }
-                        None => pending().await,
+                () = &mut delay => {
+                    if let Some(delayed) = &self.delayed {
+                        delayed();
                     }
-                } => {
-                    delayed();
-                    delay = None;
+                    delay = Box::pin(pending());
                 }
-                Some((stream, parameters)) = arrived.recv() => {
-                    let validated = request.validate_response(&parameters).map(|_| ());
-                    if matches!(validated, Err(RedirectError::State)) {
-                        let text = "This response does not belong to the current sign-in.";
-                        respond(stream, page("400 Bad Request", "Unexpected response", text)).await;
-                        continue;
-                    }
-                    respond(stream, result_page(&validated)).await;
-                    return Ok(parameters);
-                }
-                text = &mut pasted => {
-                    let Some(text) = text else {
-                        pasted = Box::pin(pending());
-                        continue;
-                    };
-                    match RedirectParameters::parse_pasted(&text, &self.redirect_uri) {
-                        Err(error) => pasted = self.pasted(Some(error)),
-                        Ok(parameters) => match request.validate_response(&parameters) {
-                            Err(error @ RedirectError::State) => pasted = self.pasted(Some(error)),
-                            _ => return Ok(parameters),
-                        },
+                Some(redirect) = redirects.recv() => {
+                    if let Some(parameters) = accept_redirect(request, redirect).await {
+                        return Ok(parameters);
                     }
                 }
+                text = &mut pasted => match text.map(|text| self.accept_pasted(request, &text)) {
+                    Some(Ok(parameters)) => return Ok(parameters),
+                    Some(Err(error)) => pasted = self.pasted_text(Some(error)),
+                    None => pasted = Box::pin(pending()),
+                },
             }
         }
     }
 
-    fn pasted(&self, wrong: Option<RedirectError>) -> BoxFuture<'static, Option<String>> {
+    /// Asks for the final URL of the browser, again if `error` is why the previous text is invalid.
+    fn pasted_text(&self, error: Option<RedirectError>) -> BoxFuture<'static, Option<String>> {
         match &self.paste {
-            Some(read) => read(wrong),
+            Some(read) => read(error),
             None => Box::pin(pending()),
+        }
+    }
+
+    /// Returns the parameters of a pasted URL.
+    ///
+    /// # Errors
+    /// When the user must be asked again: the text is not the redirect, or belongs to another sign-in. Other invalid
+    /// parameters are returned, because asking again does not help.
+    fn accept_pasted(&self, request: &AuthorizationRequest, text: &str) -> Result<RedirectParameters, RedirectError> {
+        let parameters = RedirectParameters::parse_pasted(text, &self.redirect_uri)?;
+        match request.validate_response(&parameters) {
+            Err(error @ RedirectError::State) => Err(error),
+            _ => Ok(parameters),
         }
     }
 }
 
-/// A port between 20000 and 31999: below the usual ephemeral port ranges.
+/// Shows the browser the result of its redirect, and returns the parameters. `None` if they belong to another sign-in, so
+/// that the wait continues.
+async fn accept_redirect(request: &AuthorizationRequest, redirect: ReceivedRedirect) -> Option<RedirectParameters> {
+    let ReceivedRedirect { browser, parameters } = redirect;
+    let validated = request.validate_response(&parameters).map(drop);
+    if matches!(validated, Err(RedirectError::State)) {
+        let text = "This response does not belong to the current sign-in.";
+        respond(browser, page("400 Bad Request", "Unexpected response", text)).await;
+        return None;
+    }
+    respond(browser, result_page(&validated)).await;
+    Some(parameters)
+}
+
+/// A port between 20000 and 31999: below the ephemeral port ranges of operating systems.
 fn port_of(start: &StartUrl) -> u16 {
     let digest = Sha256::digest(start.url().as_str());
     20_000 + u16::from_be_bytes([digest[0], digest[1]]) % 12_000
@@ -215,9 +231,9 @@ impl Interaction for LoopbackRedirect {
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        Box::pin(
-            async move { timeout(self.limit, self.answer(request)).await.unwrap_or(Err(InteractionError::TimedOut)) },
-        )
+        Box::pin(async move {
+            timeout(self.limit, self.wait_for_response(request)).await.unwrap_or(Err(InteractionError::TimedOut))
+        })
     }
 }
 

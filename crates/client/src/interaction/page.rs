@@ -46,6 +46,7 @@ fn page_with_hint(status: &str, heading: &str, text: &str, hint: &str) -> String
     )
 }
 
+/// The hint after a sign-in.
 const CLOSE: &str = "You can close this window.";
 
 /// The page for a validated response. An error of the server is shown only if its `iss` was valid.
@@ -71,6 +72,7 @@ pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
     }
 }
 
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

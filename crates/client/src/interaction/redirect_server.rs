@@ -18,24 +18,30 @@ use crate::RedirectParameters;
 
 /// The channel to the current sign-in, or to the last one.
 pub(super) type CurrentSignIn = Arc<Mutex<Option<mpsc::Sender<ReceivedRedirect>>>>;
-/// A response and the browser's connection.
-pub(super) type ReceivedRedirect = (TcpStream, RedirectParameters);
+/// A redirect that is not validated yet.
+pub(super) struct ReceivedRedirect {
+    /// The connection of the browser, which waits for a page.
+    pub(super) browser: TcpStream,
+    pub(super) parameters: RedirectParameters,
+}
 
+/// The maximum size of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// The time limit for a browser to send its request after it connects.
-const HEAD_LIMIT: Duration = Duration::from_secs(10);
+/// The time limit for a browser to send its request after it connects, and to receive a page.
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The delay before connections are accepted again after an error.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// The maximum number of connections that are read at once; browsers open some that they never use.
 const MAX_CONNECTIONS: usize = 32;
 
-/// Reads requests, and sends responses to the current sign-in.
+/// Accepts connections, and sends the redirects among their requests to the current sign-in. It never ends.
 pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: CurrentSignIn) {
     let mut readers = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if readers.len() < MAX_CONNECTIONS => {
                 let Ok((stream, _)) = accepted else {
-                    // Usually the process is out of file descriptors; some will be closed.
+                    // Most often, the process is out of file descriptors; some will be closed.
                     sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 };
@@ -51,27 +57,28 @@ pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Curren
     }
 }
 
+/// Sends a redirect to the current sign-in. If there is none, the browser gets an error page.
 async fn deliver(received: ReceivedRedirect, waiting: &CurrentSignIn) {
     let sender = waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let unclaimed = match sender {
         Some(sender) => sender.send(received).await.err().map(|unsent| unsent.0),
         None => Some(received),
     };
-    if let Some((stream, _)) = unclaimed {
+    if let Some(ReceivedRedirect { browser, .. }) = unclaimed {
         let text = "No sign-in is in progress. If you have already signed in, you can close this window.";
-        respond(stream, page("409 Conflict", "No sign-in in progress", text)).await;
+        respond(browser, page("409 Conflict", "No sign-in in progress", text)).await;
     }
 }
 
 /// Reads one request. A request that is not a redirect gets an error page, and the result is None.
 async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<ReceivedRedirect> {
-    let head = timeout(HEAD_LIMIT, read_head(&mut stream)).await.ok()??;
+    let head = timeout(BROWSER_TIMEOUT, read_head(&mut stream)).await.ok()??;
     let parsed = target(&head).and_then(|target| {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         (path == expected).then(|| RedirectParameters::parse(query))
     });
     match parsed {
-        Some(Ok(parameters)) => Some((stream, parameters)),
+        Some(Ok(parameters)) => Some(ReceivedRedirect { browser: stream, parameters }),
         Some(Err(_)) => {
             respond(stream, page("400 Bad Request", "Malformed response", "The response cannot be read.")).await;
             None
@@ -83,6 +90,7 @@ async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<Received
     }
 }
 
+/// Reads the head of a request. `None` if the connection ends before it is complete, or it is too large.
 async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(1024);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -99,9 +107,10 @@ fn target(head: &[u8]) -> Option<&str> {
     line.strip_prefix("GET ")?.split_once(' ').map(|(target, _)| target)
 }
 
+/// Sends the browser a page and closes the connection. It waits at most [`BROWSER_TIMEOUT`].
 pub(super) async fn respond(mut stream: TcpStream, response: String) {
     // The browser may have closed the connection.
-    let _ = timeout(HEAD_LIMIT, async {
+    let _ = timeout(BROWSER_TIMEOUT, async {
         stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await
     })

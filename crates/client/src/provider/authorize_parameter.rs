@@ -59,6 +59,9 @@ const RESERVED: &[&str] = &[
     "dpop_jkt",
     "iss",
 ];
+/// The maximum length of a name, in bytes.
+const MAX_NAME: usize = 64;
+/// The maximum length of a value, in bytes.
 const MAX_VALUE: usize = 2048;
 
 impl AuthorizeParameter {
@@ -70,7 +73,7 @@ impl AuthorizeParameter {
     pub fn parse(text: &str) -> Result<Self, AuthorizeParameterError> {
         let (name, value) = text.split_once('=').ok_or(AuthorizeParameterError::Malformed)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
+        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_plain) {
             return Err(AuthorizeParameterError::Malformed);
         }
         if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {

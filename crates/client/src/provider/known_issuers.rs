@@ -94,9 +94,7 @@ impl KnownIssuer {
     pub fn find(issuer: &Issuer) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.matches.is(issuer))
     }
-}
 
-impl KnownIssuer {
     /// Returns the provider of an endpoint, by its host alone.
     pub(crate) fn of_endpoint(endpoint: &Url) -> Option<&'static Self> {
         let host = endpoint.host_str()?.trim_end_matches('.');
@@ -112,6 +110,7 @@ impl KnownIssuer {
 /// The hosts of Google's endpoints (<https://accounts.google.com/.well-known/openid-configuration>).
 const GOOGLE_ENDPOINT_HOSTS: &[&str] = &["accounts.google.com", "oauth2.googleapis.com", "www.googleapis.com"];
 
+/// Whether a host is below a domain, and not the domain itself.
 fn is_below(host: &str, domain: &str) -> bool {
     let tenant = host.strip_suffix(domain).and_then(|rest| rest.strip_suffix('.'));
     tenant.is_some_and(|tenant| !tenant.is_empty())
@@ -144,6 +143,7 @@ impl fmt::Display for KnownIssuer {
 }
 
 impl Match {
+    /// Whether an issuer matches.
     fn is(&self, issuer: &Issuer) -> bool {
         // Another port, or plain http, is another server.
         let url = issuer.url();

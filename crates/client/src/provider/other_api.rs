@@ -1,75 +1,25 @@
 //! [`OtherApi`]: APIs for which a token that is not bound to a resource must not be valid.
 
+mod known_apis;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::{AccessToken, UnverifiedClaims, is_uuid};
 use url::Url;
 
+use self::known_apis::{
+    APPLICATIONS, DOMAINS, GOOGLE_OPENID_SCOPES, GRAPH, GRAPH_APPLICATIONS, MICROSOFT, OPENID_SCOPES, UNKNOWN,
+};
 use crate::StartUrl;
 
 /// Recognizes the scopes and audiences of APIs other than the resource's. It cannot recognize every API: it adds to the
 /// user's consent and does not replace it.
 #[derive(Clone, Copy)]
 pub(crate) struct OtherApi<'a> {
+    /// The URL of the resource, whose own API is no other one.
     pub(crate) start: &'a StartUrl,
     /// Whether a scope without the name of an API belongs to Microsoft Graph.
     pub(crate) defaults_to_graph: bool,
 }
-
-const GRAPH: &str = "Microsoft Graph";
-const MICROSOFT: &str = "a Microsoft API";
-const GOOGLE: &str = "a Google API";
-const UNKNOWN: &str = "an API that is not recognized";
-
-/// Domains of APIs, each with its name.
-const DOMAINS: &[(&str, &str)] = &[
-    // https://learn.microsoft.com/en-us/graph/deployments
-    ("graph.microsoft.com", GRAPH),
-    ("graph.microsoft.us", GRAPH),
-    ("dod-graph.microsoft.us", GRAPH),
-    ("microsoftgraph.chinacloudapi.cn", GRAPH),
-    ("graph.windows.net", GRAPH),
-    // https://learn.microsoft.com/en-us/entra/identity-platform/scopes-oidc, and the APIs of Azure and Microsoft 365
-    ("microsoft.com", MICROSOFT),
-    ("microsoft.us", MICROSOFT),
-    ("azure.com", MICROSOFT),
-    ("azure.net", MICROSOFT),
-    ("azure.us", MICROSOFT),
-    ("azure.cn", MICROSOFT),
-    ("windows.net", MICROSOFT),
-    ("usgovcloudapi.net", MICROSOFT),
-    ("chinacloudapi.cn", MICROSOFT),
-    ("office.com", MICROSOFT),
-    ("office.net", MICROSOFT),
-    ("office365.com", MICROSOFT),
-    ("sharepoint.com", MICROSOFT),
-    ("dynamics.com", MICROSOFT),
-    ("powerbi.com", MICROSOFT),
-    ("powerapps.com", MICROSOFT),
-    ("visualstudio.com", MICROSOFT),
-    // https://developers.google.com/identity/protocols/oauth2/scopes
-    ("googleapis.com", GOOGLE),
-    ("google.com", GOOGLE),
-    ("googleusercontent.com", GOOGLE),
-];
-
-/// Microsoft's API applications, beside those of the form `0000000N-0000-0000-c000-000000000000`
-/// (<https://learn.microsoft.com/en-us/troubleshoot/entra/entra-id/governance/verify-first-party-apps-sign-in>).
-const APPLICATIONS: &[&str] = &[
-    // Azure Resource Manager, Key Vault, Storage, SQL Database, DevOps, Office 365 Management.
-    "797f4846-ba00-4fd7-ba43-dac1f8f63013",
-    "cfa8b339-82a2-471a-a3c9-0fc0be7a4093",
-    "e406a681-f3d4-42a8-90b6-c2b029497af1",
-    "022907d3-0f1b-48f7-badc-1ba6abab6d66",
-    "499b84ac-1321-427f-aa17-267ca6975798",
-    "c5393580-f805-4401-95e8-94b7a6ef2fc2",
-];
-const GRAPH_APPLICATIONS: &[&str] = &["00000003-0000-0000-c000-000000000000", "00000002-0000-0000-c000-000000000000"];
-
-/// Scopes of OpenID Connect, which belong to no API.
-const OPENID_SCOPES: &[&str] = &["openid", "profile", "email", "address", "phone", "offline_access"];
-/// Google's OpenID Connect scopes in their long form.
-const GOOGLE_OPENID_SCOPES: &[&str] =
-    &["https://www.googleapis.com/auth/userinfo.email", "https://www.googleapis.com/auth/userinfo.profile"];
 
 impl OtherApi<'_> {
     /// Returns the other API that a scope names.
@@ -110,6 +60,7 @@ impl OtherApi<'_> {
         claims.audience()?.find_map(|audience| self.of_audience(audience))
     }
 
+    /// Returns the other API at the host of a URL.
     fn of_url(self, url: &Url) -> Option<&'static str> {
         let host = url.host_str()?.trim_end_matches('.').to_ascii_lowercase();
         let own = self.start.url().host_str().unwrap_or_default();
@@ -120,6 +71,7 @@ impl OtherApi<'_> {
     }
 }
 
+/// Returns the API with an application identifier.
 fn of_application(application: &str) -> Option<&'static str> {
     let application = application.to_ascii_lowercase();
     if GRAPH_APPLICATIONS.contains(&application.as_str()) {
@@ -129,13 +81,14 @@ fn of_application(application: &str) -> Option<&'static str> {
     (is_reserved || APPLICATIONS.contains(&application.as_str())).then_some(MICROSOFT)
 }
 
+/// Whether a host is a domain or below it.
 fn is_at_or_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{known_apis::GOOGLE, *};
 
     fn of_scope(start: &str, defaults_to_graph: bool, scope: &str) -> Option<&'static str> {
         OtherApi { start: &StartUrl::parse(start).unwrap(), defaults_to_graph }.of_scope(scope)

@@ -3,17 +3,18 @@
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, TokenResponse};
 
 use super::{KnownIssuer, OtherApi, ProviderSettings};
-use crate::{
-    ClientError, StartUrl, authorization::server::device_authorization_endpoint, offline_access::OFFLINE_ACCESS,
-};
+use crate::{ClientError, StartUrl, offline_access::OFFLINE_ACCESS, server::device_authorization_endpoint};
 
 /// How the requests to one authorization server differ from MCP's profile, by the settings and by its known issuer.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestProfile {
+    /// The provider, if its issuer is known.
     pub(crate) known: Option<&'static KnownIssuer>,
+    /// Whether requests have no `resource`.
     pub(crate) omits_resource: bool,
     /// The provider of the endpoints, which can differ from the issuer's. It is used only to reject scopes and tokens.
     endpoints_of: Option<&'static KnownIssuer>,
+    /// Whether PKCE is used although the metadata does not list it.
     pub(crate) assumes_pkce: bool,
     /// Whether `prompt=consent` is sent with `offline_access`.
     pub(crate) prompts_consent: bool,
@@ -35,11 +36,7 @@ impl RequestProfile {
         let audience = known.filter(|known| known.sends_audience).map(|_| ("audience", resource.as_str()));
         let fixed = known.into_iter().flat_map(|known| known.parameters).copied().chain(audience);
         let configured = settings.parameters.iter().map(|parameter| (parameter.name(), parameter.value()));
-        let mut parameters: Vec<(String, String)> = Vec::new();
-        for (name, value) in fixed.chain(configured) {
-            parameters.retain(|(earlier, _)| earlier != name);
-            parameters.push((name.to_owned(), value.to_owned()));
-        }
+        let parameters = without_duplicates(fixed.chain(configured));
         Self {
             known,
             omits_resource: settings.omit_resource || known.is_some_and(|known| known.omits_resource),
@@ -58,12 +55,18 @@ impl RequestProfile {
     }
 
     /// Rejects scopes of other APIs if the token is not bound to the resource.
+    ///
+    /// # Errors
+    /// [`ClientError::OtherApi`] for the first such scope.
     pub(crate) fn check_scopes(&self, scopes: &Scopes, start: &StartUrl, issuer: &Issuer) -> Result<(), ClientError> {
         let other = scopes.iter().find_map(|scope| self.other_api(start)?.of_scope(scope));
         other.map_or(Ok(()), |api| Err(ClientError::OtherApi { issuer: issuer.clone(), api }))
     }
 
     /// Rejects a token that is for another API, by its scopes or its audience, if it is not bound to the resource.
+    ///
+    /// # Errors
+    /// [`ClientError::OtherApi`].
     pub(crate) fn check_response(
         &self,
         response: &TokenResponse,
@@ -79,11 +82,22 @@ impl RequestProfile {
         }
     }
 
+    /// What other APIs are. `None` if the token is bound to the resource, so that no other API accepts it.
     fn other_api<'a>(&self, start: &'a StartUrl) -> Option<OtherApi<'a>> {
         let defaults_to_graph =
             [self.known, self.endpoints_of].into_iter().flatten().any(|known| known.defaults_to_graph);
         self.is_unbound().then_some(OtherApi { start, defaults_to_graph })
     }
+}
+
+/// Parameters with distinct names: a later one replaces an earlier one.
+fn without_duplicates<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    let mut distinct: Vec<(String, String)> = Vec::new();
+    for (name, value) in parameters {
+        distinct.retain(|(earlier, _)| earlier != name);
+        distinct.push((name.to_owned(), value.to_owned()));
+    }
+    distinct
 }
 
 /// Returns the `scope` of a refresh request without `resource`, which selects the API of the token (Entra ID requires

@@ -4,7 +4,7 @@ use http::{HeaderValue, header};
 use portcullis_discovery::{FetchRequest, UrlPolicy};
 use url::Url;
 
-use crate::{authorization::server::Server, registration::registered::Registered};
+use crate::{registration::registered::Registered, server::Server};
 
 /// Where a client reads and updates its registration.
 pub(crate) struct ConfigurationEndpoint {

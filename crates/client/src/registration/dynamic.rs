@@ -8,13 +8,12 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{
-    ClientError, StartUrl, TokenAuthMethod, authorization::server::Server, registration::registered::Registered,
-};
+use crate::{ClientError, StartUrl, TokenAuthMethod, registration::registered::Registered, server::Server};
 
 /// The parameters of a registration.
 pub(crate) struct Registration<'a> {
     pub(crate) client_name: &'a str,
+    /// The only redirect URI of the client.
     pub(crate) redirect_uri: &'a Url,
     /// The scopes that the client requests now.
     pub(crate) needed: &'a Scopes,
@@ -33,6 +32,10 @@ pub(crate) struct Registration<'a> {
 }
 
 /// Registers a client (RFC 7591 section 3).
+///
+/// # Errors
+/// When the server cannot be reached, rejects the registration, or responds without a valid registration for the redirect
+/// URI.
 pub(crate) async fn register(
     fetch: &dyn Fetch,
     server: &Server,
@@ -83,6 +86,7 @@ pub fn client_id_metadata_document<'a>(
     ClientIdMetadataDocument { client_id, metadata }
 }
 
+/// The name of the endpoint, for errors.
 const ENDPOINT: &str = "registration";
 
 /// Whether a registration response, which has been parsed, allows this redirect URI. URIs are compared as strings.
@@ -99,6 +103,7 @@ fn serves_redirect(response: &[u8], redirect_uri: &str) -> bool {
         .is_ok_and(|registered| registered.redirect_uris.is_none_or(|uris| uris.iter().any(|uri| uri == redirect_uri)))
 }
 
+/// The metadata that every client has, registered or documented.
 fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a Url>) -> ClientMetadata {
     let redirect_uris: Vec<_> = redirect_uris.into_iter().map(|uri| uri.as_str().to_owned()).collect();
     // A web client is redirected to https, a native one to loopback or a private-use scheme.
@@ -113,6 +118,7 @@ fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a U
     }
 }
 
+/// The body of a registration request.
 fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
     let mut metadata = ClientMetadata {
         token_endpoint_auth_method: Some(authentication_method(server, registration.method).name().to_owned()),

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError, TokenAuthMethod,
-    authorization::server::Server,
+    server::Server,
     token::dpop::{self, DpopBinding},
 };
 

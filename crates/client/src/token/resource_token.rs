@@ -22,10 +22,13 @@ pub(crate) struct Parts {
     pub(crate) access_token: AccessToken,
     pub(crate) scheme: Scheme,
     pub(crate) refresh_token: Option<Secret>,
+    /// The only origin to which it is sent.
     pub(crate) origin: Origin,
     /// The URL for which it was obtained. None in entries of earlier versions.
     pub(crate) start: Option<StartUrl>,
+    /// The authorization server.
     pub(crate) issuer: Issuer,
+    /// The resource for which it was requested.
     pub(crate) resource: ResourceUri,
     /// Whether it was requested without `resource`, and is refreshed without it.
     pub(crate) is_unbound: bool,
@@ -35,7 +38,9 @@ pub(crate) struct Parts {
     pub(crate) asked: Scopes,
     /// The granted scopes. None if neither the response nor the request has scopes.
     pub(crate) granted: Option<Scopes>,
+    /// When it was obtained.
     pub(crate) obtained: UnixTime,
+    /// When it expires. `None` if that is unknown.
     pub(crate) expires: Option<UnixTime>,
 }
 
@@ -48,13 +53,17 @@ pub(crate) enum Scheme {
     Dpop(Arc<DpopBinding>),
 }
 
-/// The context of a token request.
-pub(crate) struct Purpose<'a> {
+/// What a token was requested for, and by whom.
+pub(crate) struct TokenRequestContext<'a> {
+    /// The URL for which it was requested.
     pub(crate) start: &'a StartUrl,
+    /// The authorization server.
     pub(crate) issuer: &'a Issuer,
+    /// The resource for which it was requested.
     pub(crate) resource: &'a ResourceUri,
     /// Whether the requests had no `resource`.
     pub(crate) is_unbound: bool,
+    /// The client that requested it.
     pub(crate) client_id: Option<&'a str>,
     /// The requested scopes. They are granted unless the response has others (RFC 6749 section 5.1).
     pub(crate) asked: &'a Scopes,
@@ -69,28 +78,39 @@ pub(crate) fn renewal_margin(lifetime: Duration) -> Duration {
 }
 
 impl ResourceToken {
-    pub(crate) fn new(response: TokenResponse, purpose: Purpose<'_>, now: UnixTime) -> Result<Self, ClientError> {
-        let scheme = scheme(&response, purpose.binding)?;
-        let asked = || (!purpose.asked.is_empty()).then(|| purpose.asked.clone());
+    /// Creates the token of a response.
+    ///
+    /// # Errors
+    /// [`ClientError::UnsupportedTokenType`] when it is bound to a key and should not be, or the other way round.
+    pub(crate) fn new(
+        response: TokenResponse,
+        context: TokenRequestContext<'_>,
+        now: UnixTime,
+    ) -> Result<Self, ClientError> {
+        let scheme = scheme(&response, context.binding)?;
+        let asked = || (!context.asked.is_empty()).then(|| context.asked.clone());
         Ok(Self(Parts {
             access_token: response.access_token,
             scheme,
             refresh_token: response.refresh_token,
-            origin: purpose.start.url().origin(),
-            start: Some(purpose.start.clone()),
-            issuer: purpose.issuer.clone(),
-            resource: purpose.resource.clone(),
-            is_unbound: purpose.is_unbound,
-            client_id: purpose.client_id.map(str::to_owned),
-            asked: purpose.asked.clone(),
+            origin: context.start.url().origin(),
+            start: Some(context.start.clone()),
+            issuer: context.issuer.clone(),
+            resource: context.resource.clone(),
+            is_unbound: context.is_unbound,
+            client_id: context.client_id.map(str::to_owned),
+            asked: context.asked.clone(),
             granted: response.scope.map_or_else(asked, |granted| Scopes::parse(&granted).ok()),
             obtained: now,
-            expires: end(response.expires_in, now),
+            expires: expiry(response.expires_in, now),
         }))
     }
 
     /// The token that replaces this one. Members that the response lacks are as requested, else unchanged (RFC 6749
     /// section 6).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
     pub(crate) fn refreshed(
         &self,
         response: TokenResponse,
@@ -106,7 +126,7 @@ impl ResourceToken {
             refresh_token: response.refresh_token.or(held.refresh_token),
             granted: response.scope.map_or(requested, |granted| Scopes::parse(&granted).ok()),
             obtained: now,
-            expires: end(response.expires_in, now),
+            expires: expiry(response.expires_in, now),
             ..held
         }))
     }
@@ -116,10 +136,12 @@ impl ResourceToken {
         Self(Parts { refresh_token: None, ..self.0.clone() })
     }
 
+    /// Restores a stored token.
     pub(crate) fn from_parts(parts: Parts) -> Self {
         Self(parts)
     }
 
+    /// The fields to store.
     pub(crate) fn parts(&self) -> &Parts {
         &self.0
     }
@@ -143,6 +165,9 @@ impl ResourceToken {
 
     /// Sets the headers of a request to `url`. Removes them if `url` does not have the resource's origin: the caller
     /// checks its path.
+    ///
+    /// # Errors
+    /// When the proof of a bound token cannot be created.
     pub(crate) fn authorize(
         &self,
         method: &Method,
@@ -232,6 +257,7 @@ impl ResourceToken {
         self.0.expires.is_some_and(|end| now >= due(end))
     }
 
+    /// Whether two tokens have the same access token.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.0.access_token == other.0.access_token
     }
@@ -241,10 +267,12 @@ impl ResourceToken {
         self.0.is_unbound
     }
 
+    /// The requested scopes.
     pub(crate) fn asked(&self) -> &Scopes {
         &self.0.asked
     }
 
+    /// The key to which it is bound.
     pub(crate) fn binding(&self) -> Option<Arc<DpopBinding>> {
         match &self.0.scheme {
             Scheme::Bearer => None,
@@ -275,7 +303,8 @@ fn scheme(response: &TokenResponse, binding: Option<Arc<DpopBinding>>) -> Result
     }
 }
 
-fn end(expires_in: Option<u64>, now: UnixTime) -> Option<UnixTime> {
+/// When a token with a lifetime in seconds expires.
+fn expiry(expires_in: Option<u64>, now: UnixTime) -> Option<UnixTime> {
     expires_in.map(|lifetime| now.saturating_add(Duration::from_secs(lifetime)))
 }
 

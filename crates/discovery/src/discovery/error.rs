@@ -1,10 +1,9 @@
-//! [`DiscoveryError`].
-
-use std::fmt;
+//! [`DiscoveryError`]: why no metadata was found.
 
 use http::StatusCode;
 use portcullis_metadata::{DocumentError, EscapedText, Issuer};
 
+use super::attempts::Attempts;
 use crate::fetch::{FetchError, ResponseExcerpt};
 
 /// Why no metadata was found. URLs in errors have no query and no user information.
@@ -77,7 +76,7 @@ pub enum DiscoveryError {
 
 /// The attempts before the one that ended a search.
 fn before(earlier: &Attempts) -> String {
-    if earlier.0.is_empty() { String::new() } else { format!(" (before that: {earlier})") }
+    if earlier.is_empty() { String::new() } else { format!(" (before that: {earlier})") }
 }
 
 /// The maximum number of characters of a member's name in a message.
@@ -95,66 +94,5 @@ impl DiscoveryError {
             Self::IssuerMismatch { .. } => "discovery.issuer_mismatch",
             Self::InsecureEndpoint { .. } => "discovery.insecure_endpoint",
         }
-    }
-}
-
-/// The failed attempts of a search, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attempts(Vec<Attempt>);
-
-/// A failed attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Attempt {
-    /// The URL, or a description of an invalid one.
-    pub place: String,
-    /// Why it failed.
-    pub outcome: AttemptOutcome,
-    /// The response, if there is one.
-    pub response: Option<Box<ResponseExcerpt>>,
-}
-
-/// Why an attempt failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AttemptOutcome {
-    /// The response has this status.
-    #[error("status {0}")]
-    Status(StatusCode),
-    /// The response is not JSON.
-    #[error("not JSON")]
-    NotJson,
-    /// The URL is not an absolute URL.
-    #[error("not an absolute URL")]
-    NotAUrl,
-}
-
-impl Attempts {
-    pub(super) fn add(&mut self, place: String, outcome: AttemptOutcome, response: Option<ResponseExcerpt>) {
-        self.0.push(Attempt { place, outcome, response: response.map(Box::new) });
-    }
-
-    /// Returns the attempts in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Attempt> {
-        self.0.iter()
-    }
-}
-
-impl fmt::Display for Attempts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = None;
-        for (index, Attempt { place, outcome, response }) in self.0.iter().enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{place} ({outcome}")?;
-            match response {
-                // Most servers have one page for everything that they do not have.
-                Some(response) if shown == Some(response) => f.write_str(", the same response")?,
-                Some(response) => write!(f, ", {response}")?,
-                None => {}
-            }
-            f.write_str(")")?;
-            shown = response.as_ref();
-        }
-        Ok(())
     }
 }

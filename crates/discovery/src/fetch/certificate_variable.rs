@@ -4,7 +4,7 @@ use std::{ffi::OsStr, fs, path::Path};
 
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
-use super::error::{CertificateVariableError, FetchSettingsError};
+use super::settings_error::{CertificateVariableError, FetchSettingsError};
 
 /// Checks the value of the variable.
 ///
@@ -12,20 +12,21 @@ use super::error::{CertificateVariableError, FetchSettingsError};
 /// Fails if it is set, and the file cannot be read or has no certificate.
 pub(super) fn check(value: Option<&OsStr>) -> Result<(), FetchSettingsError> {
     let Some(value) = value else { return Ok(()) };
-    usable(Path::new(value)).map_err(FetchSettingsError::CertificateVariable)
+    check_file(Path::new(value)).map_err(FetchSettingsError::CertificateVariable)
 }
 
-fn usable(file: &Path) -> Result<(), CertificateVariableError> {
+/// Checks that a PEM file has a certificate.
+fn check_file(file: &Path) -> Result<(), CertificateVariableError> {
     if file.as_os_str().is_empty() {
         return Err(CertificateVariableError::Empty);
     }
     let path = || file.display().to_string();
     let pem =
         fs::read(file).map_err(|error| CertificateVariableError::Unreadable { path: path(), kind: error.kind() })?;
-    match CertificateDer::pem_slice_iter(&pem).any(|certificate| certificate.is_ok()) {
-        true => Ok(()),
-        false => Err(CertificateVariableError::NoCertificate { path: path() }),
+    if CertificateDer::pem_slice_iter(&pem).any(|certificate| certificate.is_ok()) {
+        return Ok(());
     }
+    Err(CertificateVariableError::NoCertificate { path: path() })
 }
 
 #[cfg(test)]

@@ -1,27 +1,29 @@
 //! [`HttpFetch`]: fetches over reqwest and rustls.
 
-use std::{error::Error, fmt, io, path::PathBuf, sync::OnceLock};
+mod failure;
+
+use std::{fmt, path::PathBuf, sync::OnceLock};
 
 use bytes::Bytes;
 use http::HeaderValue;
 use reqwest::{Client, Proxy, Response, redirect};
-use rustls::CertificateError;
 use tokio::time::timeout;
 use url::Url;
 
+use self::failure::fetch_error;
 use super::{
     BoxFuture, Fetch,
-    error::{CertificateProblem, FetchError, FetchSettingsError, NetworkError, NetworkFailure},
+    error::FetchError,
     pool_key::PoolKey,
     proxy::{self, Proxies},
     request::FetchRequest,
-    resolver::{self, FilteringResolver, Lookup, NoAddress},
+    resolver::{self, FilteringResolver, Lookup},
     response::{BodyStream, FetchResponse, OpenResponse},
+    settings_error::FetchSettingsError,
     shown_url,
     tls::Tls,
     trace::RequestTrace,
 };
-use crate::url_policy::UrlPolicyError;
 
 /// The settings of an [`HttpFetch`]. The default trusts the system's certificates, uses the proxy of the environment
 /// and sends `portcullis/` and the version as user agent. `Debug` does not print the proxy's credentials.
@@ -61,6 +63,7 @@ pub struct HttpFetch {
     tls: Tls,
     proxies: Proxies,
     lookup: Lookup,
+    /// One client for each pool, which its first request creates.
     clients: [OnceLock<Client>; PoolKey::COUNT],
 }
 
@@ -86,6 +89,7 @@ impl HttpFetch {
         Ok(Self { settings, tls, proxies, lookup: resolver::system, clients })
     }
 
+    /// Returns the client of a pool.
     fn client(&self, key: PoolKey) -> Result<Client, FetchError> {
         let slot = &self.clients[key.index()];
         if let Some(client) = slot.get() {
@@ -95,6 +99,7 @@ impl HttpFetch {
         Ok(slot.get_or_init(|| client).clone())
     }
 
+    /// Creates the client of a pool: its policy filters the resolved addresses, and it follows no redirects.
     fn build(&self, key: PoolKey) -> Result<Client, FetchError> {
         let agent = self.settings.user_agent.as_deref().unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
         let mut builder = Client::builder()
@@ -108,9 +113,10 @@ impl HttpFetch {
         if let PoolKey::Proxied { .. } = key {
             builder = builder.proxy(Proxy::all(self.proxies.url()?.clone()).map_err(|_| FetchSettingsError::Proxy)?);
         }
-        builder.build().map_err(classify)
+        builder.build().map_err(fetch_error)
     }
 
+    /// Sends a request that its policy permits, and returns the response once its head is complete.
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
         request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
         let key = PoolKey::of(request.policy, &request.url, &self.proxies);
@@ -124,12 +130,13 @@ impl HttpFetch {
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.into());
         }
-        client.execute(outgoing).await.map_err(|error| match classify(error) {
+        client.execute(outgoing).await.map_err(|error| match fetch_error(error) {
             FetchError::Network(error) if is_proxied => FetchError::Network(error.through_proxy()),
             other => other,
         })
     }
 
+    /// Sends a request and reads the body, up to the maximum of the request.
     async fn send_and_read(&self, request: FetchRequest) -> Result<FetchResponse, FetchError> {
         let limit = request.max_body;
         let mut response = self.send(request).await?;
@@ -138,7 +145,7 @@ impl HttpFetch {
             return Err(FetchError::TooLarge { limit });
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(classify)? {
+        while let Some(chunk) = response.chunk().await.map_err(fetch_error)? {
             if chunk.len() > limit - body.len() {
                 return Err(FetchError::TooLarge { limit });
             }
@@ -195,58 +202,8 @@ struct Incoming(Response);
 
 impl BodyStream for Incoming {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
-        Box::pin(async { self.0.chunk().await.map_err(classify).transpose() })
+        Box::pin(async { self.0.chunk().await.map_err(fetch_error).transpose() })
     }
-}
-
-fn classify(error: reqwest::Error) -> FetchError {
-    // The query of the URL must not appear in errors.
-    let error = error.without_url();
-    let mut failure = if error.is_connect() { NetworkFailure::Connect } else { NetworkFailure::Interrupted };
-    let mut certificate = None;
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<UrlPolicyError>() {
-            return FetchError::UrlPolicy(*error);
-        } else if cause.is::<NoAddress>() {
-            failure = NetworkFailure::Resolve;
-        } else if let Some(tls) = tls_error(cause) {
-            // Bytes that are not a TLS record are an invalid message.
-            let is_tls = !matches!(tls, rustls::Error::InvalidMessage(_));
-            failure = if is_tls { NetworkFailure::Tls } else { NetworkFailure::NotTls };
-            certificate = certificate_problem(tls);
-        }
-        source = cause.source();
-    }
-    let error = NetworkError::caused_by(failure, error);
-    FetchError::Network(match certificate {
-        Some(problem) => error.with_certificate_problem(problem),
-        None => error,
-    })
-}
-
-/// The TLS error in a cause. The connector wraps it in several I/O errors, whose `source` skips what they contain.
-fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    let mut current = cause;
-    loop {
-        if let Some(tls) = current.downcast_ref() {
-            return Some(tls);
-        }
-        current = current.downcast_ref::<io::Error>()?.get_ref()?;
-    }
-}
-
-fn certificate_problem(error: &rustls::Error) -> Option<CertificateProblem> {
-    let rustls::Error::InvalidCertificate(error) = error else { return None };
-    Some(match error {
-        CertificateError::UnknownIssuer => CertificateProblem::UnknownIssuer,
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateProblem::Expired,
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => CertificateProblem::NotYetValid,
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            CertificateProblem::WrongName
-        }
-        _ => CertificateProblem::Other,
-    })
 }
 
 #[cfg(test)]

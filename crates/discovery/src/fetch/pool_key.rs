@@ -20,6 +20,7 @@ pub(crate) enum PoolKey {
 }
 
 impl PoolKey {
+    /// The number of pools, and the maximum of [`index`](Self::index) plus one.
     pub(crate) const COUNT: usize = 9;
 
     /// Returns the pool for a URL that the policy accepts.
@@ -31,6 +32,7 @@ impl PoolKey {
         }
     }
 
+    /// Returns the position of the pool. No other pool has it.
     pub(crate) fn index(self) -> usize {
         match self {
             Self::Plain => 0,
@@ -53,6 +55,7 @@ impl PoolKey {
         }
     }
 
+    /// Whether the certificates of the CA file are trusted.
     pub(crate) fn trusts_ca_file(self) -> bool {
         match self {
             Self::Plain => false,

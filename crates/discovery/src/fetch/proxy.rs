@@ -3,7 +3,7 @@
 use portcullis_metadata::is_loopback;
 use url::Url;
 
-use super::error::FetchSettingsError;
+use super::settings_error::FetchSettingsError;
 
 mod no_proxy;
 
@@ -18,8 +18,10 @@ pub(crate) struct Proxies {
     exceptions: NoProxy,
 }
 
+/// The configured proxy.
 enum Proxy {
     None,
+    /// The proxy with this URL.
     Url(Url),
     /// The variable with this name cannot be used.
     Invalid(&'static str),
@@ -28,6 +30,7 @@ enum Proxy {
 /// The variables that contain the proxy. The first non-empty one is used. As in curl, lower case precedes upper case,
 /// and the variables for the scheme precede those for all schemes.
 const PROXY_VARIABLES: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+/// The variables that contain the exceptions. The first non-empty one is used.
 const NO_PROXY_VARIABLES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
 impl Proxies {
@@ -59,6 +62,9 @@ impl Proxies {
     }
 
     /// Returns the proxy of requests to which it [applies](Self::applies_to).
+    ///
+    /// # Errors
+    /// [`FetchSettingsError::ProxyVariable`] if the environment contains an unusable proxy.
     pub(crate) fn url(&self) -> Result<&Url, FetchSettingsError> {
         match &self.proxy {
             Proxy::Url(url) => Ok(url),
@@ -70,10 +76,7 @@ impl Proxies {
 
 /// Parses a proxy URL. As in curl, the default scheme is `http`.
 fn parse(text: &str) -> Option<Url> {
-    let url = match text.contains("://") {
-        true => Url::parse(text),
-        false => Url::parse(&format!("http://{text}")),
-    };
+    let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
     url.ok().filter(is_supported)
 }
 

@@ -1,4 +1,4 @@
-//! [`FetchRequest`].
+//! [`FetchRequest`]: an HTTP request and its limits.
 
 use std::{fmt, time::Duration};
 

@@ -24,6 +24,7 @@ pub(crate) struct FilteringResolver {
 }
 
 impl FilteringResolver {
+    /// Resolves names with `lookup`, and removes the addresses that `policy` forbids.
     pub(crate) fn new(policy: UrlPolicy, lookup: Lookup) -> Self {
         Self { policy, lookup }
     }
@@ -45,6 +46,10 @@ impl Resolve for FilteringResolver {
 #[error("the name has no address")]
 pub(crate) struct NoAddress;
 
+/// Returns the addresses of a name that the policy allows.
+///
+/// # Errors
+/// [`UrlPolicyError::Address`] if it forbids all of them, [`NoAddress`] if there are none.
 fn allowed(
     policy: UrlPolicy,
     name: &str,
@@ -54,11 +59,10 @@ fn allowed(
     let mut has_address = false;
     let allowed: Vec<_> =
         found.inspect(|_| has_address = true).filter(|address| policy.allows_address(&host, address.ip())).collect();
-    match allowed.is_empty() {
-        false => Ok(allowed),
-        true if has_address => Err(UrlPolicyError::Address.into()),
-        true => Err(NoAddress.into()),
+    if !allowed.is_empty() {
+        return Ok(allowed);
     }
+    Err(if has_address { UrlPolicyError::Address.into() } else { NoAddress.into() })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! [`FetchResponse`] and [`OpenResponse`].
+//! [`FetchResponse`] and [`OpenResponse`]: responses with a complete body, and with one that is still read.
 
 use std::{fmt, time::Duration};
 
@@ -36,8 +36,9 @@ pub struct OpenResponse {
     pub body: Box<dyn BodyStream>,
 }
 
-/// How much of a body is read for an excerpt, and for how long.
+/// How many bytes of a body are read for an excerpt.
 const MAX_EXCERPT: usize = 4 * 1024;
+/// How long a body is read for an excerpt.
 const EXCERPT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl OpenResponse {
@@ -80,6 +81,7 @@ pub trait BodyStream: Send {
 pub(super) struct CompleteBody(Option<Bytes>);
 
 impl CompleteBody {
+    /// Returns the body as one chunk.
     pub(super) fn new(body: Bytes) -> Self {
         Self(Some(body))
     }

@@ -14,17 +14,22 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-use super::{error::FetchSettingsError, pool_key::PoolKey};
+use super::{pool_key::PoolKey, settings_error::FetchSettingsError};
 
 /// The trusted certificates. The system's are read by the first `https` fetch.
 pub(crate) struct Tls {
     provider: Arc<CryptoProvider>,
+    /// The certificates of the CA file.
     own: Vec<CertificateDer<'static>>,
     with_ca_file: OnceLock<Arc<Verifier>>,
     without_ca_file: OnceLock<Arc<Verifier>>,
 }
 
 impl Tls {
+    /// Reads the CA file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has no or an invalid certificate.
     pub(crate) fn new(ca_file: Option<&Path>) -> Result<Self, FetchSettingsError> {
         Ok(Self {
             provider: Arc::new(rustls::crypto::ring::default_provider()),
@@ -34,6 +39,11 @@ impl Tls {
         })
     }
 
+    /// Returns the configuration for the connections of a pool. Plain connections trust nothing, so that `https` fails on
+    /// them.
+    ///
+    /// # Errors
+    /// When the system's trusted certificates cannot be read.
     pub(crate) fn config(&self, key: PoolKey) -> Result<ClientConfig, FetchSettingsError> {
         let builder = ClientConfig::builder_with_provider(self.provider.clone())
             .with_safe_default_protocol_versions()
@@ -50,6 +60,7 @@ impl Tls {
         Ok(config)
     }
 
+    /// Returns the verifier in a slot, which the first call fills.
     fn verifier(
         &self,
         slot: &OnceLock<Arc<Verifier>>,
@@ -66,6 +77,7 @@ impl Tls {
     }
 }
 
+/// Reads the certificates of a PEM file.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchSettingsError> {
     let shown = || path.display().to_string();
     let pem =

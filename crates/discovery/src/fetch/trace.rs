@@ -24,6 +24,7 @@ impl RequestTrace {
         })
     }
 
+    /// Logs the result of the request.
     pub(super) fn end(self, result: Result<StatusCode, &FetchError>) {
         let Self { method, url, start } = self;
         let milliseconds = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -33,6 +33,7 @@ const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(168, 63, 129, 16),   // Azure
     Ipv4Addr::new(192, 0, 0, 192),     // Oracle Cloud
 ];
+/// As [`METADATA_V4`].
 const METADATA_V6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254), // AWS
     Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254), // Google Cloud
@@ -88,4 +89,26 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
         _ => return None,
     };
     <[u8; 4]>::try_from(&octets[start..end]).ok().map(Ipv4Addr::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_range_has_its_reach() {
+        for (expected, addresses) in [
+            (Reach::Public, &["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1", "64:ff9b::808:808"][..]),
+            (Reach::Loopback, &["127.0.0.1", "127.255.255.255", "::1", "::ffff:127.0.0.1", "2002:7f00:1::"]),
+            (Reach::Private, &["10.1.2.3", "172.16.0.1", "192.168.0.1", "100.64.0.1", "fd00::1", "::ffff:10.0.0.1"]),
+            (Reach::LinkLocal, &["169.254.169.254", "fe80::1", "64:ff9b::a9fe:a9fe"]),
+            (Reach::CloudMetadata, &["100.100.100.200", "168.63.129.16", "fd00:ec2::254", "::ffff:192.0.0.192"]),
+            (Reach::Special, &["0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.1", "::", "::7f00:1", "ff02::1"]),
+            (Reach::Special, &["2001:db8::1", "2001::1", "3fff::1", "64:ff9b:1::a00:1", "4000::1"]),
+        ] {
+            for address in addresses {
+                assert_eq!(reach(address.parse().unwrap()), expected, "{address}");
+            }
+        }
+    }
 }

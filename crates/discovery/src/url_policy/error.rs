@@ -1,4 +1,4 @@
-//! [`UrlPolicyError`].
+//! [`UrlPolicyError`]: why a URL or an address is forbidden.
 
 /// Why the URL policy forbids a URL or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -19,6 +19,7 @@ pub(super) fn is_cloud_metadata(name: &str) -> bool {
     METADATA_NAMES.into_iter().any(|domain| is_in(name, domain))
 }
 
+/// Whether a name is a domain or one of its subdomains.
 fn is_in(name: &str, domain: &str) -> bool {
     name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -9,7 +9,7 @@ use url::Url;
 use super::Examination;
 use crate::{
     Finding, Rule, Step, client_authentication, cors,
-    issuer::{self, MetadataLookup},
+    issuer::{self, Lookup, MetadataLookup},
     keys, malformed, probe, scopes,
     search::Search,
     text, time,
@@ -22,7 +22,7 @@ const MAX_SERVERS: usize = 4;
 
 impl Examination<'_> {
     /// Examines the authorization servers, and returns the usable issuers with their keys.
-    pub(super) async fn servers(
+    pub(super) async fn authorization_servers(
         &mut self,
         challenge: Option<&BearerChallenge>,
         metadata: &ProtectedResourceMetadata,
@@ -33,17 +33,18 @@ impl Examination<'_> {
             let mut step = Step::new("the authorization servers");
             let text = format!("the metadata names {named}; the first {MAX_SERVERS} are examined");
             step.findings.push(Finding::note(SERVERS, text));
-            self.close(step);
+            self.finish_step(step);
         }
         for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
-            let Some(server) = self.server(issuer, challenge, metadata).await else { continue };
+            let Some(server) = self.authorization_server(issuer, challenge, metadata).await else { continue };
             self.client_authentication(&server).await;
             usable.extend(self.keys(&server).await.map(|keys| (issuer.clone(), keys)));
         }
         usable
     }
 
-    async fn server(
+    /// Finds and checks the metadata of an authorization server. `None` if clients find none.
+    async fn authorization_server(
         &mut self,
         issuer: &Issuer,
         challenge: Option<&BearerChallenge>,
@@ -57,18 +58,19 @@ impl Examination<'_> {
             let request = FetchRequest::get(url.clone(), self.policy.of(&url));
             let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else {
                 step.findings.extend(search.earlier(issuer::FOUND));
-                self.close(step);
+                self.finish_step(step);
                 return None;
             };
-            let lookup = issuer::check(issuer, &url, &response, index == last, &mut search, &mut step.findings);
-            if let MetadataLookup::Found(server) = &lookup {
+            let lookup = Lookup { issuer, url: &url, is_last: index == last };
+            let found = issuer::check(&lookup, &response, &mut search, &mut step.findings);
+            if let MetadataLookup::Found(server) = &found {
                 step.findings.extend(issuer::check_document(server, &self.policy, self.doctor.assume_pkce));
                 step.findings.extend(malformed::check_document(&response.body));
                 step.findings.extend(scopes::check(challenge, metadata, server));
                 step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
             }
-            self.close(step);
-            match lookup {
+            self.finish_step(step);
+            match found {
                 MetadataLookup::Found(server) => {
                     self.page_at_server(url, &server).await;
                     return Some(server);
@@ -87,9 +89,10 @@ impl Examination<'_> {
         let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else { return };
         let Some(finding) = client_authentication::check(&response) else { return };
         step.findings.push(finding);
-        self.close(step);
+        self.finish_step(step);
     }
 
+    /// Fetches and checks the keys. `None` if there are none, or they cannot be used.
     async fn keys(&mut self, server: &AuthorizationServerMetadata) -> Option<JwkSet> {
         // Tokens of a server without keys can only be introspected (RFC 7662), which needs the resource's credentials.
         let url = server.jwks_uri.clone()?;
@@ -98,7 +101,7 @@ impl Examination<'_> {
         let request = FetchRequest::get(url, policy);
         let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
         let keys = response.and_then(|response| keys::check(&response, &mut step.findings));
-        self.close(step);
+        self.finish_step(step);
         keys
     }
 
@@ -115,11 +118,12 @@ impl Examination<'_> {
         }
     }
 
+    /// Sends a request as a web page does, and checks whether the page can read the response.
     async fn page_step(&mut self, title: &str, request: FetchRequest) {
         let mut step = Step::new(title);
         if let Some(response) = probe::send(&*self.doctor.fetch, cors::from_page(request), &mut step).await {
             step.findings.push(cors::check_origin(&response.headers));
         }
-        self.close(step);
+        self.finish_step(step);
     }
 }

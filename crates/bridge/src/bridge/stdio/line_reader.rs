@@ -12,6 +12,7 @@ pub(crate) struct LineReader<R> {
     buffer: BytesMut,
     /// The length of the buffer's prefix without a line break.
     searched: usize,
+    /// The maximum length of a line, in bytes.
     max: usize,
     /// The state of the current line, if it is too long to hold.
     oversized: Option<OversizedLine>,
@@ -32,12 +33,16 @@ pub(crate) enum Line {
 const READ_SIZE: usize = 16 * 1024;
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// Reads the lines of `input`, each up to `max` bytes.
     pub(crate) fn new(input: R, max: usize) -> Self {
         Self { input, buffer: BytesMut::new(), searched: 0, max, oversized: None, has_ended: false }
     }
 
     /// Reads the next line that is not blank. Returns `None` at the end. The last line needs no line break. Cancel
     /// safe.
+    ///
+    /// # Errors
+    /// When reading the stream fails.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.take_line() {

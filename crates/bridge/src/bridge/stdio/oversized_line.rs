@@ -26,25 +26,31 @@ pub(crate) struct OversizedLine {
     is_other: bool,
 }
 
+/// The field that a byte is added to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Recording {
     #[default]
     Nothing,
+    /// The name of a member.
     Name,
+    /// The value of `id`.
     Id,
 }
 
 /// What is known about a message that is too large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OversizedMessage {
+    /// A request with this identifier.
     Request(RequestId),
+    /// A response to the request with this identifier.
     Response(RequestId),
     /// A notification, or text that is not a message.
     Other,
 }
 
-/// The maximum size of a member's name that is compared, and of an identifier.
+/// The maximum size of a member's name that is compared, in bytes.
 const MAX_NAME: usize = 16;
+/// The maximum size of an identifier, in bytes. A message with a longer one counts as one without.
 const MAX_ID: usize = 1024;
 
 impl OversizedLine {

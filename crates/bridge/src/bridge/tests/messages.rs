@@ -57,13 +57,15 @@ async fn too_many_requests_are_rejected() {
     let settings = BridgeSettings { max_requests: 2, max_waiting_requests: 1, ..BridgeSettings::default() };
     let mut client = Client::with(&server, settings);
     client.initialize().await;
-    client.request(1, "slow", json!({})).await;
-    client.request(1, "slow", json!({})).await;
-    assert_eq!(client.reason().await, (1, "bridge.busy".into()));
-    for id in [2, 3, 4] {
+    for id in [1, 1, 2, 3, 4] {
         client.request(id, "slow", json!({})).await;
     }
-    assert_eq!(client.reason().await, (4, "bridge.busy".into()));
+    for (id, text) in [(1, "a request with this identifier is still in progress"), (4, "too many requests are waiting")]
+    {
+        let rejection = client.next().await;
+        assert_eq!((&rejection["id"], &rejection["error"]["message"]), (&id.into(), &text.into()));
+        assert_eq!(rejection["error"]["data"]["reason"], "bridge.busy");
+    }
     settle().await;
     assert_eq!(server.named("slow").len(), 2);
 }

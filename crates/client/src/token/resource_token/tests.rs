@@ -3,7 +3,7 @@
 use super::*;
 
 fn token(response: &str) -> Result<ResourceToken, ClientError> {
-    let purpose = Purpose {
+    let context = TokenRequestContext {
         start: &StartUrl::parse("https://mcp.example.com/mcp").unwrap(),
         issuer: &Issuer::parse("https://auth.example.com").unwrap(),
         resource: &ResourceUri::parse("https://mcp.example.com/mcp").unwrap(),
@@ -12,7 +12,7 @@ fn token(response: &str) -> Result<ResourceToken, ClientError> {
         asked: &Scopes::parse("a b").unwrap(),
         binding: None,
     };
-    ResourceToken::new(TokenResponse::parse(response.as_bytes()).unwrap(), purpose, UnixTime::from_secs(1000))
+    ResourceToken::new(TokenResponse::parse(response.as_bytes()).unwrap(), context, UnixTime::from_secs(1000))
 }
 
 /// I6: a scope is also granted in the form `api://ID/NAME`. If the server does not confirm valid scopes, none is granted.

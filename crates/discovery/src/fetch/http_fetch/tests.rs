@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::UrlPolicy;
+use crate::{UrlPolicy, UrlPolicyError};
 
 const LOOPBACK_PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
 const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };

@@ -12,23 +12,31 @@ use url::{Host, Url};
 #[derive(Default)]
 pub(super) struct NoProxy(Vec<Entry>);
 
+/// An entry of the list.
 struct Entry {
     hosts: Hosts,
+    /// `None` for every port.
     port: Option<u16>,
 }
 
+/// The hosts of an entry.
 enum Hosts {
+    /// Every host.
     All,
+    /// A name and its subdomains.
     Domain(String),
+    /// The addresses whose first bits are equal. The number is at most the length of the address.
     Network(IpAddr, u8),
 }
 
 impl NoProxy {
+    /// Parses the value of the variable.
     pub(super) fn parse(text: &str) -> Self {
         let entries = text.split(|character: char| character == ',' || character.is_ascii_whitespace());
         Self(entries.filter(|entry| !entry.is_empty()).filter_map(Entry::parse).collect())
     }
 
+    /// Whether a URL is requested without a proxy.
     pub(super) fn contains(&self, url: &Url) -> bool {
         self.0.iter().any(|entry| entry.contains(url))
     }
@@ -55,10 +63,10 @@ impl Hosts {
         }
         if let Some((address, bits)) = text.split_once('/') {
             let (address, bits) = (address_of(address)?, bits.parse().ok()?);
-            return (bits <= width(address)).then_some(Self::Network(address, bits));
+            return (bits <= bit_length(address)).then_some(Self::Network(address, bits));
         }
         if let Some(address) = address_of(text) {
-            return Some(Self::Network(address, width(address)));
+            return Some(Self::Network(address, bit_length(address)));
         }
         let name = text.strip_prefix("*.").or_else(|| text.strip_prefix('.')).unwrap_or(text);
         match Host::parse(name.strip_suffix('.').unwrap_or(name)) {
@@ -91,22 +99,25 @@ impl Hosts {
     }
 }
 
+/// Parses an address, with or without brackets.
 fn address_of(text: &str) -> Option<IpAddr> {
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     inner.parse().ok()
 }
 
-fn width(address: IpAddr) -> u8 {
+/// The length of an address in bits.
+fn bit_length(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
+/// Whether the first bits of an address are those of a network. An IPv4-mapped IPv6 address counts as its IPv4 address.
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
-    let differing = match (address.to_canonical(), network) {
+    let equal_bits = match (address.to_canonical(), network) {
         (IpAddr::V4(address), IpAddr::V4(network)) => (address.to_bits() ^ network.to_bits()).leading_zeros(),
         (IpAddr::V6(address), IpAddr::V6(network)) => (address.to_bits() ^ network.to_bits()).leading_zeros(),
         _ => return false,
     };
-    differing >= u32::from(bits)
+    equal_bits >= u32::from(bits)
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! [`Server`]: the endpoints of an authorization server.
 
+pub(crate) mod unsupported_server;
+
 use portcullis_discovery::ChainPolicy;
 use portcullis_jose::DpopKey;
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer};
 use serde_json::Value;
 use url::Url;
 
-use super::unsupported_server::UnsupportedServer;
+use self::unsupported_server::UnsupportedServer;
 
 /// The metadata of an authorization server that every grant needs.
 #[derive(Clone, Debug)]
