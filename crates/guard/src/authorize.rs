@@ -2,6 +2,7 @@
 
 mod claim_rule;
 mod path_glob;
+mod plain_path;
 mod route_rule;
 mod scope_implications;
 
@@ -9,7 +10,7 @@ use http::Method;
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 
-use self::path_glob::{AmbiguousPath, PlainPath};
+use self::plain_path::{AmbiguousPath, PlainPath};
 pub use self::{
     claim_rule::{ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest},
     path_glob::{PathGlob, PathGlobError},

@@ -1,6 +1,7 @@
 //! [`GuardLimits`]: requests per time, and requests in progress.
 
 mod concurrency;
+mod key;
 mod rate;
 mod table;
 #[cfg(test)]

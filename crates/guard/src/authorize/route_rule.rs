@@ -3,7 +3,7 @@
 use http::Method;
 use portcullis_metadata::Scopes;
 
-use super::path_glob::{PathGlob, PlainPath};
+use super::{path_glob::PathGlob, plain_path::PlainPath};
 
 /// The scopes that requests to some paths need. All rules that match a request apply together.
 ///

@@ -13,7 +13,7 @@ use portcullis_verifier::Principal;
 
 use super::{
     LimitExceeded,
-    table::{Key, PassThroughHasher, SHARDS, shard_of},
+    key::{Key, PassThroughHasher, SHARDS, shard_of},
 };
 
 /// The retry time for a request beyond the limit. Most requests are short.

@@ -14,7 +14,8 @@ use portcullis_verifier::{LimitHasher, Principal};
 
 use super::{
     LimitExceeded,
-    table::{Key, SharedTable, Table},
+    key::Key,
+    table::{SharedTable, Table},
 };
 
 /// The maximum number of requests of a [`Rate`].

@@ -3,7 +3,7 @@
 use std::{
     array,
     collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
+    hash::BuildHasherDefault,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,13 +12,10 @@ use std::{
 use governor::{nanos::Nanos, state::StateStore};
 use portcullis_metadata::Clock;
 
-/// The number of shards. Each has a lock, and there are more than workers.
-pub(super) const SHARDS: usize = 16;
+use super::key::{Key, PassThroughHasher, SHARDS, shard_of};
+
 /// How often idle counters of a full shard are removed.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A keyed hash of the counted address or principal. Equal hashes share a counter.
-pub(super) type Key = u64;
 
 /// The counters: for each key, the time from which its full rate is available again.
 pub(super) struct Table {
@@ -137,36 +134,8 @@ impl StateStore for SharedTable {
     }
 }
 
-/// Returns the shard of a key: its highest bits, because the map uses the low ones.
-pub(super) fn shard_of(key: Key) -> usize {
-    (key >> (Key::BITS - SHARDS.ilog2())) as usize
-}
-
-/// A pass-through hasher, because keys are hashes.
-#[derive(Default)]
-pub(super) struct PassThroughHasher(u64);
-
-impl Hasher for PassThroughHasher {
-    fn finish(&self) -> u64 {
-        // The map also uses the highest bits, which all keys of a shard share.
-        self.0.rotate_left(SHARDS.ilog2())
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::hash::BuildHasher as _;
-
     use portcullis_testkit::ManualClock;
 
     use super::*;
@@ -234,14 +203,6 @@ mod tests {
         let table = Table::new(64, Arc::new(ManualClock::new()));
         table.add_uses((0..1000).map(|key| (key << 60 | key, 1)), Duration::from_secs(1), Duration::from_secs(9));
         assert_eq!(held(&table), 64);
-    }
-
-    /// J5: the hasher moves the bits that differ between the keys of a shard to where the map uses them.
-    #[test]
-    fn keys_of_a_shard_are_spread_in_its_map() {
-        let hash = BuildHasherDefault::<PassThroughHasher>::default();
-        let hashed = [0, 1, 1 << 20, 1 << 52, 0xf << 60].map(|key: Key| hash.hash_one(key));
-        assert_eq!(hashed, [0, 1 << 4, 1 << 24, 1 << 56, 0xf]);
     }
 
     /// J5: a rejected request changes no counter and adds none.

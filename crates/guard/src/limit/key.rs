@@ -1,0 +1,60 @@
+//! [`Key`]: the keys of counters, and how they are distributed among shards and within a map.
+
+use std::hash::Hasher;
+
+/// The number of shards. Each has a lock, and there are more than workers.
+pub(super) const SHARDS: usize = 16;
+
+/// A keyed hash of the counted address or principal. Equal hashes share a counter.
+pub(super) type Key = u64;
+
+/// Returns the shard of a key: its highest bits, because the map uses the low ones.
+pub(super) fn shard_of(key: Key) -> usize {
+    (key >> (Key::BITS - SHARDS.ilog2())) as usize
+}
+
+/// A pass-through hasher, because keys are hashes.
+#[derive(Default)]
+pub(super) struct PassThroughHasher(u64);
+
+impl Hasher for PassThroughHasher {
+    fn finish(&self) -> u64 {
+        // The map also uses the highest bits, which all keys of a shard share.
+        self.0.rotate_left(SHARDS.ilog2())
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasher as _, BuildHasherDefault};
+
+    use super::*;
+
+    /// J5: the hasher moves the bits that differ between the keys of a shard to where the map uses them.
+    #[test]
+    fn keys_of_a_shard_are_spread_in_its_map() {
+        let hash = BuildHasherDefault::<PassThroughHasher>::default();
+        let hashed = [0, 1, 1 << 20, 1 << 52, 0xf << 60].map(|key: Key| hash.hash_one(key));
+        assert_eq!(hashed, [0, 1 << 4, 1 << 24, 1 << 56, 0xf]);
+    }
+
+    /// J5: keys are distributed among all shards by their highest bits.
+    #[test]
+    fn every_shard_has_keys() {
+        for shard in 0..SHARDS {
+            let first = (shard as Key) << (Key::BITS - SHARDS.ilog2());
+            assert_eq!((shard_of(first), shard_of(first | 0xffff)), (shard, shard));
+        }
+        assert_eq!(shard_of(Key::MAX), SHARDS - 1);
+    }
+}
