@@ -48,16 +48,16 @@ use crate::{
 
 /// The sessions of one process. Clones share the store.
 ///
-/// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At [`SessionSettings::max_per_owner`], a
-/// new session evicts the owner's least recently used session that is not in use. The owner's sessions at other
-/// processes count as far as a [`SessionJournal`] announces them; each process allows an owner at least one session.
+/// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At [`SessionSettings::max_per_owner`], a new session
+/// evicts the owner's least recently used session that is not in use. The owner's sessions at other processes count as far as a
+/// [`SessionJournal`] announces them; each process allows an owner at least one session.
 ///
-/// **Adoption.** Identifiers are sealed. With the key, the store adopts a session that another process opened, or this
-/// one before a restart. An adopted session takes capacity like a new one.
+/// **Adoption.** Identifiers are sealed. With the key, the store adopts a session that another process opened, or this one before
+/// a restart. An adopted session takes capacity like a new one.
 ///
-/// **Ends.** The store remembers which sessions have ended, so that no process continues them, until their lifetime is
-/// over: 256 sessions of an owner (65,536 without authentication), 1,000,000 in total, and those of 250,000 owners.
-/// When an owner exceeds the first limit, or ends a session at the second one, the owner's oldest sessions end, too
+/// **Ends.** The store remembers which sessions have ended, so that no process continues them, until their lifetime is over:
+/// 256 sessions of an owner (65,536 without authentication), 1,000,000 in total, and those of 250,000 owners. When an owner
+/// exceeds the first limit, or ends a session at the second one, the owner's oldest sessions end, too
 /// ([`EndReason::Overflow`](crate::EndReason::Overflow)). At the third limit, the oldest sessions of all owners end.
 ///
 /// **Journal.** A [`SessionJournal`] keeps ends and last uses outside this process.
@@ -66,8 +66,7 @@ pub struct SessionStore(Arc<Inner>);
 
 struct Inner {
     keys: ArcSwap<SessionKeys>,
-    /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It changes after
-    /// `keys`.
+    /// Counts the key lists, up to [`UNCACHED_GENERATION`](crate::session::UNCACHED_GENERATION). It changes after `keys`.
     key_generation: AtomicU16,
     timeouts: Timeouts,
     /// The maximum age at which a session without a known use is adopted, in milliseconds.
@@ -156,8 +155,8 @@ impl SessionStore {
     /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are those of the caller's
     /// token; see [`InUse::rotated_identifier`].
     ///
-    /// A reservation ends no session. It requires that the owner has a session that is not in use for each of its
-    /// reservations that would exceed [`SessionSettings::max_per_owner`], so that this session can be evicted.
+    /// A reservation ends no session. It requires that the owner has a session that is not in use for each of its reservations
+    /// that would exceed [`SessionSettings::max_per_owner`], so that this session can be evicted.
     ///
     /// # Errors
     /// Fails at a limit, or if the operating system returns no random bytes.
