@@ -124,9 +124,10 @@ async fn clients_and_tokens_come_from_files() {
 #[tokio::test]
 async fn an_invalid_file_causes_one_line() {
     for (text, parts) in [
-        ("[[client]]\nid = \"a\"\nsecret = \"hunter2\"\n", &["line 3", "{ env = \"NAME\" }"][..]),
-        ("[[client]]\nid = \"a\"\nsecert = 1\n", &["line 3", "secert", "expected one of"]),
-        ("[[client]\n", &["line 1"]),
+        ("[[client]]\nid = \"a\"\nsecret = \"hunter2\"\n", &["clients.toml:3: ", "{ env = \"NAME\" }"][..]),
+        ("[[client]]\nid = \"a\"\nintrospect = \"hunter2\"\n", &["clients.toml:3: ", "expected true or false"]),
+        ("[[client]]\nid = \"a\"\nsecert = \"hunter2\"\n", &["clients.toml:3: ", "did you mean `secret`?"]),
+        ("[[client]\n", &["clients.toml:1: "]),
         ("[[client]]\nid = \"a\"\nintrospect = true\n", &["\"a\"", "give it a secret or keys"]),
         (
             "[[client]]\nid = \"a\"\nredirect_uris = [\"http://client.example/\"]\n",

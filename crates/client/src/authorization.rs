@@ -1,5 +1,4 @@
-//! The authorization code flow: the authorization request, and the redirect.
+//! The authorization code flow: the requirements for the server, and the authorization request.
 
 pub(crate) mod code_flow;
-pub(crate) mod redirect;
 pub(crate) mod request;

@@ -17,7 +17,6 @@ mod broader_resource;
 mod clients;
 mod code_grant;
 mod device_grant;
-pub(crate) mod grant;
 mod grant_context;
 mod known_client;
 mod non_interactive;

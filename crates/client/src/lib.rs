@@ -39,15 +39,18 @@
 //! # }
 //! ```
 
+mod access_token_source;
 mod advice;
 mod authorization;
 mod authorizer;
 mod error;
 mod error_chain;
 mod interaction;
+mod non_interactive_grant;
 mod offline_access;
 mod provider;
 mod random;
+mod redirect;
 mod registration;
 mod resource_challenge;
 mod resource_redirects;
@@ -60,10 +63,9 @@ mod testing;
 mod token;
 mod token_manager;
 
+pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use advice::advice;
-pub use authorization::redirect::{RedirectError, RedirectParameters};
 pub use authorization::request::AuthorizationRequest;
-pub use authorizer::grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Revocation};
 pub use error::ClientError;
@@ -72,8 +74,10 @@ pub use interaction::{
     AutoConsent, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect, NewRegistration,
     RedirectAddress, RedirectAddressError,
 };
+pub use non_interactive_grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use portcullis_metadata::AccessToken;
 pub use provider::{AuthorizeParameter, AuthorizeParameterError, KnownIssuer, ProviderSettings, UnboundSignIn};
+pub use redirect::{RedirectError, RedirectParameters};
 pub use registration::authentication_method::TokenAuthMethod;
 pub use registration::client_key::{ClientKey, ClientKeyError};
 pub use registration::credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
@@ -85,7 +89,7 @@ pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, ImportedToken, StoreError, StoreListing, StoredToken, UnusableEntry};
 pub use token::resource_token::ResourceToken;
-pub use token_manager::{AccessTokenSource, AccessTokenSourceError, RequestAuthorization, SignOut, TokenManager};
+pub use token_manager::{RequestAuthorization, SignOut, TokenManager};
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

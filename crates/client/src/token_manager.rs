@@ -8,9 +8,12 @@ use std::{
 use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
-use crate::{Authorizer, ClientError, ResourceToken, StartUrl, StoreError, resource_challenge::ResourceChallenge};
+use crate::{
+    AccessTokenSource, Authorizer, ClientError, ResourceToken, StartUrl, StoreError,
+    resource_challenge::ResourceChallenge,
+};
 
-mod access_token_source;
+mod external_tokens;
 mod forget_client;
 mod renewal;
 mod request_authorization;
@@ -18,11 +21,10 @@ mod scoped;
 mod sign_out;
 mod step_up;
 
-pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
 pub use request_authorization::RequestAuthorization;
 pub use sign_out::SignOut;
 
-use access_token_source::ExternalTokens;
+use external_tokens::ExternalTokens;
 use renewal::{Refreshed, obtain, refresh, stored};
 
 /// Keeps the token for one resource: reads it from the store, refreshes it before it expires, renews it when the

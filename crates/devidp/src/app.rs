@@ -40,6 +40,10 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// Creates the parts from validated settings.
+    ///
+    /// # Errors
+    /// Fails when a configured client, trusted issuer or fault is invalid, or there are no random numbers.
     pub(crate) fn new(settings: DevIdpSettings, issuer: Issuer, keys: Keys) -> Result<Self, DevIdpError> {
         let (config, keys) = (Arc::new(Config::new(settings, issuer)), Arc::new(keys));
         Ok(Self {

@@ -17,12 +17,14 @@ use crate::clients::{grant_type::GrantType, redirect_uri::RedirectUri};
 
 /// A client.
 pub(crate) struct Client {
+    /// The name on the consent page.
     pub(crate) name: Option<Box<str>>,
     pub(crate) redirect_uris: Vec<RedirectUri>,
     pub(crate) credential: Credential,
     pub(crate) grant_types: Vec<GrantType>,
     /// The scopes that the client may request. `None` means all scopes of the server.
     pub(crate) scopes: Option<Scopes>,
+    /// Whether the client is a protected resource that may introspect tokens.
     pub(crate) may_introspect: bool,
     /// Whether the client is described by the metadata document at its identifier.
     pub(crate) is_document: bool,
@@ -41,6 +43,7 @@ pub(crate) enum Credential {
 }
 
 impl Client {
+    /// Returns whether the client registered a grant type.
     pub(crate) fn may_use(&self, grant_type: GrantType) -> bool {
         self.grant_types.contains(&grant_type)
     }
@@ -53,6 +56,7 @@ impl Credential {
     /// The authentication methods of confidential clients.
     pub(crate) const CONFIDENTIAL_METHODS: [&'static str; 3] =
         ["client_secret_basic", "client_secret_post", Self::PRIVATE_KEY_JWT];
+    /// The method of clients with keys (RFC 7523 section 2.2).
     pub(crate) const PRIVATE_KEY_JWT: &'static str = "private_key_jwt";
 
     /// Creates the credential for `private_key_jwt`. Returns `None` if the set has no usable key.
@@ -61,6 +65,7 @@ impl Credential {
         (!keys.is_empty()).then_some(Self::Keys(keys))
     }
 
+    /// Returns whether the client has no credential.
     pub(crate) const fn is_public(&self) -> bool {
         matches!(self, Self::None)
     }

@@ -22,12 +22,15 @@ pub(crate) struct Table<V> {
 
 struct Rows<V> {
     by_key: HashMap<Box<str>, Row<V>>,
+    /// The number of values that were ever inserted.
     inserted: u64,
 }
 
 struct Row<V> {
     value: V,
+    /// The monotonic time at which it was inserted or last renewed.
     touched: Duration,
+    /// The order of insertion, which decides between values of the same time.
     order: u64,
 }
 
@@ -54,6 +57,7 @@ pub(crate) enum RowAction {
 }
 
 impl<V> Table<V> {
+    /// Creates an empty table.
     pub(crate) fn new(capacity: usize, lifetime: Duration, clock: Arc<dyn Clock>) -> Self {
         Self { rows: Mutex::new(Rows { by_key: HashMap::new(), inserted: 0 }), capacity, lifetime, clock }
     }
@@ -66,11 +70,17 @@ impl<V> Table<V> {
 
     /// Inserts a value. If the table is full, expired values are removed first, then the oldest value that is
     /// evictable.
+    ///
+    /// # Errors
+    /// Fails when no value is evictable.
     pub(crate) fn try_insert(&self, key: &str, value: V, is_evictable: impl Fn(&V) -> bool) -> Result<(), TableFull> {
         self.insert_locked(&mut self.rows(), key, value, is_evictable)
     }
 
     /// Inserts a value if the key has none, and returns whether it was inserted. Does not evict other values.
+    ///
+    /// # Errors
+    /// Fails when the table is full.
     pub(crate) fn insert_new(&self, key: &str, value: V) -> Result<bool, TableFull> {
         let mut rows = self.rows();
         let now = self.clock.monotonic();
@@ -136,6 +146,7 @@ impl<V> Table<V> {
         Some(result)
     }
 
+    /// Inserts a value, as [`try_insert`](Self::try_insert).
     fn insert_locked(
         &self,
         rows: &mut Rows<V>,

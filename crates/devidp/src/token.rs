@@ -22,7 +22,7 @@ use crate::{
     authentication::{AuthenticatedClient, authenticate, dpop::Thumbprint},
     authorize::scopes::response_scope,
     clients::grant_type::GrantType,
-    providers::{github, profile::TokenResponseFormat},
+    providers::{github::token_response, profile::TokenResponseFormat},
     server::{
         form::Params,
         oauth_error::{ErrorCode, ErrorResponse},
@@ -58,7 +58,7 @@ pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Rep
         if is_denied { json_error_with_status(StatusCode::BAD_REQUEST, error) } else { json_error(error) }
     });
     if app.config.profile.token_response == TokenResponseFormat::GitHub {
-        reply = github::convert_token_response(headers, reply).await;
+        reply = token_response::convert(headers, reply).await;
     }
     reply.headers_mut().extend(app.dpop.nonce_header());
     reply

@@ -6,6 +6,7 @@ use std::{error::Error, fmt, io};
 ///
 /// It converts to [`io::Error`], for callers to which both failures mean the same.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ReplaceError {
     /// The file has its old content.
     NotReplaced(io::Error),

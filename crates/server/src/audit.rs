@@ -12,6 +12,7 @@ mod record;
 mod rotation;
 mod settings;
 mod sink;
+mod state;
 mod tail;
 mod usage;
 mod verify;
@@ -26,10 +27,7 @@ pub(crate) use verify::{Break, Report, verify};
 
 use std::{
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     thread::{self, Thread},
     time::Duration,
 };
@@ -44,10 +42,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{log_queue::LogQueue, telemetry::Effect};
+use crate::telemetry::Effect;
 use key::UsageKey;
 use sink::Target;
-use usage::{Counts, UsageTables};
+use state::State;
+use usage::Counts;
 use writer::Writer;
 
 /// How often a caller that waits for the queue checks it.
@@ -76,23 +75,6 @@ pub(crate) struct AuditTrail {
     audit: Audit,
     writer: Thread,
     done: oneshot::Receiver<()>,
-}
-
-/// The state that the trail, its writer and the recording threads share.
-struct State {
-    queue: LogQueue,
-    usage: UsageTables,
-    clock: Arc<dyn Clock>,
-    /// Whether the writer must reopen the sink.
-    reopen: AtomicBool,
-    /// Whether no further records follow.
-    finishing: AtomicBool,
-    /// The number of written records.
-    written: AtomicU64,
-    /// The number of records that are being written.
-    in_hand: AtomicU64,
-    /// The number of records that were lost because the queue was full.
-    lost: AtomicU64,
 }
 
 impl AuditTrail {
@@ -166,16 +148,7 @@ impl AuditTrail {
 
 impl Audit {
     fn new(settings: &AuditSettings, workers: usize, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(State {
-            queue: LogQueue::new(workers + 1, settings.queue / (workers + 1)),
-            usage: UsageTables::new(workers + 1, settings.usage_rows),
-            clock,
-            reopen: AtomicBool::new(false),
-            finishing: AtomicBool::new(false),
-            written: AtomicU64::new(0),
-            in_hand: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-        }))
+        Self(Arc::new(State::new(settings, workers, clock)))
     }
 
     /// Records the start of a session.
@@ -203,6 +176,7 @@ impl Audit {
         self.push(|out| administration::administered(out, self.0.clock.now(), action));
     }
 
+    /// Queues a record, or counts it as lost.
     fn push(&self, record: impl FnOnce(&mut Vec<u8>)) {
         if self.0.queue.push(record).is_err_and(|full| full.is_first) {
             tracing::warn!("audit records are lost from now on: the sink is too slow, and the queue is full");

@@ -2,8 +2,11 @@
 
 mod admin;
 mod audit;
+mod call;
 mod check;
 mod connect;
+#[cfg(feature = "dev")]
+mod demo;
 mod doctor;
 #[cfg(test)]
 mod documented;
@@ -14,20 +17,25 @@ mod init;
 mod login;
 mod mcp_remote;
 mod provider;
+mod serve;
+mod sign_in;
 mod stored;
 #[cfg(not(feature = "dev"))]
 mod without_dev;
 
-use std::{net::SocketAddr, path::PathBuf};
+#[cfg(feature = "manual")]
+use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
-use portcullis_metadata::Secret;
 
 pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminServer, AdminSessions};
 pub(crate) use self::audit::{Audit, AuditVerify};
+pub(crate) use self::call::Call;
 pub(crate) use self::check::Check;
 pub(crate) use self::connect::{Connect, Transport};
+#[cfg(feature = "dev")]
+pub(crate) use self::demo::Demo;
 pub(crate) use self::doctor::{Doctor, Examination};
 pub(crate) use self::health::Health;
 #[cfg(feature = "dev")]
@@ -36,10 +44,12 @@ pub(crate) use self::init::Init;
 pub(crate) use self::login::{Login, Logout};
 pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
+pub(crate) use self::serve::Serve;
+pub(crate) use self::sign_in::SignIn;
 pub(crate) use self::stored::{List, Status};
 #[cfg(not(feature = "dev"))]
 pub(crate) use self::without_dev::{Demo, Idp};
-use crate::{config::parse_listen_address, telemetry::LogFormat};
+use crate::telemetry::LogFormat;
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///
@@ -167,102 +177,6 @@ pub(crate) enum Command {
         /// Where to write them.
         directory: PathBuf,
     },
-}
-
-#[derive(Args)]
-pub(crate) struct Serve {
-    /// The configuration file (TOML). `PORTCULLIS_*` variables override its values.
-    #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml")]
-    pub(crate) config: PathBuf,
-    /// Address and port to listen on, instead of the configured one.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address)]
-    pub(crate) listen: Option<SocketAddr>,
-}
-
-#[cfg(feature = "dev")]
-#[derive(Args)]
-pub(crate) struct Demo {
-    /// Where the protected server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000", value_parser = parse_listen_address)]
-    pub(crate) listen: SocketAddr,
-    /// Where the development authorization server listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000", value_parser = parse_listen_address)]
-    pub(crate) idp_listen: SocketAddr,
-    /// Grant every authorization request without consent, as the user alice.
-    #[arg(long)]
-    pub(crate) auto_consent: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct Call {
-    #[command(flatten)]
-    pub(crate) sign_in: SignIn,
-    /// The method, such as `tools/list` or `tools/call`.
-    pub(crate) method: String,
-    /// The method's parameters as a JSON object.
-    pub(crate) params: Option<String>,
-    /// Use revision 2026-07-28, without a session, instead of 2025-11-25.
-    #[arg(long)]
-    pub(crate) modern: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct SignIn {
-    /// The protected resource, such as `http://127.0.0.1:3000/mcp`.
-    pub(crate) url: String,
-    /// Complete the authorization request without a browser. Requires a development server with `--auto-consent`.
-    #[arg(long)]
-    pub(crate) auto_consent: bool,
-    /// Print the authorization URL instead of opening a browser. The URL of the final redirect can be pasted.
-    #[arg(long, conflicts_with = "auto_consent")]
-    pub(crate) no_browser: bool,
-    /// The scopes to request, separated by spaces, instead of those that the resource lists.
-    #[arg(long, value_name = "SCOPES")]
-    pub(crate) scope: Option<String>,
-    /// The identifier of a preregistered client, for authorization servers without dynamic registration.
-    #[arg(long, value_name = "ID")]
-    pub(crate) client_id: Option<String>,
-    /// A file with that client's secret.
-    #[arg(long, value_name = "FILE", requires = "client_id")]
-    pub(crate) client_secret_file: Option<PathBuf>,
-    /// How the client authenticates at the token endpoint. By default the registration decides, then the authorization
-    /// server's list.
-    #[arg(long, value_name = "METHOD", value_parser = ["none", "client_secret_post", "client_secret_basic"])]
-    pub(crate) token_auth_method: Option<String>,
-    /// The https URL of the client's metadata document, for authorization servers that support it.
-    #[arg(long, value_name = "URL", conflicts_with = "client_id")]
-    pub(crate) client_metadata_url: Option<String>,
-    /// The authorization server to use, one of those that the resource lists.
-    #[arg(long, value_name = "ISSUER")]
-    pub(crate) authorization_server: Option<String>,
-    /// The port on this machine that receives the redirect. The default depends on the resource.
-    #[arg(long, value_name = "PORT")]
-    pub(crate) callback_port: Option<u16>,
-    /// The path of the redirect, exactly as it was registered. The default is `/callback`.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) callback_path: Option<String>,
-    /// The host of the redirect: `127.0.0.1` (default), `localhost` (which receives on 127.0.0.1 and ::1) or `::1`.
-    #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost", "::1"])]
-    pub(crate) callback_host: Option<String>,
-    /// The client secret, for commands that do not read it from a file.
-    #[arg(skip)]
-    pub(crate) client_secret: Option<Secret>,
-    /// Where tokens are stored. The default is `portcullis` in the user's state directory.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) store: Option<PathBuf>,
-    /// Also accept URLs of private networks from servers.
-    #[arg(long)]
-    pub(crate) allow_private: bool,
-    /// Sign in even if the server is part of a broader resource, such as a whole host. The token is then also valid for the
-    /// other paths there, and the server could use it for them. Without this option, the user is asked in a terminal.
-    #[arg(long)]
-    pub(crate) accept_broader_resource: bool,
-    /// A PEM file of certificates to trust for the host and port of the URL, in addition to the system's. `SSL_CERT_FILE` is
-    /// for all hosts.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) provider: Provider,
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ mod span;
 mod syntax;
 mod toml_lines;
 mod type_errors;
+mod type_names;
+#[cfg(feature = "dev")]
+mod values_file;
 
 pub(crate) use changes::{Change, changes};
 pub(crate) use diagnostic::{Diagnostic, Diagnostics};
@@ -35,3 +38,5 @@ pub(crate) use secret::SecretSource;
 pub(crate) use similar::nearest;
 pub(crate) use span::Span;
 pub(crate) use toml_lines::TomlLines;
+#[cfg(feature = "dev")]
+pub(crate) use values_file::parse_values;

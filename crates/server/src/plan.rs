@@ -2,6 +2,7 @@
 
 mod admin;
 mod audit;
+mod contents;
 mod entra;
 mod errors;
 mod files;
@@ -40,8 +41,9 @@ use crate::{
 
 pub(crate) use admin::AdminPlan;
 pub(crate) use audit::keys as audit_keys;
+pub(crate) use contents::Contents;
 pub(crate) use errors::all_errors;
-pub(crate) use fingerprint::{Contents, Fingerprint};
+pub(crate) use fingerprint::Fingerprint;
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
 pub(crate) use replicas::ReplicasPlan;
@@ -184,6 +186,10 @@ pub(crate) fn state_dir_of(config: &Config) -> anyhow::Result<Option<PathBuf>> {
     state_dir::plan(config.state_dir.as_deref(), &base_url(&config.base_url)?)
 }
 
+/// Parses `base_url`.
+///
+/// # Errors
+/// Fails when it is not the URL of one host without path, or neither https nor http on loopback.
 fn base_url(text: &str) -> anyhow::Result<Url> {
     let url = Url::parse(text)
         .with_context(|| format!("base_url = {text:?} is not a URL; write it as \"https://mcp.example.com\""))?;
@@ -208,6 +214,7 @@ fn base_url(text: &str) -> anyhow::Result<Url> {
     Ok(url)
 }
 
+/// Returns the number of worker threads. Default: the number of cores.
 fn workers(configured: Option<usize>) -> anyhow::Result<usize> {
     match configured {
         Some(count @ 1..=MAX_WORKERS) => Ok(count),

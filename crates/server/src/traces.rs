@@ -6,40 +6,18 @@
 
 mod exporter;
 mod otlp;
+mod queue;
 mod span;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_guard::{Decision, DecisionSink, TraceContext};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinHandle,
-    time::timeout,
-};
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
 use crate::plan::TracesPlan;
 use exporter::Exporter;
-use span::RequestSpan;
 
-/// The maximum number of queued requests.
-const QUEUE: usize = 8192;
-
-/// Adds spans to the queue. Every worker has a clone.
-#[derive(Clone)]
-pub(crate) struct Traces(Arc<Queue>);
-
-struct Queue {
-    spans: mpsc::Sender<RequestSpan>,
-    /// The number of requests whose spans were lost.
-    lost: AtomicU64,
-}
+pub(crate) use queue::Traces;
 
 /// The running export.
 pub(crate) struct TraceExport {
@@ -54,8 +32,7 @@ impl TraceExport {
     /// # Errors
     /// Fails when the client of the receiver cannot be created.
     pub(crate) fn start(plan: TracesPlan) -> anyhow::Result<Self> {
-        let (spans, queued) = mpsc::channel(QUEUE);
-        let traces = Traces(Arc::new(Queue { spans, lost: AtomicU64::new(0) }));
+        let (traces, queued) = Traces::new();
         let exporter = Exporter::new(plan, traces.clone()).context("traces")?;
         let (stop, stopped) = oneshot::channel();
         Ok(Self { task: tokio::spawn(exporter.run(queued, stopped)), traces, stop })
@@ -74,26 +51,6 @@ impl TraceExport {
         if timeout(within, &mut task).await.is_err() {
             task.abort();
             tracing::warn!(traces.lost = traces.lost(), "spans are left unsent: the receiver is too slow");
-        }
-    }
-}
-
-impl Traces {
-    fn lose(&self, requests: u64) {
-        self.0.lost.fetch_add(requests, Ordering::Relaxed);
-    }
-
-    fn lost(&self) -> u64 {
-        self.0.lost.load(Ordering::Relaxed)
-    }
-}
-
-impl DecisionSink for Traces {
-    fn decided(&self, decision: &Decision<'_>) {
-        let Some(context) = decision.trace.filter(TraceContext::is_sampled) else { return };
-        match self.0.spans.try_reserve() {
-            Ok(place) => place.send(RequestSpan::new(context, decision)),
-            Err(_) => self.lose(1),
         }
     }
 }

@@ -28,9 +28,14 @@ pub(crate) const MAX_ASSERTION: usize = 16 * 1024;
 const MAX_LIFETIME: Duration = Duration::from_secs(3600);
 /// The accepted clock difference to the issuer of an assertion.
 const LEEWAY: Duration = Duration::from_secs(10);
+/// The maximum size of an assertion's identifier in bytes.
 const MAX_JTI: usize = 256;
 
 impl Assertions {
+    /// Imports the keys of the trusted issuers.
+    ///
+    /// # Errors
+    /// Fails when an issuer is configured twice or has no usable key.
     pub(crate) fn new(config: &Config) -> Result<Self, DevIdpError> {
         Ok(Self {
             trusted: import_keys(&config.settings.trusted_issuers)?,
@@ -91,6 +96,7 @@ impl Assertions {
     }
 }
 
+/// Returns the keys of each issuer.
 fn import_keys(issuers: &[TrustedIssuer]) -> Result<HashMap<Box<str>, KeySet>, DevIdpError> {
     let mut imported = HashMap::new();
     for TrustedIssuer { issuer, keys } in issuers {

@@ -1,19 +1,18 @@
-//! [`DpopProofs`]: verifies DPoP proofs and issues nonces (RFC 9449).
+//! [`DpopProofs`]: verifies DPoP proofs (RFC 9449).
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+mod nonces;
+
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use portcullis_jose::ReceivedProof;
-use portcullis_metadata::{Clock, Secret};
+use portcullis_metadata::Clock;
 use url::Url;
 
 use crate::{
+    authentication::dpop::nonces::Nonces,
     clients::assertion_algorithms,
     config::Config,
-    handle::random_text,
     server::{
         endpoint::Endpoint,
         oauth_error::{ErrorCode, ErrorResponse},
@@ -45,8 +44,7 @@ const MAX_PROOF: usize = 8 * 1024;
 const MAX_PROOF_AGE: Duration = Duration::from_secs(60);
 /// The time for which the identifier of a proof is remembered.
 const PROOF_RETENTION: Duration = Duration::from_secs(2 * MAX_PROOF_AGE.as_secs() + 1);
-/// The time for which a nonce is issued. It is accepted for the same time afterwards.
-const NONCE_LIFETIME: Duration = Duration::from_secs(300);
+/// The length of a SHA-256 hash in base64url.
 const THUMBPRINT_CHARS: usize = 43;
 
 impl DpopProofs {
@@ -61,6 +59,10 @@ impl DpopProofs {
     }
 
     /// Verifies the proof of a token request, if any, and returns the key's thumbprint (RFC 9449 sections 4.3 and 5).
+    ///
+    /// # Errors
+    /// Fails when there are several proofs, or the proof is malformed, for another request, too old, without the required
+    /// nonce, or was used before.
     pub(crate) fn verify(&self, headers: &HeaderMap) -> Result<Option<Thumbprint>, ErrorResponse> {
         let mut values = headers.get_all(PROOF).iter();
         let Some(value) = values.next() else { return Ok(None) };
@@ -96,7 +98,7 @@ impl DpopProofs {
         Some((NONCE, HeaderValue::from_str(nonce.secret()).ok()?))
     }
 
-    /// Compares without query and fragment.
+    /// Returns whether a URL is that of the token endpoint, without query and fragment (RFC 9449 section 4.3).
     fn is_token_endpoint(&self, url: &str) -> bool {
         Url::parse(url).is_ok_and(|mut url| {
             url.set_query(None);
@@ -111,49 +113,6 @@ pub(crate) fn parse_thumbprint(thumbprint: &str) -> Option<Thumbprint> {
     let is_valid = thumbprint.len() == THUMBPRINT_CHARS
         && thumbprint.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     is_valid.then(|| thumbprint.into())
-}
-
-/// The server's nonces (RFC 9449 section 8).
-struct Nonces {
-    state: Mutex<NonceState>,
-    clock: Arc<dyn Clock>,
-}
-
-struct NonceState {
-    current: Secret,
-    previous: Option<Secret>,
-    since: Duration,
-}
-
-impl Nonces {
-    fn new(clock: Arc<dyn Clock>) -> Result<Self, getrandom::Error> {
-        let state = NonceState { current: generate_nonce()?, previous: None, since: clock.monotonic() };
-        Ok(Self { state: Mutex::new(state), clock })
-    }
-
-    /// Returns the current nonce and replaces it when its lifetime is over.
-    fn current(&self) -> Result<Secret, getrandom::Error> {
-        let now = self.clock.monotonic();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = now.saturating_sub(state.since);
-        if age >= NONCE_LIFETIME {
-            let replaced = std::mem::replace(&mut state.current, generate_nonce()?);
-            state.previous = (age < 2 * NONCE_LIFETIME).then_some(replaced);
-            state.since = now;
-        }
-        Ok(state.current.clone())
-    }
-
-    fn accepts(&self, nonce: &str) -> bool {
-        let Ok(current) = self.current() else { return false };
-        let nonce = Secret::new(nonce);
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        nonce == current || state.previous.as_ref() == Some(&nonce)
-    }
-}
-
-fn generate_nonce() -> Result<Secret, getrandom::Error> {
-    Ok(Secret::new(random_text(16)?.as_str()))
 }
 
 const fn invalid(description: &'static str) -> ErrorResponse {

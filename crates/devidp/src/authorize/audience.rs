@@ -16,6 +16,9 @@ const MAX_AUDIENCE: usize = 600;
 
 /// Returns the audience of the tokens for a request: its `resource` (RFC 8707 section 2), of which only one is
 /// supported, or the value that the imitated provider uses instead.
+///
+/// # Errors
+/// Fails when `resource` is invalid, repeated, or missing without a default, if the imitated provider reads it.
 pub(crate) fn parse_audience(config: &Config, params: &Params) -> Result<Option<Box<str>>, ErrorResponse> {
     let default = config.settings.default_resource.as_ref().map(ResourceUri::as_str);
     let audience = match config.profile.audience {
@@ -57,6 +60,7 @@ pub(crate) fn check_audience(config: &Config, params: &Params, audience: Option<
     }
 }
 
+/// Returns the requested resource, or the default one.
 fn parse_resource(params: &Params, default: Option<&str>) -> Result<Box<str>, ErrorResponse> {
     match (params.get("resource").map_err(|_| invalid("only one resource is supported"))?, default) {
         (Some(resource), _) => match ResourceUri::parse(resource) {

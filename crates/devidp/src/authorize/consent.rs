@@ -27,11 +27,13 @@ use crate::{
     },
 };
 
+/// The answer of the user.
 enum Decision {
     Allow,
     Deny,
 }
 
+/// The cookie that recognizes the browser of a consent page: random bytes in base64url.
 const COOKIE_NAME: &str = "portcullis-consent";
 const COOKIE_BYTES: usize = 16;
 const COOKIE_CHARS: usize = 22;

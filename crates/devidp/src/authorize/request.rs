@@ -26,7 +26,9 @@ pub(crate) struct AuthorizationRequest {
     pub(crate) client_id: Box<str>,
     pub(crate) client: Arc<Client>,
     pub(crate) redirect: RedirectUri,
+    /// The `state` that the response repeats.
     pub(crate) state: Option<Box<str>>,
+    /// The PKCE challenge, which is always S256.
     pub(crate) challenge: PkceChallenge,
     /// The scopes to grant.
     pub(crate) scopes: Scopes,
@@ -34,6 +36,7 @@ pub(crate) struct AuthorizationRequest {
     pub(crate) audience: Option<Box<str>>,
     /// Whether the client requests a refresh token.
     pub(crate) refresh: RefreshRequest,
+    /// The user name that the consent page suggests, if it is valid.
     pub(crate) login_hint: Option<Box<str>>,
     /// The DPoP key to which the code is bound (RFC 9449 section 10).
     pub(crate) key: Option<Thumbprint>,
@@ -69,6 +72,7 @@ impl AuthorizationRequest {
         request.map_err(|error| AuthorizeError::Returned { redirect, state, error })
     }
 
+    /// Parses the parameters whose errors are sent to the client.
     fn parse_trusted(
         config: &Config,
         params: &Params,
@@ -99,6 +103,7 @@ impl AuthorizationRequest {
     }
 }
 
+/// Returns the requested redirect URI if the client registered it; the only registered one if none is requested.
 fn select_redirect_uri(client: &Client, requested: Option<&str>) -> Result<RedirectUri, AuthorizeError> {
     match (requested, client.redirect_uris.as_slice()) {
         (Some(requested), registered) => registered
@@ -112,6 +117,7 @@ fn select_redirect_uri(client: &Client, requested: Option<&str>) -> Result<Redir
     }
 }
 
+/// Rejects request objects, and other response types and modes than those of the code flow.
 fn reject_unsupported_parameters(params: &Params) -> Result<(), ErrorResponse> {
     let reject = |error, description| Err(ErrorResponse::new(error, description));
     if params.get("request")?.is_some() {

@@ -19,6 +19,9 @@ const OPENID_SCOPES: [&str; 6] = ["openid", "profile", "email", "address", "phon
 
 /// Returns the scopes to grant: the requested scopes that the server has and the client may have. If the request has no
 /// `scope`, these are all scopes that the client may have (RFC 6749 section 3.3).
+///
+/// # Errors
+/// Fails when `scope` is invalid, none of its scopes can be granted, or the imitated provider requires it.
 pub(crate) fn grant_scopes(config: &Config, client: &Client, params: &Params) -> Result<Scopes, ErrorResponse> {
     let supported = &config.settings.scopes;
     let available = client.scopes.as_ref().map_or_else(|| supported.clone(), |scopes| scopes.intersection(supported));
@@ -40,6 +43,7 @@ pub(crate) fn grant_scopes(config: &Config, client: &Client, params: &Params) ->
 pub(crate) struct RequestedScopes {
     /// Whether all scopes of the API are requested.
     pub(crate) all: bool,
+    /// The scopes that are requested by name.
     pub(crate) names: Scopes,
 }
 

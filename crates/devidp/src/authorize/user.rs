@@ -1,5 +1,6 @@
 //! The rule for user names.
 
+/// The maximum length of a user name in characters.
 const MAX_CHARS: usize = 64;
 
 /// Returns whether a string is a valid user name: 1 to 64 characters without control characters and surrounding spaces.

@@ -21,6 +21,7 @@ use crate::{
 pub(crate) struct ClientDocuments {
     fetch: Arc<dyn Fetch>,
     policy: UrlPolicy,
+    /// The clients of fetched documents, by URL.
     cache: Table<CachedClient>,
     fetch_permits: Semaphore,
     clock: Arc<dyn Clock>,
@@ -34,6 +35,7 @@ struct CachedClient {
 
 /// The maximum size of a document in bytes.
 const MAX_DOCUMENT_SIZE: usize = 16 * 1024;
+/// The time limit of a fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of concurrent fetches.
 const MAX_FETCHES: usize = 8;
@@ -127,4 +129,48 @@ fn cache_lifetime(headers: &HeaderMap) -> Duration {
     }
     let age = directives.iter().find_map(|directive| directive.strip_prefix("max-age=")?.parse().ok());
     age.map_or(DEFAULT_AGE, Duration::from_secs).min(MAX_AGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn with(name: header::HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn documents_are_json() {
+        for (content_type, expected) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/oauth-client+json", true),
+            ("text/json", false),
+            ("application/jsonp", false),
+            ("", false),
+        ] {
+            assert_eq!(is_json(&with(header::CONTENT_TYPE, content_type)), expected, "{content_type}");
+        }
+        assert!(!is_json(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn documents_are_cached_as_they_allow_within_bounds() {
+        for (directives, seconds) in [
+            ("max-age=10", 10),
+            ("public, Max-Age=10", 10),
+            ("max-age=86400", MAX_AGE.as_secs()),
+            ("max-age=many", DEFAULT_AGE.as_secs()),
+            ("max-age=0", 0),
+            ("max-age=10, no-store", 0),
+            ("no-cache", 0),
+            ("public", DEFAULT_AGE.as_secs()),
+        ] {
+            let headers = with(header::CACHE_CONTROL, directives);
+            assert_eq!(cache_lifetime(&headers), Duration::from_secs(seconds), "{directives}");
+        }
+        assert_eq!(cache_lifetime(&HeaderMap::new()), DEFAULT_AGE);
+    }
 }

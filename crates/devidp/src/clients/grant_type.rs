@@ -21,7 +21,8 @@ pub enum GrantType {
 }
 
 impl GrantType {
-    pub(crate) const ALL: [Self; 6] = [
+    /// All grant types.
+    pub const ALL: [Self; 6] = [
         Self::AuthorizationCode,
         Self::RefreshToken,
         Self::DeviceCode,

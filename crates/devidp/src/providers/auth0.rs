@@ -1,10 +1,10 @@
-//! Auth0.
+//! The profile of Auth0.
 
 use serde_json::{Map, Value, json};
 
 use crate::providers::profile::{AudienceRule, Difference, Profile, TokenFormat};
 
-const METADATA: &str = "https://samples.auth0.com/.well-known/openid-configuration";
+const METADATA_URL: &str = "https://samples.auth0.com/.well-known/openid-configuration";
 
 pub(super) const PROFILE: Profile = Profile {
     issuer_ends_with_slash: true,
@@ -19,25 +19,28 @@ pub(super) const PROFILE: Profile = Profile {
     token_format: TokenFormat::OpaqueWithoutAudience,
     rewrite_claims: claims,
     client_documents: false,
-    differences: &[
+    differences: &[&[
         Difference {
             summary: "takes the audience from the parameter `audience` and ignores `resource`",
-            source: "https://support.auth0.com/center/s/article/mcp-audience-error-with-auth0, https://community.auth0.com/t/rfc-8707-implementation-audience-vs-resource/188990",
+            references: &[
+                "https://support.auth0.com/center/s/article/mcp-audience-error-with-auth0",
+                "https://community.auth0.com/t/rfc-8707-implementation-audience-vs-resource/188990",
+            ],
         },
         Difference {
             summary: "issues an opaque token without `audience`, unless the tenant has a default (`--default-resource`)",
-            source: "https://auth0.com/blog/five-reasons-permissions-not-in-access-token/",
+            references: &["https://auth0.com/blog/five-reasons-permissions-not-in-access-token/"],
         },
         Difference {
             summary: "issues tokens with `permissions` and `azp`, without `client_id`",
-            source: "https://auth0.com/docs/get-started/apis/enable-role-based-access-control-for-apis",
+            references: &["https://auth0.com/docs/get-started/apis/enable-role-based-access-control-for-apis"],
         },
-        Difference { summary: "has an issuer that ends with a slash", source: METADATA },
+        Difference { summary: "has an issuer that ends with a slash", references: &[METADATA_URL] },
         Difference {
             summary: "does not list `none`, lists only OpenID scopes, has no client metadata documents and sends no `iss` in responses",
-            source: METADATA,
+            references: &[METADATA_URL],
         },
-    ],
+    ]],
     ..Profile::STANDARD
 };
 

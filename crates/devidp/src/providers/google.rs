@@ -1,4 +1,4 @@
-//! Google.
+//! The profile of Google.
 
 use crate::providers::profile::{
     AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule, RotationRule, TokenFormat,
@@ -24,31 +24,34 @@ pub(super) const PROFILE: Profile = Profile {
     public_clients: PublicClientRule::MissingSecret,
     registration: RegistrationRule::None,
     client_documents: false,
-    differences: &[
+    differences: &[&[
         Difference {
             summary: "gives a refresh token only for `access_type=offline`, and after a user's first approval only with `prompt=consent`",
-            source: "https://developers.google.com/identity/protocols/oauth2/web-server",
+            references: &["https://developers.google.com/identity/protocols/oauth2/web-server"],
         },
         Difference {
             summary: "answers a refresh without a refresh token; the old one stays valid",
-            source: "https://developers.google.com/identity/protocols/oauth2/web-server",
+            references: &["https://developers.google.com/identity/protocols/oauth2/web-server"],
         },
         Difference {
             summary: "refuses a token request without a client secret, with PKCE as well (`invalid_request`, \"client_secret is missing.\")",
-            source: "https://github.com/taylorwilsdon/google_workspace_mcp/issues/1008, https://github.com/googleapis/google-api-dotnet-client/issues/1827",
+            references: &[
+                "https://github.com/taylorwilsdon/google_workspace_mcp/issues/1008",
+                "https://github.com/googleapis/google-api-dotnet-client/issues/1827",
+            ],
         },
         Difference {
             summary: "issues opaque access tokens",
-            source: "https://docs.cloud.google.com/docs/authentication/token-types",
+            references: &["https://docs.cloud.google.com/docs/authentication/token-types"],
         },
         Difference {
             summary: "has no parameter `resource`; it is ignored",
-            source: "https://developers.google.com/identity/protocols/oauth2/web-server",
+            references: &["https://developers.google.com/identity/protocols/oauth2/web-server"],
         },
         Difference {
             summary: "has no registration and introspection endpoint and no client metadata documents, and lists only OpenID scopes, `client_secret_post` and `client_secret_basic`",
-            source: "https://accounts.google.com/.well-known/openid-configuration",
+            references: &["https://accounts.google.com/.well-known/openid-configuration"],
         },
-    ],
+    ]],
     ..Profile::STANDARD
 };

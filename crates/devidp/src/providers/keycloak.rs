@@ -1,4 +1,4 @@
-//! Keycloak.
+//! The profile of Keycloak.
 
 use serde_json::{Map, Value};
 
@@ -23,31 +23,31 @@ pub(super) const PROFILE: Profile = Profile {
     refresh_tokens: RefreshTokenRule::Always,
     registration: RegistrationRule::Strict,
     client_documents: false,
-    differences: &[
+    differences: &[&[
         Difference {
             summary: "ignores `resource`, and rejects two of them (\"duplicated parameter\")",
-            source: "measured with Keycloak 26.7.3; https://github.com/keycloak/keycloak/issues/14355",
+            references: &[MEASURED, "https://github.com/keycloak/keycloak/issues/14355"],
         },
         Difference {
             summary: "issues tokens without `aud` unless a mapper adds it (here `--default-resource`), with `azp` and `preferred_username`, without `client_id`",
-            source: MEASURED,
+            references: &[MEASURED],
         },
         Difference {
             summary: "does not list `none`, although public clients work, and lists the PKCE method `plain`",
-            source: MEASURED,
+            references: &[MEASURED],
         },
         Difference {
             summary: "serves no metadata at `/.well-known/openid-configuration` followed by the issuer's path",
-            source: MEASURED,
+            references: &[MEASURED],
         },
-        Difference { summary: "gives a refresh token without `offline_access`", source: MEASURED },
-        Difference { summary: "adds `session_state` to authorization responses", source: MEASURED },
+        Difference { summary: "gives a refresh token without `offline_access`", references: &[MEASURED] },
+        Difference { summary: "adds `session_state` to authorization responses", references: &[MEASURED] },
         Difference {
             summary: "rejects a registration with an unknown member (400) or with an unknown scope, `openid` included (403, `insufficient_scope`)",
-            source: MEASURED,
+            references: &[MEASURED],
         },
-        Difference { summary: "has no client metadata documents by default", source: MEASURED },
-    ],
+        Difference { summary: "has no client metadata documents by default", references: &[MEASURED] },
+    ]],
     ..Profile::STANDARD
 };
 

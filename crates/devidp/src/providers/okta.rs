@@ -1,10 +1,10 @@
-//! Okta, with a custom authorization server.
+//! The profile of Okta, with a custom authorization server.
 
 use serde_json::{Map, Value, json};
 
 use crate::providers::profile::{AudienceRule, Difference, Profile, RegistrationRule, WellKnown};
 
-const REFERENCE: &str = "https://developer.okta.com/docs/reference/api/oidc/";
+const REFERENCE_URL: &str = "https://developer.okta.com/docs/reference/api/oidc/";
 
 pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/oauth2/default",
@@ -16,31 +16,32 @@ pub(super) const PROFILE: Profile = Profile {
     rewrite_claims: claims,
     registration: RegistrationRule::ApiToken,
     client_documents: false,
-    differences: &[
+    differences: &[&[
         Difference {
             summary: "issues tokens with the audience of the authorization server (`api://default`, or `--default-resource`), and has no parameter `resource`; it is ignored",
-            source: "https://developer.okta.com/docs/concepts/auth-servers/, https://developer.okta.com/docs/reference/api/oidc/",
+            references: &["https://developer.okta.com/docs/concepts/auth-servers/", REFERENCE_URL],
         },
         Difference {
             summary: "issues tokens with `scp` (an array), `cid`, `uid` and `ver` 1, without `scope`, `azp` and `client_id`",
-            source: REFERENCE,
+            references: &[REFERENCE_URL],
         },
         Difference {
             summary: "announces a registration endpoint that needs an API token (401, E0000011)",
-            source: "https://github.com/modelcontextprotocol/modelcontextprotocol/issues/695",
+            references: &["https://github.com/modelcontextprotocol/modelcontextprotocol/issues/695"],
         },
         Difference {
             summary: "serves its metadata only at the issuer followed by the well-known path",
-            source: REFERENCE,
+            references: &[REFERENCE_URL],
         },
         Difference {
             summary: "does not list custom scopes, has no client metadata documents and sends no `iss` in responses",
-            source: REFERENCE,
+            references: &[REFERENCE_URL],
         },
-    ],
+    ]],
     ..Profile::STANDARD
 };
 
+/// Renames claims as Okta does, and adds `uid` and `ver`.
 fn claims(claims: &mut Map<String, Value>) {
     claims.remove("azp");
     claims.remove("typ");

@@ -24,22 +24,28 @@ pub(crate) struct Profile {
     pub(crate) audience: AudienceRule,
     /// The identifier of the API that prefixes each of its scopes in requests and responses, but not in tokens.
     pub(crate) scope_prefix: Option<&'static str>,
+    /// The format of access tokens.
     pub(crate) token_format: TokenFormat,
     /// The path of the issuer in tokens, if it is not that of the metadata.
     pub(crate) token_issuer_path: Option<&'static str>,
     /// Renames, removes and adds claims of an access token.
     pub(crate) rewrite_claims: fn(&mut Map<String, Value>),
+    /// Which clients get refresh tokens.
     pub(crate) refresh_tokens: RefreshTokenRule,
+    /// What happens to a refresh token when it is used.
     pub(crate) rotation: RotationRule,
     /// Whether a refresh request must have a `scope`.
     pub(crate) refresh_requires_scope: bool,
     /// Whether public clients are rejected, and with which error.
     pub(crate) public_clients: PublicClientRule,
+    /// Whether clients can register.
     pub(crate) registration: RegistrationRule,
     /// Whether clients may be identified by the URL of their metadata document.
     pub(crate) client_documents: bool,
+    /// The format of responses of the token endpoint.
     pub(crate) token_response: TokenResponseFormat,
-    pub(crate) differences: &'static [Difference],
+    /// What distinguishes the provider from MCP's profile, in parts that several profiles can have.
+    pub(crate) differences: &'static [&'static [Difference]],
 }
 
 /// A well-known location of the metadata document, relative to the issuer's path.
@@ -150,11 +156,12 @@ pub(crate) enum TokenResponseFormat {
 pub struct Difference {
     /// What the provider does, in one sentence.
     pub summary: &'static str,
-    /// Where this is documented or was observed.
-    pub source: &'static str,
+    /// Where this is documented or was observed: URLs, or a measurement in words.
+    pub references: &'static [&'static str],
 }
 
 impl Profile {
+    /// MCP's profile, without the behaviour of any provider.
     pub(crate) const STANDARD: Self = Self {
         issuer_path: "",
         issuer_ends_with_slash: false,

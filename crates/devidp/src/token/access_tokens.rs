@@ -31,6 +31,7 @@ struct OpaqueToken {
     payload: Vec<u8>,
 }
 
+/// The maximum size of a presented token in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
 
 impl AccessTokens {
@@ -66,6 +67,7 @@ impl AccessTokens {
         }
     }
 
+    /// Stores the claims, and returns a random token with this prefix.
     fn issue_opaque(&self, prefix: &str, payload: Vec<u8>) -> Result<AccessToken, ErrorResponse> {
         let handle = Handle::generate()?;
         let token = AccessToken::new(format!("{prefix}{}", handle.as_str()));

@@ -17,8 +17,10 @@ use crate::{
     token::{TokenRequest, jwt_bearer::ID_JAG},
 };
 
+/// The token types of the exchange (draft-ietf-oauth-identity-assertion-authz-grant section 4.3).
 const ID_JAG_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
+/// The lifetime of an identity assertion.
 const LIFETIME: Duration = Duration::from_secs(300);
 
 /// Exchanges an ID token of a trusted issuer for an identity assertion for another authorization server (RFC 8693

@@ -9,6 +9,7 @@ const FULL: u64 = 64 << 10;
 #[derive(Default)]
 pub(super) struct Chunk {
     bytes: Vec<u8>,
+    /// The number of bytes that are written.
     written: usize,
     ends: Vec<RecordEnd>,
     /// The position before the first record.
@@ -17,6 +18,7 @@ pub(super) struct Chunk {
 
 /// Where a record of a chunk ends.
 struct RecordEnd {
+    /// The number of bytes up to it in the chunk.
     in_chunk: usize,
     position: Position,
 }
@@ -28,6 +30,14 @@ pub(super) struct Position {
     pub(super) in_batch: usize,
     /// The head of the chain.
     pub(super) head: Head,
+}
+
+/// How far a chunk is written.
+pub(super) struct Written {
+    /// The position after the last record that is completely written.
+    pub(super) position: Position,
+    /// The number of bytes of the next record that are written.
+    pub(super) bytes_of_next: usize,
 }
 
 impl Chunk {
@@ -64,12 +74,12 @@ impl Chunk {
         self.written += written;
     }
 
-    /// Returns the position after the last record that is completely written, and the number of bytes written of the next one.
-    pub(super) fn position(&self) -> (Position, usize) {
+    /// Returns how far the chunk is written.
+    pub(super) fn written(&self) -> Written {
         let complete = self.ends.partition_point(|end| end.in_chunk <= self.written);
         match complete.checked_sub(1).and_then(|last| self.ends.get(last)) {
-            Some(end) => (end.position, self.written - end.in_chunk),
-            None => (self.start, self.written),
+            Some(end) => Written { position: end.position, bytes_of_next: self.written - end.in_chunk },
+            None => Written { position: self.start, bytes_of_next: self.written },
         }
     }
 
@@ -78,5 +88,40 @@ impl Chunk {
         self.bytes.clear();
         self.ends.clear();
         (self.written, self.start) = (0, position);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch of three records.
+    const BATCH: &[u8] = b"{\"a\":1}\n{\"b\":22}\n{\"c\":333}\n";
+
+    /// Writes this many bytes of the batch. Returns what is written: the complete records in bytes, and bytes of the next.
+    fn written_after(bytes: usize) -> (usize, usize) {
+        let (mut chain, mut chunk) = (Chain::new(None, Head::default()), Chunk::default());
+        chunk.fill(&mut chain, BATCH, 0, u64::MAX);
+        chunk.advance(bytes);
+        assert_eq!(chunk.unwritten(), &BATCH[bytes..]);
+        let Written { position, bytes_of_next } = chunk.written();
+        (position.in_batch, bytes_of_next)
+    }
+
+    #[test]
+    fn only_complete_records_count_as_written() {
+        for (bytes, expected) in [(0, (0, 0)), (5, (0, 5)), (8, (8, 0)), (9, (8, 1)), (17, (17, 0)), (27, (27, 0))] {
+            assert_eq!(written_after(bytes), expected, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_chunk_ends_after_the_record_that_fills_it() {
+        let (mut chain, mut chunk) = (Chain::new(None, Head::default()), Chunk::default());
+        chunk.fill(&mut chain, BATCH, 8, 1);
+        assert_eq!(chunk.unwritten(), &BATCH[8..17]);
+        chunk.restart(Position { in_batch: 17, head: Head::default() });
+        assert!(chunk.unwritten().is_empty());
+        assert_eq!(chunk.written().position.in_batch, 17);
     }
 }

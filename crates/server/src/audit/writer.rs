@@ -10,11 +10,11 @@ use std::{
 use portcullis_metadata::UnixTime;
 
 use super::{
-    State,
     chain::{Chain, ChainKey, Head},
-    chunk::{Chunk, Position},
+    chunk::{Chunk, Position, Written},
     record,
     sink::{Opening, Sink},
+    state::State,
 };
 use crate::log_queue::{Batch, WRITE_PERIOD};
 
@@ -167,7 +167,7 @@ impl<S: Sink> Writer<S> {
             if self.file_has_records && self.sink.bytes_until_rotation(now) == 0 {
                 self.rotate(now);
             }
-            let (Position { in_batch, .. }, _) = self.chunk.position();
+            let in_batch = self.chunk.written().position.in_batch;
             if in_batch >= self.batch.lines.len() {
                 break;
             }
@@ -214,10 +214,10 @@ impl<S: Sink> Writer<S> {
     fn reopen(&mut self) {
         match self.sink.reopen() {
             Ok(opening) => {
-                let (position, torn) = self.chunk.position();
+                let Written { position, bytes_of_next } = self.chunk.written();
                 self.chain.rewind(position.head);
                 self.chunk.restart(position);
-                self.begin_file(opening, torn as u64, false);
+                self.begin_file(opening, bytes_of_next as u64, false);
                 tracing::info!("the audit trail was reopened");
             }
             Err(error) => {
@@ -255,7 +255,7 @@ impl<S: Sink> Writer<S> {
         if torn > 0 {
             record::torn(&mut records, now, torn);
         }
-        let (Position { in_batch, .. }, _) = self.chunk.position();
+        let in_batch = self.chunk.written().position.in_batch;
         self.batch.lines.splice(in_batch..in_batch, records);
         self.file_has_records = opening.has_records;
     }

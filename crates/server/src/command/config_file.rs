@@ -102,9 +102,10 @@ fn finish_replacement(replaced: Result<(), ReplaceError>, backup: PathBuf) -> an
             let _ = fs::remove_file(&backup);
             Err(error).context("it cannot be written")
         }
-        Err(ReplaceError::NotDurable(error)) => Err(error).with_context(|| {
+        // The file may have the new text, so the backup is the only copy of the original.
+        Err(error) => Err(error).with_context(|| {
             let backup = backup.display();
-            format!("it was replaced, but a power failure can undo that; the original is in {backup}")
+            format!("a power failure can undo the change; the original is in {backup}")
         }),
     }
 }
@@ -191,7 +192,6 @@ mod tests {
         assert_eq!(names(), ["mcp.json"]);
     }
 
-    /// The file has the new text already, so the backup is the only copy of the original.
     #[test]
     fn a_replaced_file_that_is_not_durable_keeps_its_backup() {
         let (_directory, file, _) = scratch("old");

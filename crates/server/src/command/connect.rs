@@ -192,7 +192,7 @@ impl Interaction for Browser {
         Box::pin(async move {
             let redirect = LoopbackRedirect::bind_at(self.chosen().0.clone(), self.open).await?;
             let start = self.start.clone();
-            let redirect = redirect.with_delay_notice(move || sign_in::delayed(&start));
+            let redirect = redirect.with_delay_notice(move || sign_in::print_delay(&start));
             redirect.authorize(request).await
         })
     }

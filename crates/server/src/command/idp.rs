@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
 /// The lines that explain how the server differs and what a client needs.
 fn introduction(provider: Provider, settings: &DevIdpSettings) -> Vec<String> {
     let mut lines = vec![format!("It imitates {}, which", provider.as_str())];
-    lines.extend(provider.differences().iter().map(|difference| format!("  - {}", difference.summary)));
+    lines.extend(provider.differences().map(|difference| format!("  - {}", difference.summary)));
     if let Some(prefix) = provider.scope_prefix() {
         let scopes: Vec<_> = settings.scopes.iter().map(|scope| format!("{prefix}/{scope}")).collect();
         lines.push(format!("Its scopes are {}", scopes.join(" ")));

@@ -7,6 +7,7 @@ mod questions;
 mod setup;
 mod target;
 mod template;
+mod values;
 
 use anyhow::bail;
 use portcullis_metadata::EscapedText;
@@ -14,6 +15,11 @@ use portcullis_metadata::EscapedText;
 use self::{questions::Questions, setup::Setup, target::Target};
 use crate::cli;
 
+/// Asks, tests and writes.
+///
+/// # Errors
+/// Fails when an answer is invalid or missing, the tests find problems that the user does not accept, or the file cannot be
+/// written. Nothing is written then.
 pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
     let mut questions = Questions::in_terminal();
     if questions.is_none() {
@@ -22,13 +28,13 @@ pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
     let target = Target::open(&arguments.config, arguments.force, questions.as_mut())?;
     let mut setup = Setup::new(arguments, questions)?;
     setup.ask_all()?;
-    let (answers, plan) = setup.finish()?;
-    target.write(&template::text(&answers))?;
+    let (values, plan) = setup.finish()?;
+    target.write(&template::text(&values))?;
 
     for warning in &plan.warnings {
         super::print_warning(&warning.text)?;
     }
-    let provider = answers.issuer.as_ref().and_then(provider::of);
+    let provider = values.issuer.as_ref().and_then(provider::of);
     if let Some(provider) = provider {
         super::print(format_args!(
             "See {} for the settings of your provider, in comments of the file.",
@@ -39,7 +45,7 @@ pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
     let config = target.option();
     super::print(format_args!("  portcullis check --online{config}"))?;
     super::print(format_args!("  portcullis serve{config}"))?;
-    super::print(format_args!("  portcullis doctor {}", EscapedText(&answers.resource())))?;
+    super::print(format_args!("  portcullis doctor {}", EscapedText(&values.resource())))?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use toml_edit::TomlError;
 
 use super::{Diagnostic, KeyPath, toml_lines::line_at};
 
-/// An error of the syntax and its line.
+/// Returns the line of a syntax error, counted from 1, and the error.
 ///
 /// The text has no part of a value, which may be a misplaced secret.
 pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
@@ -20,12 +20,12 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     (line_number, Diagnostic { key, text })
 }
 
-/// The next position at the start of a character, downwards.
+/// Returns the start of the character at a position.
 fn floor(text: &str, position: usize) -> usize {
     (0..=position).rev().find(|position| text.is_char_boundary(*position)).unwrap_or(0)
 }
 
-/// The table of the last header above a line.
+/// Returns the table of the last header above a line, found without a parser because the file is invalid.
 fn table_above(text: &str, line_number: usize) -> KeyPath {
     let above: Vec<&str> = text.lines().take(line_number - 1).collect();
     let header = above.iter().rposition(|line| line.trim_start().starts_with('[') && line.trim_end().ends_with(']'));
@@ -51,7 +51,7 @@ fn table_above(text: &str, line_number: usize) -> KeyPath {
     path
 }
 
-/// The key at the start of a line.
+/// Returns the key at the start of a line; the root if there is none.
 fn key_of(line: &str) -> KeyPath {
     let line = line.trim_start_matches(['\u{feff}', ' ', '\t']);
     let end = line.find(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).unwrap_or(line.len());
@@ -59,13 +59,13 @@ fn key_of(line: &str) -> KeyPath {
     if rest.trim_start().starts_with(['=', ':']) { KeyPath::from_names(key.split('.')) } else { KeyPath::default() }
 }
 
-fn fix(text: &str, line: &str, problem: &str) -> String {
+/// Returns what to write instead. `text` is the whole file, and `line` the line of the error.
+fn fix(text: &str, line: &str, problem: &str) -> &'static str {
     let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     let key = key_of(line);
-    let after = |sign: char| line.split_once(sign).map(|(_, value)| value.trim()).unwrap_or_default();
-    let value = after('=');
-    let fix = if start.starts_with('{') {
-        "the file is JSON and must be TOML; write keys as base_url = \"https://mcp.example.com\" and tables as [[issuer]]"
+    let value = line.split_once('=').map(|(_, value)| value.trim()).unwrap_or_default();
+    if start.starts_with('{') {
+        "the file is JSON and must be TOML; write keys as name = \"value\" and tables as [table]"
     } else if start.starts_with("---") || (!key.is_root() && !line.contains('=') && line.contains(':')) {
         "this is YAML and must be TOML; write key = value"
     } else if problem.contains("duplicate key") {
@@ -90,8 +90,7 @@ fn fix(text: &str, line: &str, problem: &str) -> String {
         "begin a comment with #"
     } else {
         "write key = value, with texts in double quotes, and begin a comment with #"
-    };
-    fix.to_owned()
+    }
 }
 
 #[cfg(test)]

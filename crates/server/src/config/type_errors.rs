@@ -9,13 +9,14 @@ use figment::{
 };
 
 use super::{Config, Diagnostic, KeyPath, Segment, TomlLines, schema};
-use description::{REMOVE_HEADER, describe, last_name, synonym};
+use description::{REMOVE_HEADER, describe, is_table_in_array, last_name, synonym};
 
 /// The most errors that are searched for. Each causes another reading of the configuration.
 const MAX_ERRORS: usize = 100;
 
 /// The errors of a configuration, and the configuration without them.
 pub(super) struct TypeErrors {
+    /// One for each key. Empty if all values have their types.
     pub(super) errors: Vec<Diagnostic>,
     /// With other values in place of the invalid ones; `None` if there are too many errors.
     pub(super) repaired: Option<Config>,
@@ -24,6 +25,9 @@ pub(super) struct TypeErrors {
 }
 
 /// Reads a configuration whose values may not have their types.
+///
+/// serde stops at the first error. So each invalid value is replaced by a valid one, and the configuration is read again.
+/// The number of errors is bounded.
 pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
     let mut found: Vec<Found> = Vec::new();
     let (mut repaired, mut replaced) = (None, Vec::new());
@@ -50,6 +54,7 @@ pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
     TypeErrors { errors: without_renamed(found), repaired, replaced }
 }
 
+/// An error, with what [`without_renamed`] needs to know.
 struct Found {
     key: KeyPath,
     text: String,
@@ -101,10 +106,6 @@ fn key_of(error: &Error, lines: &TomlLines) -> KeyPath {
         Kind::UnknownVariant(name, _) if is_last(name) => path.parent().unwrap_or_default(),
         _ => path,
     }
-}
-
-fn is_table_in_array(key: &KeyPath, lines: &TomlLines) -> bool {
-    lines.is_array_of_tables(key) && schema::type_name(key) == Some("object")
 }
 
 /// Replaces the value that causes an error, so that others are found. Returns its key; `None` if this is not possible.

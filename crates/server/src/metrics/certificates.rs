@@ -7,7 +7,7 @@ use std::sync::{
 
 use portcullis_metadata::UnixTime;
 
-use super::{Exposition, family};
+use super::{exposition::Exposition, family};
 
 /// When a certificate in use expires. Clones are the same.
 #[derive(Clone, Debug, Default)]

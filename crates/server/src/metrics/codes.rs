@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Exposition, family::Family};
+use super::{exposition::Exposition, family::Family};
 
 /// The maximum number of codes. The program has fewer.
 const MAX_CODES: usize = 512;

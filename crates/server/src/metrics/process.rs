@@ -8,7 +8,10 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::{Exposition, exposition::seconds, family};
+use super::{
+    exposition::{Exposition, seconds},
+    family,
+};
 
 /// Writes what `/proc` has. What cannot be read is left out.
 pub(super) fn write(out: &mut Exposition, started: UnixTime) {

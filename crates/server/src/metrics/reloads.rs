@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use portcullis_metadata::UnixTime;
 
-use super::{Exposition, family};
+use super::{exposition::Exposition, family};
 
 /// The reloads of the configuration.
 #[derive(Debug)]

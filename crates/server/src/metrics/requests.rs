@@ -8,7 +8,8 @@ use std::{
 use portcullis_guard::Decision;
 
 use super::{
-    CodeCounts, Exposition,
+    codes::CodeCounts,
+    exposition::Exposition,
     family::{self, Family},
     histogram::{Counted, Histogram},
 };

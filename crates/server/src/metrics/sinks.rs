@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use portcullis_guard::{Decision, DecisionSink};
 use portcullis_verifier::VerificationObserver;
 
-use super::ResourceMetrics;
+use super::requests::ResourceMetrics;
 
 /// Counts the requests to one resource, and passes the decisions on.
 pub(crate) struct MeasuredRequests<S> {

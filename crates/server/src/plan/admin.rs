@@ -30,6 +30,8 @@ pub(crate) struct AdminPlan {
     pub(crate) tls: Option<TlsFiles>,
 }
 
+/// Validates `[admin]`, and reads the tokens and the certificate.
+///
 /// # Errors
 /// Fails when the listener is not on loopback and has no certificate, its port is that of the server, or its token is missing or
 /// too short. The message contains no part of the token.
@@ -52,7 +54,7 @@ pub(super) fn plan(config: &Config) -> anyhow::Result<Option<AdminPlan>> {
             !ip.is_unspecified() || !allowed_hosts.is_empty(),
             "admin.listen = \"{listen}\" is on all addresses; list in admin.allowed_hosts the names by which administrators reach it"
         );
-        hosts = hosts.allow_host(&shown(ip))?;
+        hosts = hosts.allow_host(&host_of(ip))?;
     } else {
         ensure!(tls.is_none(), "[admin.tls] is set, and a unix socket has no TLS; remove it");
     }
@@ -89,13 +91,18 @@ fn loopback_hosts() -> anyhow::Result<OriginPolicy> {
     Ok(OriginPolicy::for_base_url(&Url::parse("http://localhost")?)?)
 }
 
-fn shown(ip: IpAddr) -> String {
+/// Returns an address as in a URL.
+fn host_of(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
     }
 }
 
+/// Reads a token.
+///
+/// # Errors
+/// Fails when it cannot be read, has a wrong length, or cannot be sent in a header.
 fn read_token(key: &str, source: &SecretSource) -> anyhow::Result<Secret> {
     let token = source.read().with_context(|| format!("{key}: the listener needs a token; {GENERATE}"))?;
     let length = token.secret().len();

@@ -7,6 +7,9 @@ use url::Url;
 
 use crate::config::{self, Diagnostics, IntrospectionAuth, Issuer};
 
+/// Validates how an issuer's tokens are validated, and adds an error for each setting that is invalid or has no effect.
+///
+/// Returns `None` if introspection cannot be used.
 pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Validation> {
     match issuer.validate {
         config::Validation::Jwt => {
@@ -52,6 +55,7 @@ fn reject_introspection_settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) 
     }
 }
 
+/// Validates the settings of introspection, and reads the secret.
 fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IntrospectionSettings> {
     let client_id = issuer.client_id.as_deref().filter(|id| !id.is_empty());
     if client_id.is_none() {

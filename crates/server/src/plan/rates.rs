@@ -13,6 +13,9 @@ pub(crate) struct RatesPlan {
     pub(crate) proxies: TrustedProxies,
 }
 
+/// Validates the rate limits and the trusted proxies, and adds an error for each invalid value.
+///
+/// Returns `None` if one is invalid.
 pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<RatesPlan> {
     let limits = &config.limits;
     let header = match config.trusted_proxy_header {
@@ -34,6 +37,10 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
     })
 }
 
+/// Validates a rate; `None` without a limit.
+///
+/// # Errors
+/// Fails when the number or the period is out of its range.
 pub(super) fn rate(rate: Option<&config::RateLimit>) -> anyhow::Result<Option<Rate>> {
     Ok(rate.map(|rate| Rate::new(rate.requests, rate.per.0)).transpose()?)
 }

@@ -1,5 +1,6 @@
 //! Resources: validation of `[[resource]]`.
 
+mod context;
 mod issuers;
 mod requirements;
 mod together;
@@ -14,6 +15,7 @@ use url::Url;
 
 use super::{Fingerprint, IssuerPlan, RESERVED_PATHS, UpstreamPlan, fingerprint, rates, upstream};
 use crate::config::{self, Authorization, Config, Diagnostics, Limits, Resource};
+use context::Context;
 use issuers::{check_application_audiences, issuers_of};
 use requirements::{all, check_supported_scopes, claim, implications, required, route, rule};
 
@@ -47,7 +49,7 @@ pub(crate) struct ResourcePlan {
     pub(crate) rule_fingerprints: Vec<Fingerprint>,
 }
 
-/// The plans of the resources; `None` if one is invalid. `issuers` are the plans of the issuers, `None` for an invalid one.
+/// Validates the resources, and adds an error for each invalid value. Returns `None` if one is invalid. `issuers` are the plans of the issuers, `None` for an invalid one.
 pub(super) fn plan(
     config: &Config,
     base_url: &Url,
@@ -66,19 +68,11 @@ pub(super) fn plan(
     plans.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// What the resources have in common.
-struct Context<'a> {
-    config: &'a Config,
-    base_url: &'a Url,
-    issuers: &'a [Option<IssuerPlan>],
-    limits: &'a Limits,
-}
-
-/// The plan of one resource.
+/// Validates one resource.
 fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagnostics<'_>) -> Option<ResourcePlan> {
     let Context { config, base_url, limits, .. } = context;
-    let alone = config.resource.len() == 1;
-    let fingerprint = fingerprint::resource(resource, base_url.as_str(), alone);
+    let is_only = config.resource.len() == 1;
+    let fingerprint = fingerprint::resource(resource, base_url.as_str(), is_only);
     let upstream_fingerprint = fingerprint::upstream(resource, base_url.as_str(), limits);
     let endpoint = errors.take("endpoint", check_endpoint(&resource.endpoint));
     let issuers = issuers_of(resource, context, errors);
@@ -107,7 +101,7 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
         issuers: issuers.iter().map(|(position, _)| *position).collect(),
         realm: resource.realm.clone(),
         metadata,
-        root_metadata: alone || resource.default,
+        root_metadata: is_only || resource.default,
         required_scopes: required_scopes?,
         scope_implications: implications?,
         claims: claims?,
@@ -155,7 +149,7 @@ fn hosts(resource: &Resource, base_url: &Url, errors: &mut Diagnostics<'_>) -> O
     checked.into_iter().collect()
 }
 
-/// As the guard checks it, so that the error has a key.
+/// Checks the realm as the guard does, so that the error has a key.
 fn check_realm(realm: &str) -> anyhow::Result<()> {
     let is_printable = realm.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     ensure!(
@@ -165,6 +159,7 @@ fn check_realm(realm: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks that clients cannot write the path of the endpoint in another way, and that it is not reserved.
 fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
     ensure!(endpoint.starts_with('/'), "endpoint = {endpoint:?} must start with a slash; write it as \"/mcp\"");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
@@ -183,7 +178,7 @@ fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The metadata without the issuers.
+/// Returns the metadata without the issuers.
 fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedResourceMetadata> {
     let origin = base_url.as_str().trim_end_matches('/');
     let uri = ResourceUri::parse(&format!("{origin}{}", resource.endpoint))?;
@@ -194,6 +189,7 @@ fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedReso
     Ok(metadata)
 }
 
+/// Parses the served revisions. Default: all.
 fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
     let Some(names) = names else { return Ok(Revisions::default()) };
     ensure!(!names.is_empty(), "revisions = [] serves no client; omit it to serve all revisions");
@@ -207,6 +203,7 @@ fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
         .collect()
 }
 
+/// Returns the name of the session header.
 fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
     ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
     portcullis_mcp::header::session(proto)

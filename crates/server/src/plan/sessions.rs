@@ -24,6 +24,10 @@ pub(crate) struct SessionPlan {
 #[derive(Clone)]
 pub(crate) struct KeySources(Vec<SecretSource>);
 
+/// Validates `[session]` and reads the keys; without configured keys, generates one.
+///
+/// # Errors
+/// Fails when a value is out of its range, or a key cannot be used. The message contains no part of a key.
 pub(super) fn plan(configured: &Session) -> anyhow::Result<SessionPlan> {
     for (name, span) in [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)] {
         ensure!((SHORTEST..=LONGEST).contains(&span), "session.{name} = \"{span}\" is outside {SHORTEST} to {LONGEST}");

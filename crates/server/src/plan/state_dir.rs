@@ -13,7 +13,11 @@ const OFF: &str = "off";
 /// The directories that systemd has created for the unit's `StateDirectory=`, separated by colons.
 const SYSTEMD_VARIABLE: &str = "STATE_DIRECTORY";
 
-/// Returns the configured directory, else the first one of systemd, else one of the user for this server.
+/// Returns the configured directory, else the first one of systemd, else one of the user for this server. `None` if everything
+/// is kept in memory, by configuration or because the user has no such directory.
+///
+/// # Errors
+/// Fails when the configured directory is empty.
 pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<Option<PathBuf>> {
     if let Some(directory) = configured {
         ensure!(
@@ -30,7 +34,7 @@ pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<
     Ok(CredentialStore::user_directory().map(|directory| directory.join("server").join(name_of_server(base_url))))
 }
 
-/// The name of what a server keeps: servers with different URLs do not share their state.
+/// Returns the name of what a server keeps: servers with different URLs do not share their state.
 pub(super) fn name_of_server(base_url: &Url) -> String {
     hexadecimal(&Sha256::digest(base_url.as_str())[..8])
 }

@@ -47,6 +47,8 @@ pub(crate) struct Loaded {
 pub(crate) type Written = [Option<SystemTime>; 2];
 
 impl TlsFiles {
+    /// Reads the files of `[tls]`, for the listener of clients.
+    ///
     /// # Errors
     /// Fails when `base_url` is plain `http`, or the files cannot be used.
     pub(crate) fn new(configured: &config::Tls, base_url: &Url) -> anyhow::Result<Self> {
@@ -109,6 +111,7 @@ pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Dia
     invalid.map(|found| Diagnostic::new(&KeyPath::default(), &format!("{}; {}", found.text, found.fix))).collect()
 }
 
+/// Reads and parses both files, and checks that they belong together.
 fn load(certificates: &Path, key: &Path, table: &str) -> anyhow::Result<Loaded> {
     let written = written(certificates, key);
     let chain = read(certificates, &format!("{table}.certificates"), |text| {

@@ -1,12 +1,14 @@
 //! Traces: validation of `[traces]`.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_guard::{ClientTrace, TraceSettings};
 use url::Url;
 
-use crate::config::{Traces, TracesClient};
+use crate::config::{SecretSource, Traces, TracesClient};
 
 /// The path that is added to an endpoint without one (OTLP/HTTP).
 const DEFAULT_PATH: &str = "/v1/traces";
@@ -23,6 +25,8 @@ pub(crate) struct TracesPlan {
     pub(crate) settings: TraceSettings,
 }
 
+/// Validates `[traces]`. It opens no connection.
+///
 /// # Errors
 /// Fails when a value is invalid, or a header's source cannot be read.
 pub(super) fn plan(configured: &Traces) -> anyhow::Result<TracesPlan> {
@@ -43,16 +47,7 @@ pub(super) fn plan(configured: &Traces) -> anyhow::Result<TracesPlan> {
         (1..=MAX_SERVICE_NAME).contains(&service_name.len()),
         "traces.service_name must have 1 to {MAX_SERVICE_NAME} bytes"
     );
-    let mut fields = HeaderMap::new();
-    for (name, source) in headers {
-        let key = || format!("traces.headers.{name}");
-        let parsed = HeaderName::from_bytes(name.as_bytes()).with_context(key)?;
-        let mut value = HeaderValue::from_str(source.read().with_context(key)?.secret())
-            .ok()
-            .with_context(|| format!("{}: {source} is not the value of a header", key()))?;
-        value.set_sensitive(true);
-        fields.insert(parsed, value);
-    }
+    let headers = read_headers(headers)?;
     let mut fetch = FetchSettings::default();
     fetch.ca_file.clone_from(ca_file);
     HttpFetch::new(fetch.clone()).context("traces.ca_file")?;
@@ -62,7 +57,22 @@ pub(super) fn plan(configured: &Traces) -> anyhow::Result<TracesPlan> {
         TracesClient::Join => ClientTrace::Join,
         TracesClient::Trust => ClientTrace::Trust,
     };
-    Ok(TracesPlan { endpoint, headers: fields, fetch, service_name: service_name.clone(), settings })
+    Ok(TracesPlan { endpoint, headers, fetch, service_name: service_name.clone(), settings })
+}
+
+/// Reads the values of the headers. They are secret, and marked so.
+fn read_headers(configured: &BTreeMap<String, SecretSource>) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, source) in configured {
+        let key = || format!("traces.headers.{name}");
+        let name = HeaderName::from_bytes(name.as_bytes()).with_context(key)?;
+        let mut value = HeaderValue::from_str(source.read().with_context(key)?.secret())
+            .ok()
+            .with_context(|| format!("{}: {source} is not the value of a header", key()))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
 }
 
 #[cfg(test)]

@@ -23,7 +23,9 @@ const MAX_HEAD_TIMEOUT: Span = Span::secs(24 * 60 * 60);
 /// Where admitted requests are sent.
 #[derive(Clone, Debug)]
 pub(crate) enum UpstreamPlan {
+    /// The built-in MCP server.
     Demo,
+    /// A server over HTTP, at a port or a Unix socket.
     Http(Box<HttpUpstreamSettings>),
 }
 
@@ -41,6 +43,9 @@ impl UpstreamPlan {
     }
 }
 
+/// Validates the upstream of a resource, and adds an error for each invalid setting. It opens no connection.
+///
+/// Returns `None` if a setting is invalid.
 pub(super) fn plan(
     resource: &Resource,
     base_url: &Url,
@@ -74,7 +79,10 @@ pub(super) fn plan(
     Some(UpstreamPlan::Http(Box::new(settings)))
 }
 
-/// The address; `None` for the built-in server.
+/// Returns the address; `None` for the built-in server.
+///
+/// # Errors
+/// Fails when the URL or the path of the socket is invalid, or this package has no built-in server.
 fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
     match &resource.upstream {
         // Created only to find out whether this package has it.
@@ -109,6 +117,8 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
     }
 }
 
+/// Returns the certificates that are trusted: none without TLS. Adds an error and returns `None` if they cannot be read, or
+/// are configured without TLS.
 fn trust(
     resource: &Resource,
     address: &UpstreamAddress,
@@ -150,6 +160,7 @@ fn fix_of(error: &UpstreamSettingsError) -> &'static str {
     }
 }
 
+/// Reads the configured certificate authorities.
 fn own_trust(file: &Path) -> anyhow::Result<UpstreamTrust> {
     let pem = files::read("upstream_ca_file", file)?;
     UpstreamTrust::from_pem(&pem).with_context(|| {

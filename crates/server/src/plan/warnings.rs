@@ -18,7 +18,7 @@ use crate::config::{Authorization, Config, Diagnostic, KeyPath, nearest};
 /// Scope names that do not describe what a token with them allows.
 const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
 
-/// All warnings of a configuration. `resources` are the plans of its resources, in the same order.
+/// Returns all warnings of a configuration. `resources` are the plans of its resources, in the same order.
 pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePlan]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for (position, resource) in resources.iter().enumerate() {
@@ -31,6 +31,7 @@ pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePla
     warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
 }
 
+/// Warns of missing authorization, of scopes that clients do not request, and of rules and routes that never apply.
 fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
     let endpoint = &resource.endpoint;
     if resource.authorization == Authorization::None {
@@ -92,6 +93,7 @@ fn needed_scopes<'a>(resource: &'a ResourcePlan, key: &str) -> Vec<(String, &'a 
     required.into_iter().chain(rules).chain(routes).collect()
 }
 
+/// Returns the warning about a required scope that is not listed.
 fn unsupported_scope(key: &str, scope: &str, supported: &[String]) -> String {
     let supported: Vec<_> = supported.iter().map(String::as_str).collect();
     format!(
@@ -109,7 +111,7 @@ fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
         return (!exact).then(|| {
             format!(
                 "{text:?} has another letter case than {method:?}; the rule ignores letter case, but MCP does not: \
-                                 correct it"
+                 correct it"
             )
         });
     }
@@ -141,6 +143,7 @@ fn matches_in_this_case(pattern: &str, method: &str) -> bool {
     method.ends_with(tail)
 }
 
+/// Warns of audiences that other APIs can have, too.
 fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         let names = issuer.audiences.iter().filter(|audience| ApplicationAudience::parse(audience).is_ok());
@@ -153,6 +156,7 @@ fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
     }
 }
 
+/// Warns of a mix of loopback and other addresses, which some clients cannot reach.
 fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
     if is_loopback(base_url) {
         if !config.listen.ip().is_loopback() {
@@ -169,8 +173,8 @@ fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>)
         if Url::parse(&issuer.issuer).is_ok_and(is_local) {
             warnings.push(format!(
                 "issuer[{position}].issuer = {:?} is http on a loopback address, but base_url is not: clients on other \
-                 machines cannot reach it; set it to the \
-                 https address of the authorization server",
+                 machines cannot reach it; set it to the https address of the \
+                 authorization server",
                 issuer.issuer
             ));
         }

@@ -33,7 +33,7 @@ use super::{
     state::ServerState,
     tls::Tls,
 };
-use crate::{audit::AdminPeer, plan::AdminPlan};
+use crate::plan::AdminPlan;
 
 pub(crate) use self::listener::AdminListener;
 
@@ -42,6 +42,7 @@ const MAX_CONNECTIONS: usize = 16;
 /// The pause after a failed accept.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
+/// The limits of each connection.
 const LIMITS: ConnectionLimits = ConnectionLimits {
     max_head: 16 << 10,
     max_headers: 64,
@@ -120,6 +121,7 @@ async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> std::io::Resu
     }
 }
 
+/// Serves a connection until it ends or `stop` is true.
 async fn serve(accepted: Accepted, tls: Option<Tls>, context: Arc<AdminContext>, stop: watch::Receiver<bool>) {
     let Accepted { stream, peer } = accepted;
     let (handler, protocol) = (AdminHandler { context, peer }, connection::protocol(LIMITS));

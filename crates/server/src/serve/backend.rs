@@ -7,9 +7,8 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
 use http::Response;
-use http_body_util::{Either, combinators::BoxBody};
+use http_body_util::Either;
 use pin_project_lite::pin_project;
 use portcullis_endpoint::{Admitted, Plain};
 use portcullis_gateway::HttpUpstream;
@@ -19,6 +18,7 @@ use portcullis_session::CapacityPermit;
 use tower_service::Service;
 
 use super::{
+    backend_body::BackendBody,
     legacy_calls::{LegacyBody, LegacyCalls, LegacyFuture},
     sessions::initialize::{InitializeCalls, InitializeFuture},
 };
@@ -32,10 +32,12 @@ pub(super) struct Backend {
     legacy_calls: Arc<LegacyCalls>,
 }
 
+/// What a backend calls.
 #[derive(Clone)]
 pub(super) enum BackendService {
     /// Boxed, so that the clone for each request stays small.
     Demo(Box<DemoUpstream>),
+    /// An upstream over HTTP.
     Http(HttpUpstream),
 }
 
@@ -46,10 +48,8 @@ pub(super) struct DemoUpstream {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// The body of an upstream's response.
-pub(super) type BackendBody = Either<BoxBody<Bytes, Infallible>, LegacyBody>;
-
 impl Backend {
+    /// Returns the backend of one worker. The calls are those of its resource, which all workers share.
     pub(super) fn new(
         service: BackendService,
         initialize_calls: Arc<InitializeCalls>,
@@ -84,6 +84,7 @@ impl Service<Admitted> for Backend {
                     let forward = |admitted| upstream.call(admitted);
                     BackendFuture::Http { future: self.legacy_calls.start(admitted, forward) }
                 }
+                // The earlier requests of the session end first.
                 Some(superseded) => {
                     let mut upstream = upstream.clone();
                     let future = Box::pin(async move {
@@ -95,8 +96,9 @@ impl Service<Admitted> for Backend {
                 }
             },
         };
+        // Only a request that opens a session has a permit.
         match permit {
-            Some(permit) => BackendFuture::InitializeFuture { future: self.initialize_calls.start(call, permit) },
+            Some(permit) => BackendFuture::Initialize { future: self.initialize_calls.start(call, permit) },
             None => call,
         }
     }
@@ -114,7 +116,7 @@ pin_project! {
         },
         Http { #[pin] future: LegacyFuture },
         Superseding { future: Pin<Box<dyn Future<Output = Result<Response<LegacyBody>, Infallible>> + Send>> },
-        InitializeFuture { #[pin] future: InitializeFuture },
+        Initialize { #[pin] future: InitializeFuture },
     }
 }
 
@@ -128,7 +130,7 @@ impl Future for BackendFuture {
                 caller.record_upstream_end(clock.monotonic());
                 Poll::Ready(response.map(|response| response.map(Either::Left)))
             }
-            Projected::InitializeFuture { future } => future.poll(cx).map(Ok),
+            Projected::Initialize { future } => future.poll(cx).map(Ok),
             Projected::Superseding { future } => {
                 future.as_mut().poll(cx).map_ok(|response| response.map(Either::Right))
             }

@@ -1,57 +1,14 @@
-//! Files whose content is read again when they change.
+//! Certificates and session keys, which are read again when their files change.
 
-use std::{
-    fs,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use portcullis_session::SessionStore;
 
 use super::tls::Tls;
-use crate::{
-    config::Config,
-    plan::{KeySources, Plan, TlsFiles, Written},
-};
+use crate::plan::{KeySources, Plan, TlsFiles, Written};
 
 /// How often the files are checked for changes.
 pub(super) const CHECK_PERIOD: Duration = Duration::from_secs(10);
-
-/// The versions of files, each `None` if the file cannot be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Versions(Vec<(PathBuf, Option<Version>)>);
-
-/// A file's modification time, length and inode.
-type Version = (SystemTime, u64, u64);
-
-impl Versions {
-    /// Returns the versions of the configuration file and of the files that a configuration names, apart from
-    /// certificates and session keys.
-    pub(super) fn of(file: &Path, config: &Config) -> Self {
-        let named = config.files().into_iter().map(Path::to_owned);
-        Self(std::iter::once(file.to_owned()).chain(named).map(with_version).collect())
-    }
-
-    /// Returns these versions, with an earlier one of the configuration file.
-    pub(super) fn with_first_of(mut self, earlier: &Self) -> Self {
-        if let (Some(first), Some(earlier)) = (self.0.first_mut(), earlier.0.first()) {
-            first.clone_from(earlier);
-        }
-        self
-    }
-
-    /// Returns the present versions of the same files.
-    pub(super) fn now(&self) -> Self {
-        Self(self.0.iter().map(|(file, _)| with_version(file.clone())).collect())
-    }
-}
-
-fn with_version(file: PathBuf) -> (PathBuf, Option<Version>) {
-    let metadata = fs::metadata(&file).ok();
-    let version = metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len(), metadata.ino())));
-    (file, version)
-}
 
 /// The certificate and the session keys of the running configuration.
 pub(super) struct ChangedFiles {
@@ -60,7 +17,7 @@ pub(super) struct ChangedFiles {
     keys: Option<KeyFiles>,
 }
 
-/// The files of the certificate.
+/// The files of a certificate, and the listener that uses it.
 pub(super) struct CertificateFiles {
     tls: Tls,
     files: TlsFiles,

@@ -12,15 +12,20 @@ pub(super) struct Readiness<'a> {
     pub(super) issuers: &'a [Arc<TrustedIssuer>],
 }
 
+/// Whether the connection to other replicas permits that clients are sent to this one, with the report about it.
+pub(crate) struct ReplicaReadiness {
+    pub(crate) is_ready: bool,
+    pub(crate) report: Value,
+}
+
 /// Returns 200 if every resource that requires tokens has an issuer whose tokens can be verified, and 503 otherwise and while
-/// the server shuts down. `replicas` says whether the connection to other replicas permits 200, with a report.
+/// the server shuts down, or the connection to other `replicas` does not permit it. Also returns the report.
 pub(super) fn ready<'a>(
     is_draining: bool,
     resources: impl Iterator<Item = Readiness<'a>>,
-    replicas: Option<(bool, Value)>,
+    replicas: Option<ReplicaReadiness>,
 ) -> (StatusCode, Value) {
-    let (has_joined, shared) = replicas.map_or((true, None), |(has_joined, report)| (has_joined, Some(report)));
-    let mut all_ready = has_joined && !is_draining;
+    let mut all_ready = !is_draining && replicas.as_ref().is_none_or(|replicas| replicas.is_ready);
     let resources: Vec<Value> = resources
         .map(|Readiness { endpoint, issuers }| {
             all_ready &= issuers.is_empty() || issuers.iter().any(|issuer| issuer.health().is_usable());
@@ -30,12 +35,13 @@ pub(super) fn ready<'a>(
         .collect();
     let status = if all_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut report = json!({ "ready": all_ready, "draining": is_draining, "resources": resources });
-    if let Some(shared) = shared {
-        report["shared"] = shared;
+    if let Some(replicas) = replicas {
+        report["shared"] = replicas.report;
     }
     (status, report)
 }
 
+/// Returns the state of an issuer, and why its tokens cannot be verified.
 fn describe(issuer: &TrustedIssuer) -> Value {
     let health = issuer.health();
     let (state, reason) = match health {

@@ -1,42 +1,16 @@
 //! The exchange of counted requests and of opened sessions with other replicas, so that limits apply to all of them together.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use portcullis_guard::RateLimiter;
 use portcullis_session::SessionStore;
 use portcullis_store::{LimitCounts, LimitUse};
-use sha2::{Digest as _, Sha256};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{sessions::replicas::Replicas, state::ServerState};
 
 /// How often the counts are exchanged.
 const INTERVAL: Duration = SessionStore::ANNOUNCE_INTERVAL;
-
-/// The rate limits of a configuration, by numbers that all replicas with the same configuration use.
-pub(super) struct NumberedLimits(HashMap<u64, Arc<RateLimiter>>);
-
-impl NumberedLimits {
-    /// Numbers limits by their names.
-    pub(super) fn new<'a>(limits: impl IntoIterator<Item = (String, &'a Arc<RateLimiter>)>) -> Self {
-        Self(limits.into_iter().map(|(name, limit)| (number(&name), Arc::clone(limit))).collect())
-    }
-
-    /// Takes the requests that were counted here. A limit that is new counts from the first call on.
-    fn take_uses(&self) -> Vec<LimitUse> {
-        let of_limit = |(limit, limiter): (&u64, &Arc<RateLimiter>)| {
-            let limit = *limit;
-            limiter.take_uses().into_iter().map(move |(key, count)| LimitUse { limit, key, count })
-        };
-        self.0.iter().flat_map(of_limit).collect()
-    }
-}
-
-fn number(name: &str) -> u64 {
-    let digest: [u8; 32] = Sha256::digest(name).into();
-    u64::from_be_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
-}
 
 /// Counts the requests of other replicas in the current configuration.
 pub(super) struct CurrentLimits(pub(super) Arc<ArcSwap<ServerState>>);
@@ -47,19 +21,14 @@ impl LimitCounts for CurrentLimits {
     }
 }
 
-impl LimitCounts for NumberedLimits {
-    fn add(&self, uses: &[LimitUse]) {
-        for used in uses {
-            if let Some(limiter) = self.0.get(&used.limit) {
-                limiter.add_uses([(used.key, used.count)]);
-            }
-        }
-    }
+/// Starts the exchange on the current runtime. It ends with the runtime.
+#[cfg_attr(not(feature = "redis"), expect(unreachable_code, reason = "there are no replicas"))]
+pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, replicas: &Replicas) {
+    tokio::spawn(run(Arc::clone(state), replicas.clone()));
 }
 
-/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas, until the task is
-/// aborted.
-pub(super) async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
+/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas.
+async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -70,34 +39,5 @@ pub(super) async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
         if !uses.is_empty() {
             replicas.share_limit_uses(&uses);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use portcullis_guard::Rate;
-    use portcullis_metadata::SystemClock;
-
-    use super::*;
-
-    /// E13: the uses of a limit at one replica count for the limit of the same name at another one.
-    #[test]
-    fn uses_count_by_name() {
-        let limiter = |requests| {
-            let rate = Rate::new(requests, Duration::from_secs(60)).unwrap();
-            RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
-        };
-        let replica = || {
-            let (one, other) = (limiter(3), limiter(3));
-            let limits = NumberedLimits::new([("one".to_owned(), &one), ("other".to_owned(), &other)]);
-            (one, other, limits)
-        };
-        let (here, there) = (replica(), replica());
-        assert!(here.2.take_uses().is_empty() && there.2.take_uses().is_empty());
-        assert!((0..2).all(|_| here.0.check_address(None).is_ok()));
-        there.2.add(&here.2.take_uses());
-        assert!(here.2.take_uses().is_empty());
-        let passing = |limiter: &RateLimiter| (0..9).filter(|_| limiter.check_address(None).is_ok()).count();
-        assert_eq!((passing(&there.0), passing(&there.1)), (1, 3));
     }
 }

@@ -12,8 +12,9 @@ use tokio::{
 };
 
 use super::{
-    changed_files::{CHECK_PERIOD, ChangedFiles, Versions},
+    changed_files::{CHECK_PERIOD, ChangedFiles},
     file_limit,
+    file_versions::FileVersions,
     state::ServerState,
 };
 use crate::{
@@ -45,7 +46,7 @@ pub(super) struct Reloader {
     files: ChangedFiles,
     /// The content of the files and secrets that the running configuration names.
     contents: Contents,
-    versions: Versions,
+    versions: FileVersions,
     /// The number of attempts.
     number: u64,
 }
@@ -59,7 +60,7 @@ impl Reloader {
         files: ChangedFiles,
         contents: Contents,
     ) -> Self {
-        let versions = source.as_ref().map(|source| Versions::of(&source.file, &source.config)).unwrap_or_default();
+        let versions = source.as_ref().map(|source| FileVersions::of(&source.file, &source.config)).unwrap_or_default();
         Self { state, source, audit, files, contents, versions, number: 0 }
     }
 

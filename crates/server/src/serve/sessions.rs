@@ -1,5 +1,6 @@
 //! Sessions that the server opens and ends at upstreams.
 
+pub(super) mod events;
 pub(super) mod initialize;
 pub(super) mod kept;
 #[cfg(feature = "redis")]
@@ -9,7 +10,7 @@ pub(super) mod unrecorded;
 pub(super) mod upstream_end;
 pub(super) mod upstreams;
 #[cfg(not(feature = "redis"))]
-mod without_replicas;
+pub(super) mod without_replicas;
 
 #[cfg(not(feature = "redis"))]
 pub(super) use self::without_replicas as replicas;

@@ -6,6 +6,7 @@ mod limits;
 mod metrics;
 mod process;
 mod replaced;
+mod resource;
 #[cfg(test)]
 mod tests;
 mod upstream;
@@ -16,41 +17,29 @@ use std::{
 };
 
 use http::StatusCode;
-use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
-use portcullis_guard::{Guard, GuardBody, OriginPolicy, ProtectedResource};
+use portcullis_guard::OriginPolicy;
 use portcullis_metadata::{Clock, ResourceUri};
 use portcullis_verifier::{TrustedIssuer, Verifier};
 use serde_json::Value;
 use tokio::{task::JoinSet, time::timeout};
 
 use self::{
-    builder::{RuleLimits, StateBuilder},
+    builder::{ConfiguredIssuer, PreviousParts, StateBuilder},
     limits::SharedLimits,
     replaced::ReplacedResources,
-    upstream::ResourceUpstream,
+    resource::Resource,
 };
 use super::{
-    backend::{Backend, BackendBody},
     health::{self, Readiness},
-    limit_exchange::NumberedLimits,
+    numbered_limits::NumberedLimits,
     sessions::replicas::Replicas,
 };
-use crate::{
-    config::{Diagnostic, KeyPath},
-    metrics::ResourceMetrics,
-    plan::{Fingerprint, Plan},
-    telemetry::AccessLog,
+use crate::{plan::Plan, telemetry::AccessLog};
+
+pub(super) use self::{
+    process::Process,
+    resource::{Stack, StackBody},
 };
-
-pub(super) use self::process::Process;
-
-/// The service stack of a resource: guard, endpoint, upstream.
-pub(super) type Stack = Guard<Endpoint<Backend>>;
-/// The response body of a [`Stack`].
-pub(super) type StackBody = GuardBody<EndpointBody<BackendBody>>;
-
-/// The RFC 9728 metadata path without an endpoint's path.
-const ROOT_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// How long a new configuration waits for the keys of new and changed issuers.
 const KEY_FETCH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -69,37 +58,6 @@ pub(super) struct ServerState {
     replaced: ReplacedResources,
 }
 
-/// An error about a key of the configuration.
-fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
-    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
-}
-
-/// An issuer and the fingerprint of its settings.
-#[derive(Clone)]
-struct ConfiguredIssuer {
-    fingerprint: Fingerprint,
-    issuer: Arc<TrustedIssuer>,
-}
-
-/// One protected endpoint.
-struct Resource {
-    endpoint: String,
-    metadata_path: String,
-    root_metadata: bool,
-    protected: Arc<ProtectedResource>,
-    /// `None` without authorization.
-    verifier: Option<Arc<Verifier>>,
-    /// One stack per worker, so that upstream connections stay on one thread.
-    stacks: Vec<Stack>,
-    layer: EndpointLayer,
-    upstream: Arc<ResourceUpstream>,
-    rule_limits: RuleLimits,
-    /// `None` without a listener for administrators.
-    metrics: Option<Arc<ResourceMetrics>>,
-    /// The fingerprints of everything that the resource was built from: shared settings, its own, and those of its issuers.
-    inputs: (Fingerprint, Fingerprint, Vec<Fingerprint>),
-}
-
 impl ServerState {
     /// Builds the state for the current runtime, without network access before
     /// [`spawn_key_refresh`](Self::spawn_key_refresh). Parts that have not changed since the `previous` state are used
@@ -109,20 +67,24 @@ impl ServerState {
     /// Fails when the plan cannot run. Nothing has changed then.
     pub(super) fn new(plan: &Plan, process: &Process, previous: Option<&Self>) -> anyhow::Result<Self> {
         let limits = SharedLimits::new(plan, &process.clock, previous.map(|previous| &previous.limits));
-        let builder = StateBuilder { plan, process, previous, limits: &limits };
+        let parts = previous.map(|previous| PreviousParts {
+            issuers: &previous.issuers,
+            resources: &previous.resources,
+            cached_tokens: previous.cached_tokens,
+        });
+        let builder = StateBuilder { plan, process, previous: parts, limits: &limits };
         let issuers = builder.issuers()?;
-        let mut resources = Vec::new();
-        for (position, resource) in plan.resources.iter().enumerate() {
-            let built = builder.resource(resource, &issuers);
-            resources.push(built.map_err(|error| diagnostic(&format!("resource[{position}]"), &error))?);
-        }
+        let resources = builder.resources(&issuers)?;
         let of_rules = resources.iter().flat_map(|resource| {
             let limits = resource.rule_limits.iter().enumerate();
-            limits.map(|(position, (_, limit))| (format!("{} rule {position}", resource.endpoint), limit))
+            limits.map(|(position, rule)| (format!("{} rule {position}", resource.endpoint), &rule.limiter))
         });
         Ok(Self {
             numbered_limits: NumberedLimits::new(limits.named().chain(of_rules)),
-            replaced: ReplacedResources::new(previous, &resources),
+            replaced: match previous {
+                Some(previous) => previous.replaced.followed_by(&previous.resources, &resources),
+                None => ReplacedResources::default(),
+            },
             process: process.clone(),
             resources,
             issuers,
@@ -162,6 +124,7 @@ impl ServerState {
         resource.stacks.get(worker).cloned()
     }
 
+    /// Returns the issuers of each resource, for `/readyz`.
     fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
         self.resources.iter().map(|resource| Readiness {
             endpoint: &resource.endpoint,
@@ -184,6 +147,7 @@ impl ServerState {
         &self.numbered_limits
     }
 
+    /// Returns the parts that outlive this configuration.
     pub(super) fn process(&self) -> &Process {
         &self.process
     }
@@ -204,6 +168,7 @@ impl ServerState {
         self.process.is_draining.store(true, Ordering::Relaxed);
     }
 
+    /// Returns whether the server shuts down.
     pub(super) fn is_draining(&self) -> bool {
         self.process.is_draining.load(Ordering::Relaxed)
     }
@@ -221,6 +186,7 @@ impl ServerState {
         self.shutdown_timeout
     }
 
+    /// Returns the resource with this URI.
     fn resource(&self, uri: &ResourceUri) -> Option<&Arc<Resource>> {
         self.resources.iter().find(|resource| resource.protected.resource() == uri)
     }
@@ -251,17 +217,13 @@ impl ServerState {
         &self.origins
     }
 
+    /// Returns the clock of the process.
     pub(super) fn clock(&self) -> &dyn Clock {
         &*self.process.clock
     }
 
+    /// Returns the access log.
     pub(super) fn access(&self) -> &AccessLog {
         &self.process.observers.access
-    }
-}
-
-impl Resource {
-    fn answers(&self, path: &str) -> bool {
-        path == self.endpoint || path == self.metadata_path || (self.root_metadata && path == ROOT_METADATA)
     }
 }

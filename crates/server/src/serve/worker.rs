@@ -10,9 +10,12 @@ use std::{
     thread,
 };
 
+use hyper_util::{rt::TokioExecutor, server::conn::auto};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     runtime::Handle,
     sync::{OwnedSemaphorePermit, mpsc, watch},
+    task::JoinSet,
 };
 
 use super::{
@@ -46,6 +49,7 @@ pub(super) struct StopSignals {
 /// The accept loop's handle of a worker.
 pub(super) struct Worker {
     inbox: mpsc::Sender<Accepted>,
+    /// The number of its connections.
     load: Arc<AtomicUsize>,
     runtime: Handle,
 }
@@ -60,16 +64,18 @@ impl Worker {
         handler: H,
         tls: Option<Tls>,
         limits: ConnectionLimits,
-        ending: StopSignals,
+        stop: StopSignals,
         done: mpsc::Sender<()>,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (inbox, accepted) = mpsc::channel(INBOX_CAPACITY);
         let load = Arc::new(AtomicUsize::new(0));
         let worker = Self { inbox, load: Arc::clone(&load), runtime: runtime.handle().clone() };
+        let StopSignals { draining, cancelled } = stop;
+        let context = ConnectionContext { handler, protocol: connection::protocol(limits), limits, tls, draining };
         thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
             use_slot_of_worker(number);
-            runtime.block_on(run(accepted, handler, tls, limits, ending, load));
+            runtime.block_on(run(accepted, Arc::new(context), cancelled, load));
             // Cancelled requests end and are logged with the runtime, before the worker counts as done.
             drop((runtime, done));
         })?;
@@ -94,51 +100,29 @@ impl Worker {
     }
 }
 
+/// What the connections of a worker have in common.
+struct ConnectionContext<H> {
+    handler: H,
+    protocol: auto::Builder<TokioExecutor>,
+    limits: ConnectionLimits,
+    /// `None` if the listener uses plain HTTP.
+    tls: Option<Tls>,
+    draining: watch::Receiver<bool>,
+}
+
+/// Serves the connections of the inbox until it is closed and all connections have ended, or they are cancelled.
 async fn run<H: Handler>(
     mut inbox: mpsc::Receiver<Accepted>,
-    handler: H,
-    tls: Option<Tls>,
-    limits: ConnectionLimits,
-    StopSignals { draining, mut cancelled }: StopSignals,
+    context: Arc<ConnectionContext<H>>,
+    mut cancelled: watch::Receiver<bool>,
     load: Arc<AtomicUsize>,
 ) {
-    let protocol = Arc::new(connection::protocol(limits));
-    let mut connections = tokio::task::JoinSet::new();
+    let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = inbox.recv() => {
-                let Some(Accepted { stream, peer, permit, connections: table }) = accepted else { break };
-                let (protocol, handler, draining) = (Arc::clone(&protocol), handler.clone(), draining.clone());
-                let tls = tls.clone();
-                let load = LoadGuard(Arc::clone(&load));
-                let activity = Activity::new();
-                let entry = table.add(Arc::clone(&activity));
-                let slot = entry.slot();
-                let task = connections.spawn(async move {
-                    // Dropped in this order: the entry is free before another connection can get the permit.
-                    let _held = (entry, load, permit);
-                    let served = async {
-                        let stream = tokio::net::TcpStream::from_std(stream)?;
-                        match tls {
-                            None => connection::serve(stream, peer, &protocol, limits, handler, activity, draining).await,
-                            // Boxed, so that a connection without TLS does not take the memory of one with it.
-                            Some(tls) => {
-                                let served = async {
-                                    let stream = tls.accept(stream).await?;
-                                    connection::serve(stream, peer, &protocol, limits, handler, activity, draining).await;
-                                    io::Result::Ok(())
-                                };
-                                Box::pin(served).await?;
-                            }
-                        }
-                        io::Result::Ok(())
-                    };
-                    if let Err(error) = served.await {
-                        tracing::debug!(error = %error, "a connection was not served");
-                    }
-                });
-                // The task has not started, because it runs on this thread.
-                table.set_task(slot, task);
+                let Some(accepted) = accepted else { break };
+                spawn(&mut connections, accepted, Arc::clone(&context), LoadGuard(Arc::clone(&load)));
             }
             Some(_) = connections.join_next() => {}
         }
@@ -151,6 +135,60 @@ async fn run<H: Handler>(
     }
 }
 
+/// Starts the task of a connection, and adds the connection to the table.
+fn spawn<H: Handler>(
+    connections: &mut JoinSet<()>,
+    accepted: Accepted,
+    context: Arc<ConnectionContext<H>>,
+    load: LoadGuard,
+) {
+    let Accepted { stream, peer, permit, connections: table } = accepted;
+    let activity = Activity::new();
+    let entry = table.add(Arc::clone(&activity));
+    let slot = entry.slot();
+    let task = connections.spawn(async move {
+        // Dropped in this order: the entry is free before another connection can get the permit.
+        let _held = (entry, load, permit);
+        if let Err(error) = context.serve(stream, peer, activity).await {
+            tracing::debug!(error = %error, "a connection was not served");
+        }
+    });
+    // The task has not started, because it runs on this thread.
+    table.set_task(slot, task);
+}
+
+impl<H: Handler> ConnectionContext<H> {
+    /// Serves a connection.
+    ///
+    /// # Errors
+    /// Fails when the socket cannot be used, or the TLS handshake fails.
+    async fn serve(&self, stream: TcpStream, peer: SocketAddr, activity: Arc<Activity>) -> io::Result<()> {
+        let stream = tokio::net::TcpStream::from_std(stream)?;
+        match &self.tls {
+            None => self.serve_http(stream, peer, activity).await,
+            // Boxed, so that a connection without TLS does not take the memory of one with it.
+            Some(tls) => {
+                let served = async {
+                    let stream = tls.accept(stream).await?;
+                    self.serve_http(stream, peer, activity).await;
+                    io::Result::Ok(())
+                };
+                Box::pin(served).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_http<S>(&self, stream: S, peer: SocketAddr, activity: Arc<Activity>) -> impl Future<Output = ()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (handler, draining) = (self.handler.clone(), self.draining.clone());
+        connection::serve(stream, peer, &self.protocol, self.limits, handler, activity, draining)
+    }
+}
+
+/// Counts a connection of the worker until it is dropped.
 struct LoadGuard(Arc<AtomicUsize>);
 
 impl Drop for LoadGuard {

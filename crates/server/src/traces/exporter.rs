@@ -12,7 +12,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::{Traces, otlp, span::RequestSpan};
+use super::{otlp, queue::Traces, span::RequestSpan};
 use crate::plan::TracesPlan;
 
 /// How often queued spans are sent.
@@ -39,6 +39,7 @@ pub(super) struct Exporter {
     /// The number of lost requests that was logged, and when.
     reported: u64,
     reported_at: Option<Instant>,
+    /// Whether the last batch was not accepted.
     is_failing: bool,
 }
 
@@ -46,10 +47,15 @@ pub(super) struct Exporter {
 enum SendFailure {
     /// It can be sent again.
     Temporary(String),
+    /// The receiver would reject it again.
     Permanent(String),
 }
 
 impl Exporter {
+    /// Returns the exporter for a validated receiver, without a request.
+    ///
+    /// # Errors
+    /// Fails when the client of the receiver cannot be created.
     pub(super) fn new(plan: TracesPlan, traces: Traces) -> anyhow::Result<Self> {
         let TracesPlan { endpoint, headers, fetch, service_name, .. } = plan;
         let fetch = Arc::new(HttpFetch::new(fetch)?);
@@ -99,6 +105,7 @@ impl Exporter {
         self.traces.lose(batch.len() as u64);
     }
 
+    /// Sends a request, once. Logs how many spans the receiver rejects.
     async fn send(&self, body: Bytes) -> Result<(), SendFailure> {
         let mut request = FetchRequest::post_json(self.endpoint.clone(), body, UrlPolicy::Operator);
         request.headers.extend(self.headers.clone());
@@ -123,6 +130,7 @@ impl Exporter {
         }
     }
 
+    /// Logs the first of several failures in a row.
     fn failed(&mut self, message: &str) {
         if !std::mem::replace(&mut self.is_failing, true) {
             tracing::warn!(
@@ -138,6 +146,7 @@ impl Exporter {
         }
     }
 
+    /// Logs how many spans were lost since the last report, at intervals and at the end.
     fn report_lost(&mut self, is_stopped: bool) {
         let lost = self.traces.lost();
         let is_due = self.reported_at.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL);
@@ -151,7 +160,7 @@ impl Exporter {
     }
 }
 
-/// Takes queued spans without waiting. `None` if there are none.
+/// Takes a batch of queued spans without waiting. Returns `None` if there are none.
 fn take(queued: &mut mpsc::Receiver<RequestSpan>) -> Option<Vec<RequestSpan>> {
     let batch: Vec<_> = std::iter::from_fn(|| queued.try_recv().ok()).take(BATCH).collect();
     (!batch.is_empty()).then_some(batch)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Lines, verifier::Members};
+use super::{lines::Lines, verifier::Members};
 use crate::audit::chain::ChainedLine;
 
 /// Returns the files in the order of their first records: by number if at most one file begins a chain, and otherwise by time.

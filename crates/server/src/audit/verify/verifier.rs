@@ -4,7 +4,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Break, Line, Report, Verified};
+use super::{
+    lines::Line,
+    report::{Break, Report, Verified},
+};
 use crate::audit::chain::{ChainKey, ChainKeys, ChainedLine, Head};
 
 /// The events that begin a file or a process.
@@ -132,7 +135,12 @@ impl<'a> Verifier<'a> {
             self.report.chains += 1;
             return Ok(());
         }
-        Err(match previous.seq.checked_add(1) {
+        Err(self.not_following(place, &previous, seq))
+    }
+
+    /// Returns the break at a record that does not follow the previous one.
+    fn not_following(&self, place: Place<'_>, previous: &Head, seq: u64) -> Break {
+        match previous.seq.checked_add(1) {
             Some(expected) if seq > expected && seq - expected == 1 => {
                 place.broken("missing", format!("record {expected} is missing"))
             }
@@ -147,7 +155,7 @@ impl<'a> Verifier<'a> {
                 place.broken("altered", format!("record {seq} was altered, or was written with another key"))
             }
             _ => place.broken("altered", format!("record {seq} was altered")),
-        })
+        }
     }
 
     /// Returns the key that made this line. A process may begin to use another one.

@@ -1,27 +1,28 @@
 //! Preconfigured clients of `portcullis idp`.
 
-use std::{fs, path::Path, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use portcullis_devidp::{ClientAuthentication, ClientSettings, GrantType};
 use portcullis_metadata::{JwkSet, Scopes};
 use serde::Deserialize;
 
-use crate::config::SecretSource;
+use crate::config::{SecretSource, parse_values};
 
-/// Reads the file of `--clients`.
+/// Reads the file of `--clients`, and the files and environment variables that it names.
+///
+/// Whether the clients fit the server is checked when the server starts.
 ///
 /// # Errors
-/// The error is one line with the file, the line or the client, and what to write instead.
+/// Fails when the file cannot be read, a value is invalid, or a secret or a key cannot be read. The error is one line with
+/// the file, the line or the client, and what to write instead. It contains no secret, also none in a wrong place.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ClientSettings>> {
     let shown = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("--clients: the file {shown} cannot be read"))?;
-    let file: ClientsFile = toml::from_str(&text).map_err(|error| {
-        let line =
-            error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| 1 + before.matches('\n').count());
-        let message = error.message().replace('\n', "; ");
-        anyhow!("--clients: {shown}, line {line}: {message}")
-    })?;
+    let file: ClientsFile = parse_values(path, &text).context("--clients")?;
     let client = |entry: ClientEntry| {
         let id = entry.id.clone();
         entry.settings().with_context(|| format!("--clients: {shown}: the client {id:?}"))
@@ -35,32 +36,69 @@ struct ClientsFile {
     client: Vec<ClientEntry>,
 }
 
+/// `[[client]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClientEntry {
+    /// The client identifier.
     id: String,
+    /// The name on the consent page. Default: none.
     name: Option<String>,
+    /// The source of the client secret. Not with `jwks_file`.
     secret: Option<SecretSource>,
+    /// A file with the client's public keys, a JWK set. Not with `secret`.
     jwks_file: Option<PathBuf>,
-    auth_method: Option<String>,
+    /// Default: `client_secret_basic` with a secret, `private_key_jwt` with keys, otherwise `none`.
+    auth_method: Option<AuthMethod>,
+    /// Default: none.
     #[serde(default)]
     redirect_uris: Vec<String>,
-    grant_types: Option<Vec<String>>,
+    /// Default: `authorization_code` and `refresh_token` with redirect URIs, otherwise none.
+    grant_types: Option<Vec<GrantTypeName>>,
+    /// The scopes that the client may request. Default: all scopes of the server.
     scopes: Option<Vec<String>>,
+    /// Whether the client may introspect tokens.
     #[serde(default)]
     introspect: bool,
 }
 
+/// How a client authenticates (RFC 7591 section 2, `token_endpoint_auth_method`).
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum AuthMethod {
+    None,
+    ClientSecretBasic,
+    ClientSecretPost,
+    PrivateKeyJwt,
+}
+
+/// A grant type by its name in RFC 7591.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct GrantTypeName(GrantType);
+
+impl TryFrom<String> for GrantTypeName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        GrantType::parse(&name).map(Self).ok_or_else(|| {
+            let known = GrantType::ALL.map(GrantType::as_str).join(", ");
+            format!("it is not a known grant type; write one of {known}")
+        })
+    }
+}
+
 impl ClientEntry {
     fn settings(self) -> anyhow::Result<ClientSettings> {
-        let grant_types = match &self.grant_types {
-            Some(names) => names.iter().map(|name| grant_type(name)).collect::<anyhow::Result<_>>()?,
+        let authentication = self.authentication()?;
+        let grant_types = match self.grant_types {
+            Some(names) => names.into_iter().map(|GrantTypeName(grant)| grant).collect(),
             None if self.redirect_uris.is_empty() => Vec::new(),
             None => vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
         };
-        let scopes = self.scopes.as_ref().map(|names| Scopes::parse(&names.join(" "))).transpose();
+        let scopes = self.scopes.map(|names| Scopes::parse(&names.join(" "))).transpose();
         Ok(ClientSettings {
-            authentication: self.authentication()?,
+            authentication,
             scopes: scopes.context("scopes")?,
             id: self.id,
             name: self.name,
@@ -72,39 +110,30 @@ impl ClientEntry {
 
     fn authentication(&self) -> anyhow::Result<ClientAuthentication> {
         let implied = match (&self.secret, &self.jwks_file) {
-            (None, None) => "none",
-            (Some(_), None) => "client_secret_basic",
-            (None, Some(_)) => "private_key_jwt",
+            (None, None) => AuthMethod::None,
+            (Some(_), None) => AuthMethod::ClientSecretBasic,
+            (None, Some(_)) => AuthMethod::PrivateKeyJwt,
             (Some(_), Some(_)) => bail!("it has both secret and jwks_file: remove one"),
         };
-        let method = self.auth_method.as_deref().unwrap_or(implied);
-        match (method, &self.secret, &self.jwks_file) {
-            ("none", None, None) => Ok(ClientAuthentication::None),
-            ("client_secret_basic", Some(secret), None) => Ok(ClientAuthentication::SecretBasic(secret.read()?)),
-            ("client_secret_post", Some(secret), None) => Ok(ClientAuthentication::SecretPost(secret.read()?)),
-            ("private_key_jwt", None, Some(path)) => Ok(ClientAuthentication::PrivateKeyJwt(keys(path)?)),
-            ("client_secret_basic" | "client_secret_post", ..) => {
+        Ok(match (self.auth_method.unwrap_or(implied), &self.secret, &self.jwks_file) {
+            (AuthMethod::None, None, None) => ClientAuthentication::None,
+            (AuthMethod::ClientSecretBasic, Some(secret), None) => ClientAuthentication::SecretBasic(secret.read()?),
+            (AuthMethod::ClientSecretPost, Some(secret), None) => ClientAuthentication::SecretPost(secret.read()?),
+            (AuthMethod::PrivateKeyJwt, None, Some(path)) => ClientAuthentication::PrivateKeyJwt(keys(path)?),
+            (AuthMethod::None, ..) => bail!("auth_method = \"none\" allows neither secret nor jwks_file"),
+            (AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost, ..) => {
                 bail!(
-                    "auth_method {method:?} requires secret = {{ env = \"NAME\" }} or {{ file = \"/path\" }}, without jwks_file"
+                    "its auth_method requires secret = {{ env = \"NAME\" }} or {{ file = \"/path\" }}, without jwks_file"
                 )
             }
-            ("private_key_jwt", ..) => {
-                bail!("auth_method \"private_key_jwt\" requires jwks_file = \"/path\", without secret")
+            (AuthMethod::PrivateKeyJwt, ..) => {
+                bail!("auth_method = \"private_key_jwt\" requires jwks_file = \"/path\", without secret")
             }
-            ("none", ..) => bail!("auth_method \"none\" allows neither secret nor jwks_file"),
-            _ => bail!(
-                "auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt, not {method:?}"
-            ),
-        }
+        })
     }
 }
 
-fn grant_type(name: &str) -> anyhow::Result<GrantType> {
-    GrantType::parse(name).ok_or_else(|| {
-        anyhow!("grant_types can have authorization_code, refresh_token, client_credentials and urn:ietf:params:oauth:grant-type:device_code, not {name:?}")
-    })
-}
-
+/// Reads the public keys of a client.
 fn keys(path: &Path) -> anyhow::Result<JwkSet> {
     let shown = path.display();
     let text = fs::read(path).with_context(|| format!("the file {shown} cannot be read"))?;
@@ -116,38 +145,71 @@ fn keys(path: &Path) -> anyhow::Result<JwkSet> {
 mod tests {
     use super::*;
 
-    fn entry(text: &str) -> anyhow::Result<ClientSettings> {
-        let mut file: ClientsFile = toml::from_str(text).map_err(|error| anyhow!(error.message().to_owned()))?;
+    fn settings(text: &str) -> anyhow::Result<ClientSettings> {
+        let mut file: ClientsFile = parse_values(Path::new("clients.toml"), text)?;
         file.client.remove(0).settings()
     }
 
-    /// K1: defaults follow from the other members.
+    /// K1: defaults follow from the other keys.
     #[test]
-    fn defaults_follow_from_what_is_there() {
-        let desktop = entry("[[client]]\nid = \"a\"\nredirect_uris = [\"http://127.0.0.1/callback\"]").unwrap();
+    fn defaults_follow_from_the_other_keys() {
+        let desktop = settings("[[client]]\nid = 'a'\nredirect_uris = ['http://127.0.0.1/callback']").unwrap();
         assert!(matches!(desktop.authentication, ClientAuthentication::None));
         assert_eq!(desktop.grant_types, [GrantType::AuthorizationCode, GrantType::RefreshToken]);
-        let bare = entry("[[client]]\nid = \"a\"").unwrap();
+        let bare = settings("[[client]]\nid = 'a'").unwrap();
         assert!(bare.grant_types.is_empty() && !bare.may_introspect && bare.scopes.is_none());
     }
 
-    /// J6: a literal secret is rejected without repeating it, and so are members that contradict each other.
+    /// K1: all grant types are known by their names.
+    #[test]
+    fn grant_types_are_parsed() {
+        for grant in GrantType::ALL {
+            let client = settings(&format!("[[client]]\nid = 'a'\ngrant_types = ['{}']", grant.as_str())).unwrap();
+            assert_eq!(client.grant_types, [grant]);
+        }
+    }
+
+    /// K1: values that contradict each other are rejected with the fix.
     #[test]
     fn contradictions_are_rejected_with_the_fix() {
-        for (text, says) in [
-            ("secret = \"hunter2\"", "{ env = \"NAME\" }"),
-            ("secret = { env = \"NO_SUCH_SECRET_AT_ALL\" }", "NO_SUCH_SECRET_AT_ALL is not set"),
-            ("secret = { env = \"A\" }\njwks_file = \"b\"", "remove one"),
-            ("auth_method = \"client_secret_post\"", "requires secret"),
-            ("auth_method = \"private_key_jwt\"", "requires jwks_file"),
-            ("auth_method = \"none\"\njwks_file = \"b\"", "neither"),
-            ("auth_method = \"tls\"", "not \"tls\""),
-            ("jwks_file = \"/nowhere/keys\"", "/nowhere/keys cannot be read"),
-            ("grant_types = [\"password\"]", "not \"password\""),
-            ("secrets = 1", "secrets"),
+        for (keys, fix) in [
+            ("secret = { env = 'NO_SUCH_SECRET_AT_ALL' }", "NO_SUCH_SECRET_AT_ALL is not set"),
+            ("secret = { env = 'A' }\njwks_file = 'b'", "remove one"),
+            ("auth_method = 'client_secret_basic'", "requires secret"),
+            ("auth_method = 'client_secret_post'", "requires secret"),
+            ("auth_method = 'client_secret_post'\njwks_file = 'b'", "without jwks_file"),
+            ("auth_method = 'private_key_jwt'", "requires jwks_file"),
+            ("auth_method = 'none'\njwks_file = 'b'", "neither"),
+            ("jwks_file = '/nowhere/keys'", "/nowhere/keys cannot be read"),
         ] {
-            let error = format!("{:#}", entry(&format!("[[client]]\nid = \"a\"\n{text}")).err().unwrap());
-            assert!(error.contains(says) && !error.contains("hunter2"), "{text}: {error}");
+            let error = format!("{:#}", settings(&format!("[[client]]\nid = 'a'\n{keys}")).unwrap_err());
+            assert!(error.contains(fix), "{keys}: {error}");
+        }
+    }
+
+    /// J2, J6: an error has line and key, and never a secret that is in a wrong place.
+    #[test]
+    fn misplaced_secrets_are_not_printed() {
+        for (keys, expected) in [
+            ("id = ['hunter2']", "2: client[0].id is an array; expected a string"),
+            ("id = 'a'\nname = { hunter2 = 'hunter2' }", "3: client[0].name is a table; expected a string"),
+            ("id = 'a'\nsecret = 'hunter2'", "3: client[0].secret: a secret is not written into the configuration"),
+            ("id = 'a'\nsecret = ['hunter2']", "3: client[0].secret is an array; expected { env"),
+            ("id = 'a'\nsecret = { value = 'hunter2' }", "3: client[0].secret: a secret is not written into"),
+            ("id = 'a'\nsecret = { env = ['hunter2'] }", "3: client[0].secret.env is an array; expected a string"),
+            ("id = 'a'\njwks_file = ['hunter2']", "3: client[0].jwks_file is an array; expected a string"),
+            ("id = 'a'\nauth_method = 'hunter2'", "3: client[0].auth_method has an unknown value; write one of none, "),
+            ("id = 'a'\nredirect_uris = 'hunter2'", "3: client[0].redirect_uris is a string; expected an array"),
+            ("id = 'a'\ngrant_types = 'hunter2'", "3: client[0].grant_types is a string; expected an array"),
+            ("id = 'a'\ngrant_types = ['hunter2']", "3: client[0].grant_types[0]: it is not a known grant type"),
+            ("id = 'a'\nscopes = 'hunter2'", "3: client[0].scopes is a string; expected an array"),
+            ("id = 'a'\nintrospect = 'hunter2'", "3: client[0].introspect is a string; expected true or false"),
+            ("id = 'a'\nsecert = 'hunter2'", "3: client[0].secert is not a known key; did you mean `secret`?"),
+            ("id = 'a'\nsecret = hunter2", "3: client[0].secret: "),
+        ] {
+            let error = format!("{:#}", settings(&format!("[[client]]\n{keys}")).unwrap_err());
+            assert!(error.starts_with(&format!("clients.toml:{expected}")), "{keys}: {error}");
+            assert!(!error.contains("hunter2") && !error.contains('\n'), "{keys}: {error}");
         }
     }
 }

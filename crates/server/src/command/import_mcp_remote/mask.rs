@@ -1,13 +1,14 @@
-//! The arguments as they are displayed: possible secrets are hidden.
+//! The arguments of a server's command as they are displayed: what can be a secret is hidden.
 
 use url::Url;
 
 use super::launcher::is_start;
 use crate::command::mcp_remote::arguments::header;
 
+/// What is displayed in place of a possible secret.
 pub(super) const HIDDEN: &str = "…";
 
-/// The options whose values are shown.
+/// The options of mcp-remote, npx and `portcullis connect` whose values are displayed. Those of other options are hidden.
 const PUBLIC: [&str; 22] = [
     "--auth-timeout",
     "--body-timeout",
@@ -33,47 +34,40 @@ const PUBLIC: [&str; 22] = [
     "-p",
 ];
 
-/// The displayed text of each argument.
+/// Returns the displayed text of each argument.
+///
+/// Displayed are known commands and options, values of public options, names of headers and parameters, the callback port,
+/// and URLs without user information, query and fragment. Everything else is hidden. The path of a URL is displayed,
+/// although it can contain a secret.
 pub(super) fn shown_arguments(arguments: &[&str]) -> Vec<String> {
-    let mut previous = "";
-    let mut shown = Vec::with_capacity(arguments.len());
-    for &argument in arguments {
-        shown.push(shown_argument(previous, argument));
-        previous = argument;
-    }
-    shown
+    let before = std::iter::once("").chain(arguments.iter().copied());
+    before.zip(arguments).map(|(before, argument)| shown_argument(before, argument)).collect()
 }
 
-fn shown_argument(option: &str, text: &str) -> String {
-    match option {
-        "--header" | "-H" => {
-            return header(text).map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}: {HIDDEN}"));
-        }
-        "--authorize-param" => {
-            return text.split_once('=').map_or_else(|| HIDDEN.to_owned(), |(key, _)| format!("{key}={HIDDEN}"));
-        }
-        "--static-oauth-client-info" | "--static-oauth-client-metadata" if text.starts_with('@') => {
-            return text.to_owned();
-        }
-        "--static-oauth-client-info" | "--static-oauth-client-metadata" => return HIDDEN.to_owned(),
-        _ if PUBLIC.contains(&option) => return text.to_owned(),
-        _ => {}
+/// Returns the displayed text of an argument after the argument `before`.
+fn shown_argument(before: &str, text: &str) -> String {
+    match before {
+        "--header" | "-H" => shown_name(header(text), ": "),
+        "--authorize-param" => shown_name(text.split_once('='), "="),
+        // The value is JSON, or a file after `@`.
+        "--static-oauth-client-info" | "--static-oauth-client-metadata" if text.starts_with('@') => text.to_owned(),
+        "--static-oauth-client-info" | "--static-oauth-client-metadata" => HIDDEN.to_owned(),
+        _ if PUBLIC.contains(&before) || is_callback_port(before, text) || is_known(text) => text.to_owned(),
+        _ => match text.split_once('=').filter(|(name, _)| is_option(name)) {
+            Some(option) => shown_name(Some(option), "="),
+            None => shown_url(text),
+        },
     }
-    // The port of the callback follows the URL.
-    let is_port = option.starts_with("http") && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_start(text) || ["connect", "mcp-remote"].contains(&text) || is_port {
-        return text.to_owned();
-    }
-    if is_option(text) {
-        return text.to_owned();
-    }
-    if let Some((name, _)) = text.split_once('=').filter(|(name, _)| is_option(name)) {
-        return format!("{name}={HIDDEN}");
-    }
-    match Url::parse(text) {
-        Ok(url) if ["http", "https"].contains(&url.scheme()) => shown_url(url),
-        _ => HIDDEN.to_owned(),
-    }
+}
+
+/// Returns the name of a pair with a hidden value. A text that is not a pair is hidden.
+fn shown_name(pair: Option<(&str, &str)>, separator: &str) -> String {
+    pair.map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}{separator}{HIDDEN}"))
+}
+
+/// Whether a text is a command or an option, or names a package to start.
+fn is_known(text: &str) -> bool {
+    is_start(text) || ["connect", "mcp-remote"].contains(&text) || is_option(text)
 }
 
 /// Whether a text is an option by its form. A part of a secret can begin with a hyphen, too.
@@ -84,57 +78,59 @@ fn is_option(text: &str) -> bool {
     }
 }
 
-/// A URL without user information, query and fragment. Its path is shown, although it can contain a secret. A removed query is shown as `…`, so that the user sees that there is
-/// one.
-fn shown_url(mut url: Url) -> String {
-    let has_user = !url.username().is_empty() || url.password().is_some();
-    if has_user && (url.set_username("").is_err() || url.set_password(None).is_err()) {
+/// Whether a text is the port of the callback, which follows the URL.
+fn is_callback_port(before: &str, text: &str) -> bool {
+    before.starts_with("http") && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns an http URL without user information and fragment, and with a hidden query. Another text is hidden.
+fn shown_url(text: &str) -> String {
+    let Some(mut url) = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme())) else {
+        return HIDDEN.to_owned();
+    };
+    if url.set_username("").is_err() || url.set_password(None).is_err() {
         return HIDDEN.to_owned();
     }
-    if url.query().is_some() {
-        url.set_query(Some(HIDDEN));
-    }
     url.set_fragment(None);
-    url.to_string().replace("%E2%80%A6", HIDDEN)
+    let query = if url.query().is_some() { "?…" } else { "" };
+    url.set_query(None);
+    format!("{url}{query}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// J2: no possible secret is shown.
+    /// J2: no possible secret is displayed.
     #[test]
     fn secrets_are_hidden() {
-        let arguments = [
-            "-y",
-            "mcp-remote@latest",
-            "https://me:secret@a.example/mcp?key=secret",
-            "9696",
-            "--header",
-            "A: secret",
-            "--header",
-            "secret",
-            "--authorize-param",
-            "k=secret",
-            "--static-oauth-client-info",
-            "{\"secret\"}",
-            "--static-oauth-client-info",
-            "@/a.json",
-            "--transport",
-            "http-only",
-            "--token=secret",
-            "secret",
-            "--debug",
-            "--token",
-            "-secret",
-            "--Secret=1",
-            "--pin",
-            "12345",
-        ];
-        let shown = shown_arguments(&arguments);
-        assert_eq!(shown.len(), arguments.len());
-        let expected = "-y mcp-remote@latest https://a.example/mcp?… 9696 --header A: … --header … --authorize-param k=… \
-                        --static-oauth-client-info … --static-oauth-client-info @/a.json --transport http-only --token=… … --debug --token … … --pin …";
-        assert_eq!(shown.join(" "), expected);
+        for (name, arguments, shown) in [
+            ("the start of the package", "-y mcp-remote@latest", "-y mcp-remote@latest"),
+            ("a URL", "https://a.example/mcp", "https://a.example/mcp"),
+            ("user information", "https://me:secret@a.example/mcp", "https://a.example/mcp"),
+            ("a query", "https://a.example/mcp?key=secret", "https://a.example/mcp?…"),
+            ("a fragment", "https://a.example/mcp#secret", "https://a.example/mcp"),
+            ("another scheme", "ftp://a.example/secret", "…"),
+            ("the callback port", "https://a.example/ 9696", "https://a.example/ 9696"),
+            ("digits elsewhere", "--pin 12345", "--pin …"),
+            ("a header", "--header A:secret", "--header A: …"),
+            ("a header in short", "-H A:secret", "-H A: …"),
+            ("a header without a name", "--header secret", "--header …"),
+            ("a parameter", "--authorize-param k=secret", "--authorize-param k=…"),
+            ("a parameter without a name", "--authorize-param secret", "--authorize-param …"),
+            ("a client", "--static-oauth-client-info {\"secret\"}", "--static-oauth-client-info …"),
+            ("a client's metadata", "--static-oauth-client-metadata {\"a\"}", "--static-oauth-client-metadata …"),
+            ("a client in a file", "--static-oauth-client-info @/a.json", "--static-oauth-client-info @/a.json"),
+            ("a public option", "--transport http-only", "--transport http-only"),
+            ("an unknown option", "--token secret", "--token …"),
+            ("an unknown option with =", "--token=secret", "--token=…"),
+            ("a value like an option", "--token -secret", "--token …"),
+            ("a value like an option with =", "--Secret=1", "…"),
+            ("a switch", "--debug", "--debug"),
+            ("a text", "secret", "…"),
+        ] {
+            let arguments: Vec<&str> = arguments.split(' ').collect();
+            assert_eq!(shown_arguments(&arguments).join(" "), shown, "{name}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! [`Answers`]: the values of the configuration so far, and their validation.
+//! [`Answers`]: the answers so far, each validated with the whole configuration.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,113 +6,93 @@ use portcullis_jose::Algorithm;
 use portcullis_metadata::{Issuer, is_loopback};
 use url::{Host, Url};
 
-use super::template;
+use super::{template, values::Values};
 use crate::{config, plan::Plan, serve};
 
-/// The default of the base URL.
-pub(super) const BASE_URL: &str = "http://127.0.0.1:3000";
-/// The default of the upstream.
-pub(super) const UPSTREAM: &str = "http://127.0.0.1:8000/mcp";
-/// The default of the endpoint if the upstream has no path.
-const ENDPOINT: &str = "/mcp";
-/// The default of the scopes.
-pub(super) const SCOPE: &str = "mcp:tools";
-/// The port behind a proxy.
-const PORT: u16 = 3000;
-
-/// The values of the configuration. Values without an answer have a valid default, so that the others can be validated.
-pub(super) struct Answers {
-    /// The scheme, host and port that clients use.
-    base_url: String,
-    pub(super) listen: SocketAddr,
-    /// Whether `listen` is an answer of the user.
-    pub(super) is_listen_given: bool,
-    pub(super) upstream: String,
-    pub(super) endpoint: String,
-    pub(super) scopes: Vec<String>,
-    pub(super) issuer: Option<Issuer>,
-    /// The algorithms of the issuer's keys. Empty if the default fits.
-    pub(super) algorithms: Vec<Algorithm>,
-    pub(super) sessions_off: bool,
-}
+/// The answers so far. Values without an answer have a valid default, so that the others can be validated.
+///
+/// After an invalid answer, its value stays until the next answer to the same question.
+#[derive(Default)]
+pub(super) struct Answers(Values);
 
 impl Answers {
-    pub(super) fn new() -> Self {
-        Self {
-            base_url: BASE_URL.to_owned(),
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
-            is_listen_given: false,
-            upstream: UPSTREAM.to_owned(),
-            endpoint: ENDPOINT.to_owned(),
-            scopes: vec![SCOPE.to_owned()],
-            issuer: None,
-            algorithms: Vec::new(),
-            sessions_off: false,
-        }
+    pub(super) fn values(&self) -> &Values {
+        &self.0
     }
 
-    pub(super) fn base_url(&self) -> &str {
-        &self.base_url
-    }
-
-    /// Whether something in front of this server must terminate TLS.
-    pub(super) fn is_https(&self) -> bool {
-        self.base_url.starts_with("https:")
-    }
-
-    /// The URL of the endpoint, which clients enter.
-    pub(super) fn resource(&self) -> String {
-        format!("{}{}", self.base_url, self.endpoint)
+    pub(super) fn into_values(self) -> Values {
+        self.0
     }
 
     /// Sets the base URL, and the address to listen on: that of the URL, or a local one that a proxy in front connects to.
+    ///
+    /// # Errors
+    /// As all setters: fails with the reason, in one line, when the configuration would be invalid.
     pub(super) fn set_base_url(&mut self, text: &str) -> Result<(), String> {
-        self.base_url = text.to_owned();
+        self.0.base_url = text.to_owned();
         self.plan()?;
         // Without a slash at the end.
         let url = Url::parse(text).map_err(|error| error.to_string())?;
-        self.base_url = url.origin().ascii_serialization();
-        self.listen = listen_address(&url);
+        self.0.base_url = url.origin().ascii_serialization();
+        self.0.listen = listen_address(&url);
         Ok(())
     }
 
     /// Sets the address to listen on, which no other answer changes then.
     pub(super) fn set_listen(&mut self, listen: SocketAddr) {
-        self.listen = listen;
-        self.is_listen_given = true;
+        self.0.listen = listen;
+        self.0.is_listen_given = true;
     }
 
-    /// Sets the upstream. The address to listen on is then another one.
+    /// Sets the port to listen on.
+    pub(super) fn set_port(&mut self, port: u16) {
+        self.0.listen.set_port(port);
+    }
+
+    /// Sets the upstream, and another port to listen on if the proxy in front would use that of the upstream.
+    ///
+    /// # Errors
+    /// Fails also when the upstream is the address of this server.
     pub(super) fn set_upstream(&mut self, text: &str) -> Result<(), String> {
-        text.clone_into(&mut self.upstream);
+        text.clone_into(&mut self.0.upstream);
         self.plan()?;
         let url = Url::parse(text).map_err(|error| error.to_string())?;
-        let is_here = is_on_this_machine(&url) && url.port_or_known_default() == Some(self.listen.port());
-        if is_here && (self.is_listen_given || !self.is_https()) {
+        let port = self.0.listen.port();
+        let is_here = is_on_this_machine(&url) && url.port_or_known_default() == Some(port);
+        if is_here && (self.0.is_listen_given || !self.0.is_https()) {
             return Err(format!(
                 "upstream = {text:?} is the address of this server; let the MCP server or this server use another port"
             ));
         }
         if is_here {
-            self.listen.set_port(self.listen.port().wrapping_add(1).max(1024));
+            self.set_port(port.wrapping_add(1).max(1024));
         }
         Ok(())
     }
 
-    /// The path of the upstream, if it can be an endpoint.
-    pub(super) fn default_endpoint(&self) -> String {
-        let url = Url::parse(&self.upstream);
-        let path = url.as_ref().map_or(ENDPOINT, Url::path);
-        let candidate = Self { endpoint: path.to_owned(), ..Self::new() };
-        if path != "/" && candidate.plan().is_ok() { path.to_owned() } else { ENDPOINT.to_owned() }
+    /// Sets whether the MCP server assigns no session identifiers.
+    pub(super) fn set_sessions_off(&mut self, sessions_off: bool) {
+        self.0.sessions_off = sessions_off;
     }
 
+    /// Returns the path of the upstream if it can be an endpoint, otherwise the default.
+    pub(super) fn default_endpoint(&self) -> String {
+        let url = Url::parse(&self.0.upstream);
+        let path = url.as_ref().map_or(Values::ENDPOINT, Url::path);
+        let candidate = Self(Values { endpoint: path.to_owned(), ..Values::default() });
+        if path != "/" && candidate.plan().is_ok() { path.to_owned() } else { Values::ENDPOINT.to_owned() }
+    }
+
+    /// Sets the endpoint.
     pub(super) fn set_endpoint(&mut self, text: &str) -> Result<(), String> {
-        text.clone_into(&mut self.endpoint);
+        text.clone_into(&mut self.0.endpoint);
         self.plan().map(drop)
     }
 
     /// Sets the scopes of these texts, which spaces separate.
+    ///
+    /// # Errors
+    /// Fails also when there is no scope.
     pub(super) fn set_scopes<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
         let mut scopes: Vec<String> = Vec::new();
         for scope in texts.into_iter().flat_map(str::split_whitespace) {
@@ -121,40 +101,41 @@ impl Answers {
             }
         }
         if scopes.is_empty() {
-            return Err(format!("no scope is given; name one, such as {SCOPE}"));
+            return Err(format!("no scope is given; name one, such as {}", Values::SCOPE));
         }
-        self.scopes = scopes;
+        self.0.scopes = scopes;
         self.plan().map(drop)
     }
 
+    /// Sets the issuer and the algorithms of its keys; none if the default fits.
     pub(super) fn set_issuer(&mut self, issuer: Issuer, algorithms: Vec<Algorithm>) -> Result<(), String> {
-        self.issuer = Some(issuer);
-        self.algorithms = algorithms;
+        self.0.issuer = Some(issuer);
+        self.0.algorithms = algorithms;
         self.plan().map(drop)
     }
 
-    /// The plan of the configuration.
+    /// Returns the plan of the configuration.
     ///
     /// # Errors
-    /// Fails with all errors of the configuration, on one line.
+    /// Fails with all errors of the configuration, in one line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
-        let config = config::from_text(&template::text(self)).map_err(|error| format!("{error:#}"))?;
+        let config = config::from_text(&template::text(&self.0)).map_err(|error| format!("{error:#}"))?;
         serve::runnable_plan(&config)
             .map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
     }
 }
 
-/// The address and port of an http URL, which has a loopback host. For https, a local address for a proxy.
+/// Returns the address and port of an http URL, which has a loopback host. For https, a local address for a proxy.
 fn listen_address(base_url: &Url) -> SocketAddr {
     if base_url.scheme() != "http" {
-        return SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+        return SocketAddr::from((Ipv4Addr::LOCALHOST, Values::PORT));
     }
     let host: IpAddr = match base_url.host() {
         Some(Host::Ipv4(address)) => address.into(),
         Some(Host::Ipv6(address)) => address.into(),
         _ => Ipv4Addr::LOCALHOST.into(),
     };
-    SocketAddr::new(host, base_url.port_or_known_default().unwrap_or(PORT))
+    SocketAddr::new(host, base_url.port_or_known_default().unwrap_or(Values::PORT))
 }
 
 /// Whether the URL is on this machine, also at all its addresses (0.0.0.0).
@@ -181,25 +162,28 @@ mod tests {
             ("https://MCP.example.com/", "https://mcp.example.com", "127.0.0.1:3000"),
             ("https://localhost:8443", "https://localhost:8443", "127.0.0.1:3000"),
         ] {
-            let mut answers = Answers::new();
+            let mut answers = Answers::default();
             answers.set_base_url(base_url).unwrap();
-            assert_eq!((answers.base_url(), answers.listen.to_string().as_str()), (written, listen));
+            assert_eq!(
+                (answers.values().base_url.as_str(), answers.values().listen.to_string().as_str()),
+                (written, listen)
+            );
             answers.plan().map(drop).unwrap();
         }
     }
 
     #[test]
     fn invalid_answers_have_a_reason() {
-        let mut answers = Answers::new();
+        let mut answers = Answers::default();
         for (error, words) in [
             (answers.set_base_url("http://mcp.example.com"), "https"),
-            (Answers::new().set_base_url("https://mcp.example.com/path"), "endpoint"),
-            (Answers::new().set_base_url("x"), "base_url"),
-            (Answers::new().set_upstream("127.0.0.1:8000"), "upstream"),
-            (Answers::new().set_upstream("http://127.0.0.1:3000/mcp"), "another port"),
-            (Answers::new().set_endpoint("mcp"), "slash"),
-            (Answers::new().set_scopes(["a\"b"]), "scope"),
-            (Answers::new().set_scopes([" ", ""]), "no scope"),
+            (Answers::default().set_base_url("https://mcp.example.com/path"), "endpoint"),
+            (Answers::default().set_base_url("x"), "base_url"),
+            (Answers::default().set_upstream("127.0.0.1:8000"), "upstream"),
+            (Answers::default().set_upstream("http://127.0.0.1:3000/mcp"), "another port"),
+            (Answers::default().set_endpoint("mcp"), "slash"),
+            (Answers::default().set_scopes(["a\"b"]), "scope"),
+            (Answers::default().set_scopes([" ", ""]), "no scope"),
         ] {
             let reason = error.unwrap_err();
             assert!(reason.contains(words) && !reason.contains('\n'), "{words}: {reason}");
@@ -215,7 +199,7 @@ mod tests {
             ("http://127.0.0.1:8000/a//b", "/mcp"),
             ("http://127.0.0.1:8000/healthz", "/mcp"),
         ] {
-            let mut answers = Answers::new();
+            let mut answers = Answers::default();
             answers.set_upstream(upstream).unwrap();
             assert_eq!(answers.default_endpoint(), endpoint, "{upstream}");
         }
@@ -223,9 +207,9 @@ mod tests {
 
     #[test]
     fn behind_a_proxy_the_port_differs_from_the_upstream() {
-        let mut answers = Answers::new();
+        let mut answers = Answers::default();
         answers.set_base_url("https://mcp.example.com").unwrap();
         answers.set_upstream("http://localhost:3000/mcp").unwrap();
-        assert_eq!(answers.listen.port(), 3001);
+        assert_eq!(answers.values().listen.port(), 3001);
     }
 }

@@ -6,9 +6,10 @@ use portcullis_metadata::{EscapedText, Issuer};
 use tokio::runtime::Runtime;
 
 use super::{
-    answers::{Answers, BASE_URL, SCOPE, UPSTREAM},
+    answers::Answers,
     issuer::{self, Found},
     questions::Questions,
+    values::Values,
 };
 use crate::{
     cli,
@@ -56,7 +57,7 @@ struct Question<'a> {
 impl<'a> Setup<'a> {
     pub(super) fn new(arguments: &'a cli::Init, questions: Option<Questions>) -> anyhow::Result<Self> {
         let runtime = crate::command::control_runtime()?;
-        Ok(Self { arguments, questions, runtime, answers: Answers::new(), problems: 0 })
+        Ok(Self { arguments, questions, runtime, answers: Answers::default(), problems: 0 })
     }
 
     /// Gets and tests all answers.
@@ -69,14 +70,14 @@ impl<'a> Setup<'a> {
             text: "Base URL, which clients use",
             option: "--base-url",
             given: arguments.base_url.as_deref(),
-            default: Some(BASE_URL.to_owned()),
+            default: Some(Values::BASE_URL.to_owned()),
         };
         self.answer(base_url, Self::set_base_url, |setup| setup.test(online::Part::Listener))?;
         let upstream = Question {
             text: "MCP server to protect (upstream)",
             option: "--upstream",
             given: arguments.upstream.as_deref(),
-            default: Some(UPSTREAM.to_owned()),
+            default: Some(Values::UPSTREAM.to_owned()),
         };
         let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_upstream(text)?);
         self.answer(upstream, set, Self::test_upstream)?;
@@ -94,8 +95,8 @@ impl<'a> Setup<'a> {
         let scopes = Question {
             text: "Scopes that every token must have, separated by spaces",
             option: "--scope",
-            given: if has_scopes { Some(&*scopes) } else { self.questions.is_none().then_some(SCOPE) },
-            default: Some(SCOPE.to_owned()),
+            given: if has_scopes { Some(&*scopes) } else { self.questions.is_none().then_some(Values::SCOPE) },
+            default: Some(Values::SCOPE.to_owned()),
         };
         let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_scopes([text])?);
         self.answer(scopes, set, |_| Ok(0))?;
@@ -108,11 +109,11 @@ impl<'a> Setup<'a> {
         self.answer(issuer, Self::set_issuer, |setup| setup.test(online::Part::Issuers))
     }
 
-    /// Returns the answers and their plan, if the file can be written.
+    /// Returns the values of the file and their plan, if the file can be written.
     ///
     /// # Errors
     /// Fails with problems, unless the user confirms or has given `--force`.
-    pub(super) fn finish(mut self) -> anyhow::Result<(Answers, Plan)> {
+    pub(super) fn finish(mut self) -> anyhow::Result<(Values, Plan)> {
         let plan = self.answers.plan().map_err(|error| anyhow!(error))?;
         if self.problems > 0 && !self.arguments.force {
             let problems = counted(self.problems, "problem");
@@ -123,7 +124,7 @@ impl<'a> Setup<'a> {
                 bail!("nothing is written because of {problems}")
             }
         }
-        Ok((self.answers, plan))
+        Ok((self.answers.into_values(), plan))
     }
 
     /// Takes the answer of the option, or asks until there is a valid one. Then tests it; the user can give another answer.
@@ -161,11 +162,11 @@ impl<'a> Setup<'a> {
             return Ok(());
         }
         // A proxy in front can be given any port.
-        let listen = self.answers.listen;
-        if self.answers.is_https() && !self.arguments.offline {
+        let listen = self.answers.values().listen;
+        if self.answers.values().is_https() && !self.arguments.offline {
             let mut ports = (listen.port()..).take(MAX_PORTS);
             let is_free = |port: &u16| std::net::TcpListener::bind((listen.ip(), *port)).is_ok();
-            self.answers.listen.set_port(ports.find(is_free).unwrap_or(listen.port()));
+            self.answers.set_port(ports.find(is_free).unwrap_or(listen.port()));
         }
         Ok(())
     }
@@ -210,9 +211,9 @@ impl<'a> Setup<'a> {
     }
 
     fn test_upstream(&mut self) -> anyhow::Result<usize> {
-        self.answers.sessions_off = false;
+        self.answers.set_sessions_off(false);
         let Some(report) = self.examine(online::Part::Upstreams)? else { return Ok(0) };
-        self.answers.sessions_off = online::suggests_sessions_off(&report);
+        self.answers.set_sessions_off(online::suggests_sessions_off(&report));
         Ok(report.count(Verdict::Problem))
     }
 
@@ -228,7 +229,7 @@ impl<'a> Setup<'a> {
         }
         let plan = self.plan()?;
         let parts = [part];
-        let examined = online::examine_and_print(&parts, &plan, self.answers.base_url(), true);
+        let examined = online::examine_and_print(&parts, &plan, &self.answers.values().base_url, true);
         Ok(Some(self.runtime.block_on(examined)?))
     }
 

@@ -1,36 +1,36 @@
-//! The text of the configuration file.
+//! The text of the configuration file that `portcullis init` writes.
 
 use std::fmt::Write as _;
 
-use super::{answers::Answers, provider};
+use super::{provider, values::Values};
 
 /// The issuer while there is no answer. The name is reserved (RFC 2606), so that it is never reached.
 const UNKNOWN_ISSUER: &str = "https://issuer.invalid";
 
-/// The configuration with comments.
-pub(super) fn text(answers: &Answers) -> String {
+/// Returns the text of the configuration file, with comments.
+pub(super) fn text(values: &Values) -> String {
     let mut text = String::from(HEAD);
     // Writing to a string cannot fail.
-    let _ = write!(text, "base_url = {}\n{}", quoted(answers.base_url()), listen(answers));
-    let issuer = answers.issuer.as_ref().map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
+    let _ = write!(text, "base_url = {}\n{}", quoted(&values.base_url), listen(values));
+    let issuer = values.issuer.as_ref().map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
     let _ = writeln!(text, "{ISSUER}issuer = {}", quoted(issuer));
-    if !answers.algorithms.is_empty() {
-        let names = list(answers.algorithms.iter().map(|algorithm| algorithm.as_str()));
+    if !values.algorithms.is_empty() {
+        let names = list(values.algorithms.iter().map(|algorithm| algorithm.as_str()));
         let _ = writeln!(text, "# The signature algorithms of its keys.\nalgorithms = {names}");
     }
-    if let Some(provider) = answers.issuer.as_ref().and_then(provider::of) {
-        text += &provider.comment(&answers.resource());
+    if let Some(provider) = values.issuer.as_ref().and_then(provider::of) {
+        text += &provider.comment(&values.resource());
     }
-    let scopes = list(answers.scopes.iter().map(String::as_str));
+    let scopes = list(values.scopes.iter().map(String::as_str));
     let _ = writeln!(
         text,
         "\n[[resource]]\n# The path that clients use: {}\nendpoint = {}\n{SCOPES}scopes_supported = {scopes}\nrequired_scopes = \
          {scopes}\n{UPSTREAM}upstream = {{ http = {} }}",
-        answers.resource(),
-        quoted(&answers.endpoint),
-        quoted(&answers.upstream),
+        values.resource(),
+        quoted(&values.endpoint),
+        quoted(&values.upstream),
     );
-    if answers.sessions_off {
+    if values.sessions_off {
         text += SESSIONS_OFF;
     }
     text
@@ -57,12 +57,13 @@ const SESSIONS_OFF: &str = "\
 sessions = \"off\"
 ";
 
-fn listen(answers: &Answers) -> String {
-    let listen = quoted(&answers.listen.to_string());
-    if !answers.is_https() && !answers.is_listen_given {
+/// Returns the setting `listen` with comments that explain it.
+fn listen(values: &Values) -> String {
+    let listen = quoted(&values.listen.to_string());
+    if !values.is_https() && !values.is_listen_given {
         return format!("# The address and port of this server.\nlisten = {listen}\n");
     }
-    let tls = if answers.is_https() {
+    let tls = if values.is_https() {
         "; the proxy terminates TLS. Without a proxy, set the address of the\n# network and add [tls] with certificates and key"
     } else {
         ""
@@ -92,7 +93,7 @@ mod tests {
     use portcullis_metadata::Issuer;
 
     use super::*;
-    use crate::{config, plan::Plan};
+    use crate::{command::init::answers::Answers, config, plan::Plan};
 
     fn issuer(text: &str) -> Issuer {
         Issuer::parse(text).unwrap()
@@ -113,14 +114,14 @@ mod tests {
     /// Every branch is valid, and so are the settings in comments.
     #[test]
     fn every_branch_is_valid() {
-        let mut answers = Answers::new();
-        assert_valid(&text(&answers));
-        assert!(!text(&answers).contains("trusted_proxies"));
+        let mut answers = Answers::default();
+        assert_valid(&text(answers.values()));
+        assert!(!text(answers.values()).contains("trusted_proxies"));
         answers.set_base_url("https://mcp.example.com").unwrap();
         answers.set_scopes(["mcp:tools", "mcp:admin mcp:tools"]).unwrap();
         answers.set_issuer(issuer("https://auth.example.com/"), vec![Algorithm::Rs256, Algorithm::Es256]).unwrap();
-        answers.sessions_off = true;
-        let written = text(&answers);
+        answers.set_sessions_off(true);
+        let written = text(answers.values());
         assert_valid(&written);
         for line in [
             "listen = \"127.0.0.1:3000\"",
@@ -147,9 +148,9 @@ mod tests {
             ("https://auth.example.com/realms/prod", None),
             ("https://auth.example.com/application/o/mcp/", None),
         ] {
-            let mut answers = Answers::new();
+            let mut answers = Answers::default();
             answers.set_issuer(issuer(url), Vec::new()).unwrap();
-            let written = text(&answers);
+            let written = text(answers.values());
             assert!(written.contains("docs/guides/") || written.contains("docs/use/keycloak.md"), "{written}");
             assert_valid(&written);
             key.into_iter().for_each(|key| assert_valid(&uncommented(&written, key)));
@@ -159,20 +160,22 @@ mod tests {
     /// A value cannot end its string and add settings.
     #[test]
     fn values_stay_in_their_strings() {
-        let mut answers = Answers::new();
-        answers.upstream = "http://127.0.0.1:8000/\"'}\nlisten = \"0.0.0.0:1".to_owned();
-        answers.scopes = vec!["a\"]\nauth = \"none".to_owned()];
-        let parsed: toml::Table = toml::from_str(&text(&answers)).unwrap();
-        assert_eq!(parsed["resource"][0]["upstream"]["http"].as_str(), Some(answers.upstream.as_str()));
-        assert_eq!(parsed["resource"][0]["required_scopes"][0].as_str(), Some(answers.scopes[0].as_str()));
+        let values = Values {
+            upstream: "http://127.0.0.1:8000/\"'}\nlisten = \"0.0.0.0:1".to_owned(),
+            scopes: vec!["a\"]\nauth = \"none".to_owned()],
+            ..Values::default()
+        };
+        let parsed: toml::Table = toml::from_str(&text(&values)).unwrap();
+        assert_eq!(parsed["resource"][0]["upstream"]["http"].as_str(), Some(values.upstream.as_str()));
+        assert_eq!(parsed["resource"][0]["required_scopes"][0].as_str(), Some(values.scopes[0].as_str()));
         assert_eq!(parsed["listen"].as_str(), Some("127.0.0.1:3000"));
     }
 
     #[test]
     fn lines_are_short() {
-        let mut answers = Answers::new();
+        let mut answers = Answers::default();
         answers.set_base_url("https://mcp.example.com").unwrap();
-        answers.sessions_off = true;
-        assert!(text(&answers).lines().all(|line| line.len() <= 120), "{}", text(&answers));
+        answers.set_sessions_off(true);
+        assert!(text(answers.values()).lines().all(|line| line.len() <= 120), "{}", text(answers.values()));
     }
 }

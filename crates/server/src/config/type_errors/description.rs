@@ -6,8 +6,11 @@ use figment::{
     value::Value,
 };
 
-use super::is_table_in_array;
-use crate::config::{KeyPath, Segment, TomlLines, schema, similar::similar};
+use crate::config::{
+    KeyPath, Segment, TomlLines, schema,
+    similar::similar,
+    type_names::{expected_type, type_of},
+};
 
 /// What helps if top-level keys are in a table.
 pub(super) const REMOVE_HEADER: &str = "its keys belong above all tables: remove the header";
@@ -18,6 +21,7 @@ const SAME_KEY: f64 = 0.95;
 /// The similarity from which one of a few values is suggested.
 const SIMILAR_VALUE: f64 = 0.65;
 
+/// Returns the text of an error: the key, the problem and the fix. A value of a wrong type is not in it.
 pub(super) fn describe(error: &Error, key: &KeyPath, root: &Value, lines: &TomlLines) -> String {
     if is_table_in_array(key, lines) {
         return format!("{key} is a single table; write [{key}] instead of [[{key}]]");
@@ -144,6 +148,12 @@ fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines
     format!("{key} is {}; expected {}{fix}", type_of(found), expected_type(expected))
 }
 
+/// Whether an array of tables is in place of a single table.
+pub(super) fn is_table_in_array(key: &KeyPath, lines: &TomlLines) -> bool {
+    lines.is_array_of_tables(key) && schema::type_name(key) == Some("object")
+}
+
+/// Returns the value of a key, if there is one.
 fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
     key.segments().iter().try_fold(root, |at, segment| match (at, segment) {
         (Value::Dict(_, dict), Segment::Name(name)) => dict.get(name),
@@ -153,6 +163,7 @@ fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
     })
 }
 
+/// Returns the last name of a path; an empty one for the whole configuration.
 pub(super) fn last_name(key: &KeyPath) -> &str {
     key.names().next_back().unwrap_or_default()
 }
@@ -172,34 +183,6 @@ fn toml(value: &serde_json::Value) -> String {
         }
         serde_json::Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
         value => value.to_string(),
-    }
-}
-
-/// The type of a value. The value itself may be a misplaced secret.
-fn type_of(found: &Actual) -> &'static str {
-    match found {
-        Actual::Bool(_) => "a boolean",
-        Actual::Unsigned(_) | Actual::Signed(_) => "an integer",
-        Actual::Float(_) => "a floating-point number",
-        Actual::Char(_) | Actual::Str(_) => "a string",
-        Actual::Seq => "an array",
-        Actual::Map | Actual::Enum => "a table",
-        _ => "something else",
-    }
-}
-
-/// The expected type in the words of TOML.
-fn expected_type(expected: &str) -> &str {
-    match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
-        "f32" | "f64" => "a number",
-        "a boolean" => "true or false",
-        "a sequence" => "an array",
-        "path string" => "a string",
-        expected if expected.starts_with("struct ") || expected == "a map" => "a table",
-        expected if expected == "enum" || expected.starts_with("enum ") => "one of its names, or a table",
-        expected => expected,
     }
 }
 

@@ -2,13 +2,14 @@
 
 use portcullis_verifier::Validation;
 
-use super::Context;
+use super::context::Context;
 use crate::{
     config::{self, Authorization, Diagnostics, Resource},
     plan::IssuerPlan,
 };
 
-/// The issuers of a resource with their positions; `None` if one is invalid.
+/// Returns the issuers of a resource with their positions in the configuration, and adds an error for each that is unknown.
+/// Returns `None` if one is invalid, or there is none and tokens are required.
 pub(super) fn issuers_of<'a>(
     resource: &Resource,
     context: &Context<'a>,
@@ -59,6 +60,7 @@ pub(super) fn issuers_of<'a>(
     plans.filter(|_| is_valid)
 }
 
+/// Returns the error about an issuer that is not configured.
 fn unknown_issuer(name: &str, configured: &[config::Issuer]) -> String {
     let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
     match configured.iter().find(|issuer| bare(&issuer.issuer) == bare(name)) {
@@ -70,6 +72,8 @@ fn unknown_issuer(name: &str, configured: &[config::Issuer]) -> String {
     }
 }
 
+/// Adds an error if ID tokens could be accepted.
+///
 /// An ID token can have the same audience as an access token if `aud` is the issuer's own name for the resource. Required
 /// scopes exclude it, because an ID token has none.
 pub(super) fn check_application_audiences<'a>(

@@ -10,7 +10,7 @@ use portcullis_metadata::Scopes;
 
 use crate::config::{self, Diagnostics};
 
-/// Converts each entry of a list; `None` if one is invalid.
+/// Converts each entry of the list `key`, so that all errors are found. Returns `None` if one is invalid.
 pub(super) fn all<T, U>(
     entries: &[T],
     key: &str,
@@ -24,14 +24,17 @@ pub(super) fn all<T, U>(
     converted.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// As the guard checks them, so that each error has a key.
+/// Checks the listed scopes as the guard does, so that the error has a key.
 pub(super) fn check_supported_scopes(names: &[String], errors: &mut Diagnostics<'_>) {
     if let Err(error) = required(names) {
         errors.add("scopes_supported", format!("{error:#}"));
     }
 }
 
-/// Scopes that a resource requires or lists.
+/// Parses scopes that a resource requires or lists.
+///
+/// # Errors
+/// Fails when a name is not a scope, or is `offline_access`.
 pub(super) fn required(names: &[String]) -> anyhow::Result<Scopes> {
     ensure!(
         names.iter().all(|name| name != "offline_access"),
@@ -50,6 +53,7 @@ fn scopes(names: &[String]) -> anyhow::Result<Scopes> {
     Ok(all)
 }
 
+/// Validates `[[resource.route]]`. Adds an error for each invalid value, and returns `None` if there is one.
 pub(super) fn route(route: &config::Route, errors: &mut Diagnostics<'_>) -> Option<RouteRule> {
     let methods = route.methods.iter().map(|method| {
         let parsed = method.parse::<Method>();
@@ -61,6 +65,8 @@ pub(super) fn route(route: &config::Route, errors: &mut Diagnostics<'_>) -> Opti
     Some(RouteRule::new(path?, scopes?).methods(methods?))
 }
 
+/// Validates `[[resource.rule]]`, apart from its limit. Adds an error for each invalid value, and returns `None` if there is
+/// one that the rule cannot do without.
 pub(super) fn rule(rule: &config::Rule, errors: &mut Diagnostics<'_>) -> Option<MessageRule> {
     let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("{text:?} is not a pattern"));
     let method = errors.take("method", check_method_pattern(&rule.method).and_then(|()| glob(&rule.method)));
@@ -90,11 +96,16 @@ fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Validates `scope_implies`.
+///
+/// # Errors
+/// Fails when a name is not a scope.
 pub(super) fn implications(implies: &BTreeMap<String, Vec<String>>) -> anyhow::Result<ScopeImplications> {
     let pairs = implies.iter().map(|(broad, narrow)| Ok((broad.as_str(), scopes(narrow)?)));
     Ok(ScopeImplications::new(pairs.collect::<anyhow::Result<Vec<_>>>()?)?)
 }
 
+/// Validates a requirement on a claim. Adds an error and returns `None` if it is invalid.
 pub(super) fn claim(rule: &config::Claim, errors: &mut Diagnostics<'_>) -> Option<ClaimRule> {
     errors.take("", claim_rule(rule))
 }

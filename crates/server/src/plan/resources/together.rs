@@ -2,6 +2,7 @@
 
 use crate::config::{Authorization, Config, Diagnostics};
 
+/// Adds errors for endpoints and audiences that conflict, for open endpoints on a network, and for several defaults.
 pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
     for (position, resource) in config.resource.iter().enumerate() {
         let mut errors = errors.table(&format!("resource[{position}]"));
@@ -40,13 +41,9 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
         );
         errors.add(&format!("issuer[{position}].audiences"), text);
     }
-    let defaults: Vec<usize> = config
-        .resource
-        .iter()
-        .enumerate()
-        .filter(|(_, resource)| resource.default)
-        .map(|(position, _)| position)
-        .collect();
+    let resources = config.resource.iter().enumerate();
+    let defaults: Vec<usize> =
+        resources.filter(|(_, resource)| resource.default).map(|(position, _)| position).collect();
     if let [first, .., last] = defaults[..] {
         let text = format!(
             "default = true is also set for resource[{first}]; remove one, because one resource is served at the root metadata path"

@@ -7,6 +7,7 @@ use url::{Host, Url};
 
 use crate::config::{Config, Upstream};
 
+/// Adds warnings about the addresses of the listener, of `base_url` and of upstreams.
 pub(super) fn warn(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
     warnings.extend(open_listener(config, base_url));
     warnings.extend(other_address(config, base_url));
@@ -27,7 +28,7 @@ pub(super) fn warn(config: &Config, base_url: &Url, warnings: &mut Vec<String>) 
     }
 }
 
-/// Plain HTTP on all addresses. With a `base_url` on loopback, there is another warning.
+/// Warns of plain HTTP on all addresses. With a `base_url` on loopback, there is another warning.
 fn open_listener(config: &Config, base_url: &Url) -> Option<String> {
     let is_open = config.listen.ip().is_unspecified() && !is_loopback(base_url);
     (is_open && config.tls.is_none() && config.trusted_proxies.is_empty()).then(|| {
@@ -39,7 +40,7 @@ fn open_listener(config: &Config, base_url: &Url) -> Option<String> {
     })
 }
 
-/// A `base_url` whose port or address clients reach, and where nothing listens, or plain HTTP.
+/// Warns of a `base_url` at whose port or address nothing listens, or plain HTTP is served.
 fn other_address(config: &Config, base_url: &Url) -> Option<String> {
     let listen = config.listen;
     let port = base_url.port_or_known_default()?;

@@ -9,6 +9,7 @@ const WELL_KNOWN: [&str; 2] = ["/.well-known/openid-configuration", "/.well-know
 /// Claims of common providers that are objects.
 const OBJECTS: [&str; 4] = ["realm_access.", "resource_access.", "app_metadata.", "user_metadata."];
 
+/// Adds warnings about values that probably mean something else.
 pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
         warn_of_issuer(issuer, &format!("issuer[{position}]"), warnings);

@@ -13,8 +13,7 @@ use anyhow::{Context as _, bail};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::AdminPeer;
-use crate::{config::AdminListen, serve::listener};
+use crate::{audit::AdminPeer, config::AdminListen, serve::listener};
 
 /// The number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::changed_files::Versions;
+use super::super::file_versions::FileVersions;
 use crate::{
     config::{Change, Config, ConfigErrors, Diagnostic, Overrides, changes, keep_until_restart, load},
     plan::{Plan, all_errors},
@@ -29,7 +29,7 @@ impl Candidate {
         file: &Path,
         overrides: Overrides,
         running: &Config,
-    ) -> (Option<Versions>, Result<Self, ConfigErrors>) {
+    ) -> (Option<FileVersions>, Result<Self, ConfigErrors>) {
         let mut loaded = match load(file, overrides) {
             Ok(loaded) => loaded,
             Err(unusable) => return (None, Err(all_errors(unusable))),
@@ -38,7 +38,7 @@ impl Candidate {
         if !loaded.sets("listen") {
             loaded.config.listen = running.listen;
         }
-        let versions = Versions::of(file, &loaded.config);
+        let versions = FileVersions::of(file, &loaded.config);
         let candidate = Self::new(loaded.config, running);
         (Some(versions), candidate.map_err(|errors| ConfigErrors(loaded.places.locate(errors))))
     }

@@ -20,13 +20,14 @@ use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{upstream_end::UpstreamEndQueue, upstreams::SessionUpstream};
-use crate::serve::backend::BackendBody;
+use crate::serve::backend_body::BackendBody;
 
 /// How long the upstream may take after the client has disconnected.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs the calls of one resource that open upstream sessions.
 pub(crate) struct InitializeCalls {
+    /// Where a session ends that is not recorded.
     pub(crate) upstream: SessionUpstream,
     pub(crate) upstream_ends: UpstreamEndQueue,
 }

@@ -6,24 +6,26 @@ use portcullis_metadata::Clock;
 use portcullis_session::{AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore};
 use portcullis_store::{FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState, Revocations};
 use portcullis_verifier::TokenId;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
 
-use crate::plan::ReplicasPlan;
+use crate::{plan::ReplicasPlan, serve::health::ReplicaReadiness};
 
 /// How long a start waits for the ends of the other replicas if Redis is connected.
 const JOIN_TIMEOUT: Duration = RedisJournal::RETURN_TIME.saturating_add(Duration::from_secs(2));
 /// How long a start waits for Redis.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often the state of the connection is checked while a start waits.
 const JOIN_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The connection to other replicas. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Replicas {
     journal: Arc<RedisJournal>,
+    /// Whether all requests are rejected while Redis cannot be used.
     strict: bool,
 }
 
@@ -116,7 +118,7 @@ impl Replicas {
 
     /// Returns whether clients should be sent to this replica, and what the report of `/readyz` has about Redis. A replica that
     /// was ready remains so while Redis is unreachable, because it continues its sessions.
-    pub(crate) fn readiness(&self) -> (bool, Value) {
+    pub(crate) fn readiness(&self) -> ReplicaReadiness {
         let state = match self.journal.state() {
             RedisState::Complete => "complete",
             RedisState::Joining => "joining",
@@ -124,7 +126,8 @@ impl Replicas {
         };
         let is_ready = self.journal.was_complete() && !self.rejects_all();
         let (replicas, reason) = (self.journal.replicas(), self.journal.failure());
-        (is_ready, json!({ "redis": state, "reason": reason, "replicas": replicas, "strict": self.strict }))
+        let report = json!({ "redis": state, "reason": reason, "replicas": replicas, "strict": self.strict });
+        ReplicaReadiness { is_ready, report }
     }
 }
 

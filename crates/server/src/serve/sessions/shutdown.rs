@@ -88,13 +88,15 @@ mod tests {
     use crate::{
         audit::{AuditSettings, Rotation},
         config::AuditTarget,
-        serve::sessions::upstream_end::SessionEvents,
+        serve::sessions::{events::SessionEvents, upstream_end::UpstreamEndQueue},
     };
 
     const COUNT: usize = 5_000;
 
     fn store(audit: Option<&AuditTrail>) -> SessionStore {
-        let (events, _) = SessionEvents::new(audit.map(|trail| trail.audit().clone()), None);
+        let (upstream_ends, _) = UpstreamEndQueue::new();
+        let audit = audit.map(|trail| trail.audit().clone());
+        let events = SessionEvents { upstream_ends, audit, metrics: None };
         let settings = SessionSettings::new(SessionKey::random().unwrap());
         let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(events));
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();

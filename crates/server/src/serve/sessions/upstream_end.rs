@@ -1,9 +1,9 @@
-//! Ending of upstream sessions whose session has ended.
+//! The queue of upstream sessions whose session has ended, and the task that ends them.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use portcullis_session::{EndReason, Session, SessionObserver, SessionTarget};
+use portcullis_session::{Session, SessionTarget};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -11,7 +11,6 @@ use tokio::{
 };
 
 use super::upstreams::{SessionUpstream, Upstreams};
-use crate::{audit::Audit, metrics::Metrics};
 
 /// The maximum number of upstream sessions that wait to be ended. Further ones are left to the upstream's own timeout. Another
 /// replica can end all sessions of an issuer at once.
@@ -23,13 +22,6 @@ const MAX_CONCURRENT: usize = 16;
 /// How long the sessions that a new configuration ends wait for a place in the queue.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Observes sessions: audits and counts them, and queues the end of their upstream sessions.
-pub(crate) struct SessionEvents {
-    upstream_ends: UpstreamEndQueue,
-    audit: Option<Audit>,
-    metrics: Option<Arc<Metrics>>,
-}
-
 /// The queue of upstream sessions to end, and the upstreams at which they end.
 #[derive(Clone)]
 pub(crate) struct UpstreamEndQueue {
@@ -38,8 +30,15 @@ pub(crate) struct UpstreamEndQueue {
 }
 
 impl UpstreamEndQueue {
+    /// Returns an empty queue, and the task that ends what is queued.
+    pub(crate) fn new() -> (Self, UpstreamEnder) {
+        let (sender, queued) = mpsc::channel(MAX_QUEUED);
+        let upstreams = Arc::<ArcSwap<Upstreams>>::default();
+        (Self { sender, upstreams: Arc::clone(&upstreams) }, UpstreamEnder { queued, upstreams })
+    }
+
     /// Queues the end of a session at its upstream. Without a known upstream, nothing is sent.
-    fn add_session(&self, session: &Session) {
+    pub(super) fn add_session(&self, session: &Session) {
         if let Some(session) = UpstreamSession::of(session, &self.upstreams.load()) {
             self.push(session);
         }
@@ -91,6 +90,7 @@ impl UpstreamEndQueue {
 /// A session that still exists at its upstream.
 struct UpstreamSession {
     upstream: SessionUpstream,
+    /// The upstream's identifier of the session.
     backend: Box<[u8]>,
 }
 
@@ -110,81 +110,10 @@ impl UpstreamSession {
         Some(Self { upstream: upstream.clone(), backend: session.backend_id().into() })
     }
 
+    /// Sends the request that ends the session.
     fn end(self, requests: &mut JoinSet<()>) {
         let Self { upstream: SessionUpstream { header, mut client }, backend } = self;
         requests.spawn(async move { client.end(&header, &backend).await });
-    }
-}
-
-impl SessionEvents {
-    /// Returns the observer, and the task that ends sessions at the upstreams.
-    pub(crate) fn new(audit: Option<Audit>, metrics: Option<Arc<Metrics>>) -> (Self, UpstreamEnder) {
-        let (sender, queued) = mpsc::channel(MAX_QUEUED);
-        let upstreams = Arc::<ArcSwap<Upstreams>>::default();
-        let ender = UpstreamEnder { queued, upstreams: Arc::clone(&upstreams) };
-        (Self { upstream_ends: UpstreamEndQueue { sender, upstreams }, audit, metrics }, ender)
-    }
-
-    pub(crate) fn upstream_ends(&self) -> &UpstreamEndQueue {
-        &self.upstream_ends
-    }
-}
-
-impl SessionObserver for SessionEvents {
-    fn opened(&self, session: &Session) {
-        if let Some(metrics) = &self.metrics {
-            metrics.session_opened();
-        }
-        if let Some(audit) = &self.audit {
-            audit.session_opened(session);
-        }
-    }
-
-    fn adopted(&self, session: &Session) {
-        tracing::info!(session = %session.log_hash(), "session continued");
-    }
-
-    fn released(&self, session: &Session) {
-        tracing::debug!(session = %session.log_hash(), "session left to another process");
-    }
-
-    fn not_sealed(&self, session: &Session) {
-        tracing::warn!(
-            resource = session.resource().as_str(),
-            "session identifiers of this upstream have more than {} bytes: its sessions end with this process",
-            Session::MAX_BACKEND_ID
-        );
-    }
-
-    fn ended(&self, session: &Session, reason: EndReason) {
-        if let Some(metrics) = &self.metrics {
-            metrics.session_ended(reason);
-        }
-        if let Some(audit) = &self.audit {
-            audit.session_ended(session, reason);
-        }
-        let ends_with_many = matches!(
-            reason,
-            EndReason::Shutdown
-                | EndReason::ResourceRemoved
-                | EndReason::BackendRemoved
-                | EndReason::IssuerRemoved
-                | EndReason::Administrator
-        );
-        if ends_with_many {
-            // There can be more of these than the queue can hold, and one log line is enough. The caller ends them at
-            // the upstreams.
-            tracing::debug!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
-            return;
-        }
-        tracing::info!(session = %session.log_hash(), session.reason = reason.as_str(), "session ended");
-        // The upstream has already ended these: this or another process deleted them there, or the upstream did not
-        // know them. Of the sessions of a scope, the other process has deleted only those that it knew.
-        let upstream_is_unaware =
-            !matches!(reason, EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere);
-        if upstream_is_unaware {
-            self.upstream_ends.add_session(session);
-        }
     }
 }
 
@@ -220,6 +149,7 @@ impl UpstreamEnder {
     }
 }
 
+/// Waits until another request may be sent.
 async fn wait_for_capacity(requests: &mut JoinSet<()>) {
     while requests.len() >= MAX_CONCURRENT {
         requests.join_next().await;
@@ -230,41 +160,37 @@ async fn wait_for_capacity(requests: &mut JoinSet<()>) {
 mod tests {
     use http::HeaderName;
     use portcullis_metadata::{ResourceUri, Scopes};
-    use portcullis_session::{Owner, SessionKey, SessionSettings, SessionStore};
+    use portcullis_session::{EndReason, Owner, SessionKey, SessionSettings, SessionStore};
     use portcullis_testkit::ManualClock;
 
     use super::*;
-    use crate::{demo, serve::sessions::upstreams::Upstream};
+    use crate::{
+        demo,
+        serve::sessions::{events::SessionEvents, upstreams::Upstream},
+    };
 
-    fn end(reason: EndReason, backend: &[u8]) -> Option<Box<[u8]>> {
-        let (events, mut ender) = SessionEvents::new(None, None);
+    /// Ends a session with this identifier at the upstream. Returns the identifier that is queued.
+    fn queued(backend: &[u8], is_known: bool) -> Option<Box<[u8]>> {
+        let (upstream_ends, mut ender) = UpstreamEndQueue::new();
+        let events = SessionEvents { upstream_ends: upstream_ends.clone(), audit: None, metrics: None };
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
-        let upstream_ends = events.upstream_ends().clone();
         let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
-        let resource: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
-        let upstream = SessionUpstream {
-            header: HeaderName::from_static("mcp-session-id"),
-            client: Upstream::Demo(demo::service().unwrap().into()),
-        };
-        upstream_ends.set_upstreams(HashMap::from([(resource.clone(), upstream)]));
-        let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
-        store.end(&reservation.open(backend.into(), None).unwrap(), reason);
+        let target: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
+        if is_known {
+            let client = Upstream::Demo(demo::service().unwrap().into());
+            let upstream = SessionUpstream { header: HeaderName::from_static("mcp-session-id"), client };
+            upstream_ends.set_upstreams(HashMap::from([(target.clone(), upstream)]));
+        }
+        let reservation = store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap();
+        store.end(&reservation.open(backend.into(), None).unwrap(), EndReason::Idle);
         ender.queued.try_recv().ok().map(|session| session.backend)
     }
 
-    /// E9: sessions that expire are ended at the upstream, and those that the upstream ended itself are not.
+    /// E9: a session is ended at its upstream, if that is known and has sessions.
     #[test]
-    fn sessions_that_the_upstream_still_has_are_queued() {
-        assert_eq!(end(EndReason::Idle, b"backend").as_deref(), Some(&b"backend"[..]));
-        assert_eq!(end(EndReason::Lifetime, b"backend").as_deref(), Some(&b"backend"[..]));
-        assert_eq!(end(EndReason::Evicted, b"backend").as_deref(), Some(&b"backend"[..]));
-        assert_eq!(end(EndReason::DeleteFailed, b"backend").as_deref(), Some(&b"backend"[..]));
-        assert_eq!(end(EndReason::Deleted, b"backend"), None);
-        assert_eq!(end(EndReason::TransportClosed, b"backend"), None);
-        assert_eq!(end(EndReason::EndedElsewhere, b"backend"), None);
-        assert_eq!(end(EndReason::ScopeEndedElsewhere, b"backend").as_deref(), Some(&b"backend"[..]));
-        assert_eq!(end(EndReason::Shutdown, b"backend"), None, "the shutdown ends all of them itself");
-        assert_eq!(end(EndReason::ResourceRemoved, b"backend"), None, "the reload ends all of them itself");
-        assert_eq!(end(EndReason::Idle, b""), None, "the upstream keeps no sessions");
+    fn sessions_of_known_upstreams_are_queued() {
+        assert_eq!(queued(b"backend", true).as_deref(), Some(&b"backend"[..]));
+        assert_eq!(queued(b"", true), None, "the upstream keeps no sessions");
+        assert_eq!(queued(b"backend", false), None, "the upstream is not configured any more");
     }
 }

@@ -6,10 +6,9 @@ use portcullis_metadata::Clock;
 use portcullis_session::{EndTicket, ScopeId, SessionJournal, SessionStore};
 use portcullis_store::{FileJournal, LimitCounts, LimitUse, Revocations};
 use portcullis_verifier::TokenId;
-use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::plan::ReplicasPlan;
+use crate::{plan::ReplicasPlan, serve::health::ReplicaReadiness};
 
 /// The connection to other replicas, which this program never has.
 #[derive(Clone, Debug)]
@@ -57,7 +56,7 @@ impl Replicas {
         match *self {}
     }
 
-    pub(crate) fn readiness(&self) -> (bool, Value) {
+    pub(crate) fn readiness(&self) -> ReplicaReadiness {
         match *self {}
     }
 }

@@ -8,31 +8,51 @@ use portcullis_guard::{
     Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer,
 };
 use portcullis_mcp::{ErrorCode, error_body};
+use portcullis_metadata::ResourceUri;
 use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
 use super::{
-    ConfiguredIssuer, Process, Resource, ServerState, diagnostic, limits::SharedLimits, upstream::ResourceUpstream,
+    limits::SharedLimits,
+    process::Process,
+    resource::{Resource, ResourceInputs, RuleLimit},
+    upstream::ResourceUpstream,
 };
 use crate::{
-    config::Authorization,
+    config::{Authorization, Diagnostic, KeyPath},
     metrics::{MeasuredRequests, MeasuredTokens, ResourceMetrics},
     plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
 };
-
-/// The rate limits of rules, with the fingerprints of the rules.
-pub(super) type RuleLimits = Vec<(Fingerprint, Arc<RateLimiter>)>;
 
 /// Builds the parts of a state.
 pub(super) struct StateBuilder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) process: &'a Process,
-    pub(super) previous: Option<&'a ServerState>,
+    pub(super) previous: Option<PreviousParts<'a>>,
     pub(super) limits: &'a SharedLimits,
+}
+
+/// The parts of the previous state that can be used again.
+#[derive(Clone, Copy)]
+pub(super) struct PreviousParts<'a> {
+    pub(super) issuers: &'a [ConfiguredIssuer],
+    pub(super) resources: &'a [Arc<Resource>],
+    /// The maximum number of cached tokens of each resource.
+    pub(super) cached_tokens: usize,
+}
+
+/// An issuer and the fingerprint of its settings.
+#[derive(Clone)]
+pub(super) struct ConfiguredIssuer {
+    pub(super) fingerprint: Fingerprint,
+    pub(super) issuer: Arc<TrustedIssuer>,
 }
 
 impl StateBuilder<'_> {
     /// Builds the issuers, without network access. Those that have not changed keep their keys.
+    ///
+    /// # Errors
+    /// Fails with the key of the first issuer whose settings cannot be used.
     pub(super) fn issuers(&self) -> anyhow::Result<Vec<ConfiguredIssuer>> {
         let previous = |fingerprint| self.previous?.issuers.iter().find(|previous| previous.fingerprint == fingerprint);
         self.plan
@@ -54,11 +74,25 @@ impl StateBuilder<'_> {
             .collect()
     }
 
+    /// Builds the resources in the order of the plan.
+    ///
+    /// # Errors
+    /// Fails with the key of the first resource that cannot be built.
+    pub(super) fn resources(&self, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Vec<Arc<Resource>>> {
+        let build = |(position, plan)| {
+            self.resource(plan, issuers).map_err(|error| diagnostic(&format!("resource[{position}]"), &error).into())
+        };
+        self.plan.resources.iter().enumerate().map(build).collect()
+    }
+
     /// Builds a resource, or returns the previous one if neither it nor anything that it uses has changed.
-    pub(super) fn resource(&self, plan: &ResourcePlan, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Arc<Resource>> {
+    fn resource(&self, plan: &ResourcePlan, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Arc<Resource>> {
         let issuers: Vec<&ConfiguredIssuer> = plan.issuers.iter().map(|position| &issuers[*position]).collect();
-        let issuer_fingerprints: Vec<Fingerprint> = issuers.iter().map(|issuer| issuer.fingerprint).collect();
-        let inputs = (self.plan.shared, plan.fingerprint, issuer_fingerprints);
+        let inputs = ResourceInputs {
+            shared: self.plan.shared,
+            own: plan.fingerprint,
+            issuers: issuers.iter().map(|issuer| issuer.fingerprint).collect(),
+        };
         let uri = &plan.metadata.resource;
         let previous = self.previous.and_then(|previous| previous.resource(uri));
         if let Some(previous) = previous.filter(|previous| previous.inputs == inputs) {
@@ -119,6 +153,7 @@ impl StateBuilder<'_> {
         Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.process.clock))?))
     }
 
+    /// Builds what the guards of all workers share.
     fn protected_resource(
         &self,
         plan: &ResourcePlan,
@@ -151,37 +186,34 @@ impl StateBuilder<'_> {
         Ok(ProtectedResource::new(settings)?)
     }
 
-    /// The rate limit of each rule. Rules that have not changed keep their counts.
-    fn rule_limits(
-        &self,
-        plan: &ResourcePlan,
-        previous: Option<&Arc<Resource>>,
-    ) -> Vec<Option<(Fingerprint, Arc<RateLimiter>)>> {
-        let mut kept: RuleLimits = previous.map(|previous| previous.rule_limits.clone()).unwrap_or_default();
+    /// Returns the rate limit of each rule; `None` for a rule without one. Rules that have not changed keep their counts.
+    fn rule_limits(&self, plan: &ResourcePlan, previous: Option<&Arc<Resource>>) -> Vec<Option<RuleLimit>> {
+        let mut kept: Vec<RuleLimit> = previous.map(|previous| previous.rule_limits.clone()).unwrap_or_default();
         let limit = |(rate, fingerprint): (&Option<_>, &Fingerprint)| {
             let rate = (*rate)?;
             // Of two equal rules, each has its own.
-            let position = kept.iter().position(|(previous, _)| previous == fingerprint);
+            let position = kept.iter().position(|previous| previous.fingerprint == *fingerprint);
             Some(position.map(|position| kept.swap_remove(position)).unwrap_or_else(|| {
                 let clock = Arc::clone(&self.process.clock);
-                (*fingerprint, RateLimiter::new(rate, self.plan.rates.entries, clock))
+                RuleLimit { fingerprint: *fingerprint, limiter: RateLimiter::new(rate, self.plan.rates.entries, clock) }
             }))
         };
         plan.rates.iter().zip(&plan.rule_fingerprints).map(limit).collect()
     }
 
+    /// Returns the settings of the endpoint.
     fn endpoint(
         &self,
         plan: &ResourcePlan,
         resource: &Arc<ProtectedResource>,
-        rule_limits: &[Option<(Fingerprint, Arc<RateLimiter>)>],
+        rule_limits: &[Option<RuleLimit>],
     ) -> EndpointSettings {
         let mut settings = EndpointSettings::new(Arc::clone(resource), self.process.sessions.clone());
         settings.ended_status = self.plan.session.ended_status;
         settings.required_scopes = plan.required_scopes.clone();
         settings.rules.clone_from(&plan.rules);
         for (rule, limit) in settings.rules.iter_mut().zip(rule_limits) {
-            rule.limit = limit.as_ref().map(|(_, limit)| Arc::clone(limit));
+            rule.limit = limit.as_ref().map(|limit| Arc::clone(&limit.limiter));
         }
         settings.revisions = plan.revisions;
         settings.session_header = plan.session_header.clone();
@@ -196,4 +228,16 @@ impl StateBuilder<'_> {
         settings.streams = self.process.streams.clone();
         settings
     }
+}
+
+impl<'a> PreviousParts<'a> {
+    /// Returns the resource with this URI.
+    fn resource(&self, uri: &ResourceUri) -> Option<&'a Arc<Resource>> {
+        self.resources.iter().find(|resource| resource.protected.resource() == uri)
+    }
+}
+
+/// Returns an error about a key of the configuration.
+fn diagnostic(key: &str, error: &anyhow::Error) -> Diagnostic {
+    Diagnostic::new(&KeyPath::parse(key), &format!("{error:#}"))
 }

@@ -10,6 +10,7 @@ use crate::plan::Plan;
 
 /// The limits that all resources share.
 pub(super) struct SharedLimits {
+    /// With which they were created.
     settings: Settings,
     pub(super) guard: GuardLimits,
     pub(super) body_budget: Arc<BodyBudget>,
@@ -20,10 +21,18 @@ pub(super) struct SharedLimits {
 struct Settings {
     per_address: Option<Rate>,
     per_principal: Option<Rate>,
+    /// The number of counters of each rate limit.
     entries: usize,
-    /// Requests and streams in progress.
-    in_flight: (usize, usize),
+    in_flight: InFlight,
+    /// In bytes.
     body_budget: usize,
+}
+
+/// The maximum numbers of requests and of open streams of a principal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct InFlight {
+    requests: usize,
+    streams: usize,
 }
 
 impl SharedLimits {
@@ -45,7 +54,10 @@ impl SharedLimits {
             per_principal: plan.rates.per_principal,
             entries: plan.rates.entries,
             // A session has one stream on which its client listens, so streams have the limit of sessions.
-            in_flight: (plan.limits.in_flight_per_principal, plan.session.settings.max_per_owner),
+            in_flight: InFlight {
+                requests: plan.limits.in_flight_per_principal,
+                streams: plan.session.settings.max_per_owner,
+            },
             body_budget: plan.limits.body_budget,
         };
         let limiter = |rate: fn(&Settings) -> Option<Rate>, kept: fn(&GuardLimits) -> &Option<Arc<RateLimiter>>| {
@@ -60,7 +72,7 @@ impl SharedLimits {
         guard.per_principal = limiter(|settings| settings.per_principal, |guard| &guard.per_principal);
         guard.in_flight = match previous.filter(|previous| previous.settings.in_flight == settings.in_flight) {
             Some(previous) => previous.guard.in_flight.clone(),
-            None => Some(ConcurrencyLimiter::new(settings.in_flight.0, settings.in_flight.1)),
+            None => Some(ConcurrencyLimiter::new(settings.in_flight.requests, settings.in_flight.streams)),
         };
         let body_budget = match previous.filter(|previous| previous.settings.body_budget == settings.body_budget) {
             Some(previous) => Arc::clone(&previous.body_budget),

@@ -9,9 +9,10 @@ use portcullis_session::SessionStore;
 use super::super::{
     observers::Observers,
     sessions::{
+        events::SessionEvents,
         kept::KeptSessions,
         replicas::Replicas,
-        upstream_end::{SessionEvents, UpstreamEndQueue, UpstreamEnder},
+        upstream_end::{UpstreamEndQueue, UpstreamEnder},
     },
 };
 use crate::plan::Plan;
@@ -22,10 +23,13 @@ pub(in crate::serve) struct Process {
     pub(in crate::serve) sessions: SessionStore,
     /// The connection to other replicas. `None` if there is one replica.
     pub(in crate::serve) replicas: Option<Replicas>,
+    /// The open event streams.
     pub(in crate::serve) streams: StreamRegistry,
     pub(in crate::serve) clock: Arc<dyn Clock>,
     pub(in crate::serve) observers: Arc<Observers>,
+    /// The upstream sessions that must end.
     pub(in crate::serve) upstream_ends: UpstreamEndQueue,
+    /// Whether the server shuts down, so that it is not ready.
     pub(in crate::serve) is_draining: Arc<AtomicBool>,
     /// The number of workers. It does not change.
     pub(in crate::serve) workers: usize,
@@ -41,24 +45,26 @@ impl Process {
         observers: Observers,
         kept: &mut KeptSessions,
     ) -> (Self, UpstreamEnder) {
-        let (events, ender) = SessionEvents::new(observers.audit.clone(), observers.metrics.clone());
-        let upstream_ends = events.upstream_ends().clone();
+        let (upstream_ends, ender) = UpstreamEndQueue::new();
+        let events = SessionEvents {
+            upstream_ends: upstream_ends.clone(),
+            audit: observers.audit.clone(),
+            metrics: observers.metrics.clone(),
+        };
         let sessions = kept.store(Arc::clone(&clock), Arc::new(events));
         let observers = Arc::new(observers);
         let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
-        (
-            Self {
-                sessions,
-                replicas: kept.replicas().cloned(),
-                streams,
-                clock,
-                observers,
-                upstream_ends,
-                is_draining: Arc::default(),
-                workers: plan.workers,
-                max_sessions: plan.session.settings.max_total,
-            },
-            ender,
-        )
+        let process = Self {
+            sessions,
+            replicas: kept.replicas().cloned(),
+            streams,
+            clock,
+            observers,
+            upstream_ends,
+            is_draining: Arc::default(),
+            workers: plan.workers,
+            max_sessions: plan.session.settings.max_total,
+        };
+        (process, ender)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use portcullis_guard::ProtectedResource;
 
-use super::{Resource, ServerState};
+use super::resource::Resource;
 
 /// The resources of earlier configurations that requests in progress may still use.
 pub(super) struct ReplacedResources {
@@ -16,20 +16,23 @@ pub(super) struct ReplacedResources {
     is_settled: AtomicBool,
 }
 
+impl Default for ReplacedResources {
+    /// Returns those of a first configuration: none.
+    fn default() -> Self {
+        Self { resources: Vec::new(), is_settled: AtomicBool::new(true) }
+    }
+}
+
 impl ReplacedResources {
-    /// Returns the resources of `previous`, and those that it has replaced, except the `current` ones.
-    pub(super) fn new(previous: Option<&ServerState>, current: &[Arc<Resource>]) -> Self {
-        let mut resources: Vec<Weak<ProtectedResource>> = Vec::new();
-        if let Some(previous) = previous {
-            let earlier = previous.replaced.resources.iter().filter(|resource| resource.strong_count() > 0);
-            resources.extend(earlier.cloned());
-            resources.extend(previous.resources.iter().map(|resource| Arc::downgrade(&resource.protected)));
-        }
+    /// Returns these and the resources of the `previous` configuration, except the `current` ones.
+    pub(super) fn followed_by(&self, previous: &[Arc<Resource>], current: &[Arc<Resource>]) -> Self {
+        let earlier = self.resources.iter().filter(|resource| resource.strong_count() > 0).cloned();
+        let replaced = previous.iter().map(|resource| Arc::downgrade(&resource.protected));
         let is_current = |replaced: &Weak<ProtectedResource>| {
             current.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.protected), replaced.as_ptr()))
         };
-        resources.retain(|replaced| !is_current(replaced));
-        Self { resources, is_settled: AtomicBool::new(previous.is_none()) }
+        let resources = earlier.chain(replaced).filter(|replaced| !is_current(replaced)).collect();
+        Self { resources, is_settled: AtomicBool::new(false) }
     }
 
     /// Returns the resources that requests still use.

@@ -80,8 +80,9 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
         let verifier = Arc::ptr_eq(old.verifier.as_ref().unwrap(), new.verifier.as_ref().unwrap());
         [Arc::ptr_eq(old, new), verifier, Arc::ptr_eq(&old.upstream, &new.upstream)]
     };
-    let rule_limit =
-        |rule: usize| Arc::ptr_eq(&old.resources[0].rule_limits[rule].1, &new.resources[0].rule_limits[rule].1);
+    let rule_limit = |rule: usize| {
+        Arc::ptr_eq(&old.resources[0].rule_limits[rule].limiter, &new.resources[0].rule_limits[rule].limiter)
+    };
     Kept {
         issuers: [0, 1].map(|position| Arc::ptr_eq(&old.issuers[position].issuer, &new.issuers[position].issuer)),
         resources: [resource(0), resource(1)],

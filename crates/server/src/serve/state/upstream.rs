@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_endpoint::Plain;
-use portcullis_gateway::{ConnectionLimit, HttpUpstream, HttpUpstreamSettings};
+use portcullis_gateway::{ConnectionLimit, HttpUpstream};
 
 use super::{
     super::{
@@ -15,7 +15,7 @@ use super::{
             upstreams::{SessionUpstream, Upstream},
         },
     },
-    Process,
+    process::Process,
 };
 use crate::{
     demo,
@@ -36,35 +36,35 @@ pub(super) struct ResourceUpstream {
 }
 
 impl ResourceUpstream {
+    /// Creates the clients of an upstream, without a connection.
+    ///
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
     pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
-        let http_upstream = |settings: &HttpUpstreamSettings| {
-            let mut settings = settings.clone();
-            settings.resource = Some(plan.metadata.resource.clone());
-            HttpUpstream::new(settings, Arc::clone(&process.clock)).context("upstream")
-        };
-        let client = match &plan.upstream {
-            UpstreamPlan::Http(settings) => Upstream::Http(http_upstream(settings)?),
-            UpstreamPlan::Demo => Upstream::Demo(Box::new(demo::service()?)),
+        let (client, services) = match &plan.upstream {
+            UpstreamPlan::Http(settings) => {
+                let mut settings = settings.clone();
+                settings.resource = Some(plan.metadata.resource.clone());
+                let new_client =
+                    || HttpUpstream::new((*settings).clone(), Arc::clone(&process.clock)).context("upstream");
+                let services = (0..process.workers).map(|_| new_client().map(BackendService::Http));
+                (Upstream::Http(new_client()?), services.collect::<anyhow::Result<Vec<_>>>()?)
+            }
+            UpstreamPlan::Demo => {
+                let shared = Box::new(demo::service()?);
+                let new_service = || {
+                    let (service, clock) = (Plain::new((*shared).clone()), Arc::clone(&process.clock));
+                    BackendService::Demo(Box::new(DemoUpstream { service, clock }))
+                };
+                let services = (0..process.workers).map(|_| new_service()).collect();
+                (Upstream::Demo(shared), services)
+            }
         };
         let control = SessionUpstream { header: plan.session_header.clone(), client };
         let initialize_calls =
             Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
         let legacy_calls = LegacyCalls::new(plan.session_header.clone());
-        let backends = (0..process.workers)
-            .map(|_| {
-                let service = match (&plan.upstream, &control.client) {
-                    (UpstreamPlan::Http(settings), _) => BackendService::Http(http_upstream(settings)?),
-                    (_, Upstream::Demo(demo)) => {
-                        let (service, clock) = (Plain::new((**demo).clone()), Arc::clone(&process.clock));
-                        BackendService::Demo(Box::new(DemoUpstream { service, clock }))
-                    }
-                    (UpstreamPlan::Demo, Upstream::Http(_)) => anyhow::bail!("the demo server is not called over HTTP"),
-                };
-                Ok(Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls)))
-            })
-            .collect::<anyhow::Result<_>>()?;
+        let backend = |service| Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls));
         Ok(Arc::new(Self {
             fingerprint: plan.upstream_fingerprint,
             identity: plan.upstream.identity(),
@@ -73,7 +73,7 @@ impl ResourceUpstream {
                 UpstreamPlan::Demo => None,
             },
             control,
-            backends,
+            backends: services.into_iter().map(backend).collect(),
         }))
     }
 }

@@ -19,8 +19,8 @@ fn questions_are_asked_in_order() {
     let arguments = arguments(&[]);
     let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
     setup.ask_all().unwrap();
-    let (answers, _) = setup.finish().unwrap();
-    let text = template::text(&answers);
+    let (values, _) = setup.finish().unwrap();
+    let text = template::text(&values);
     for line in ["endpoint = \"/api\"", "scopes_supported = [\"mcp:a\", \"mcp:b\"]", "issuer = \"https://a.example/\""]
     {
         assert!(text.contains(line), "{line}\n{text}");
@@ -48,7 +48,7 @@ fn invalid_answers_are_asked_again_with_the_reason() {
     for reason in ["neither https nor http on loopback", "must start with a slash", "write it as"] {
         assert!(shown.contains(reason), "{reason}\n{shown}");
     }
-    assert_eq!(setup.finish().unwrap().0.base_url(), "https://mcp.example.com");
+    assert_eq!(setup.finish().unwrap().0.base_url, "https://mcp.example.com");
 }
 
 #[test]

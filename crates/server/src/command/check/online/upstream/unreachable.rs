@@ -3,11 +3,15 @@
 use portcullis_doctor::Finding;
 use rustls::CertificateError;
 
-use super::{REACHABLE, TLS, UpstreamCheck, with_scheme};
+use super::{
+    UpstreamCheck,
+    rules::{REACHABLE, TLS},
+    urls::with_scheme,
+};
 use crate::command::check::online::upstream_connection::NoResponse;
 
 impl UpstreamCheck<'_> {
-    /// The problem of an upstream that sends no response.
+    /// Returns the problem of an upstream that sends no response.
     pub(super) fn failure(&self, failure: &NoResponse) -> Finding {
         let url = self.upstream.url();
         let host = url.host_str().unwrap_or_default();
@@ -62,6 +66,7 @@ impl UpstreamCheck<'_> {
         }
     }
 
+    /// Returns the fix for a certificate that is not accepted.
     fn certificate(&self, problem: &CertificateError) -> String {
         match problem {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {

@@ -1,34 +1,11 @@
-//! [`AccessTokenSource`]: access tokens that another program or library obtains.
+//! [`ExternalTokens`]: keeps the token of an [`AccessTokenSource`].
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use portcullis_discovery::BoxFuture;
-use portcullis_metadata::{AccessToken, Clock, SystemClock, TokenResponse, UnixTime};
+use portcullis_metadata::{AccessToken, Clock, SystemClock, UnixTime};
 use tokio::sync::Mutex;
 
-use crate::{ClientError, token::resource_token::renewal_margin};
-
-/// A source of access tokens that this crate does not obtain.
-pub trait AccessTokenSource: Send + Sync + 'static {
-    /// Obtains a bearer token. It is called for the first request, shortly before the token expires, and once after the
-    /// resource rejects the token.
-    ///
-    /// # Errors
-    /// When there is no token; the message has the cause without the token.
-    fn access_token(&self) -> BoxFuture<'_, Result<TokenResponse, AccessTokenSourceError>>;
-}
-
-/// Why a source provides no token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AccessTokenSourceError(String);
-
-impl AccessTokenSourceError {
-    /// An error with this cause. It is shown to the user and must not contain a token.
-    pub fn new(cause: impl Into<String>) -> Self {
-        Self(cause.into())
-    }
-}
+use crate::{AccessTokenSource, ClientError, token::resource_token::renewal_margin};
 
 /// A source and its latest token.
 pub(super) struct ExternalTokens {
@@ -36,6 +13,7 @@ pub(super) struct ExternalTokens {
     held: Mutex<Option<Held>>,
 }
 
+/// The token that is used for now.
 #[derive(Clone)]
 struct Held {
     token: AccessToken,
@@ -44,11 +22,15 @@ struct Held {
 }
 
 impl ExternalTokens {
+    /// Starts without a token.
     pub(super) fn new(source: Arc<dyn AccessTokenSource>) -> Self {
         Self { source, held: Mutex::default() }
     }
 
-    /// The held token, or a new one if it expires soon.
+    /// The held token, or a new one if it expires soon. Concurrent callers wait for one call of the source.
+    ///
+    /// # Errors
+    /// When the source fails, or returns another token than a bearer token.
     pub(super) async fn token(&self) -> Result<AccessToken, ClientError> {
         let mut held = self.held.lock().await;
         let now = SystemClock::new().now();
@@ -59,6 +41,9 @@ impl ExternalTokens {
     }
 
     /// Replaces a token that the resource rejected. Returns false if the source returns the same token again.
+    ///
+    /// # Errors
+    /// As [`token`](Self::token).
     pub(super) async fn replace(&self, rejected: &AccessToken) -> Result<bool, ClientError> {
         let mut held = self.held.lock().await;
         if held.as_ref().is_some_and(|held| held.token.secret() != rejected.secret()) {
@@ -67,6 +52,7 @@ impl ExternalTokens {
         Ok(self.obtain(&mut held).await?.secret() != rejected.secret())
     }
 
+    /// Calls the source and keeps its token.
     async fn obtain(&self, held: &mut Option<Held>) -> Result<AccessToken, ClientError> {
         *held = None;
         let response = self.source.access_token().await?;

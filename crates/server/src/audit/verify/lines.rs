@@ -1,0 +1,61 @@
+//! [`Lines`]: the lines of an audit file, in bounded memory.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, Read as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+
+/// The maximum length of a line in bytes. No record is as long.
+const MAX_LINE: u64 = 1 << 20;
+
+/// A line of a file.
+pub(super) struct Line<'a> {
+    /// The number, from 1.
+    pub(super) number: u64,
+    /// The bytes without the newline.
+    pub(super) bytes: &'a [u8],
+    /// `false` for an incomplete last line, and for a part of a long one.
+    pub(super) has_newline: bool,
+}
+
+/// The lines of a file.
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: BufReader<File>,
+    buffer: Vec<u8>,
+    number: u64,
+}
+
+impl Lines {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// Fails when it cannot be read, or is a directory.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let open = || -> io::Result<File> {
+            let file = File::open(path)?;
+            if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
+        };
+        let file = open().with_context(|| path.display().to_string())?;
+        Ok(Self { path: path.to_owned(), reader: BufReader::new(file), buffer: Vec::new(), number: 0 })
+    }
+
+    /// Returns the next line. A longer one than any record is returned in parts, which are not records.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        let read = self.reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.buffer);
+        if read.with_context(|| self.path.display().to_string())? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let bytes = self.buffer.strip_suffix(b"\n");
+        let has_newline = bytes.is_some();
+        Ok(Some(Line { number: self.number, bytes: bytes.unwrap_or(&self.buffer), has_newline }))
+    }
+}

@@ -1,0 +1,18 @@
+//! The command line of `portcullis call`.
+
+use clap::Args;
+
+use super::SignIn;
+
+#[derive(Args)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    pub(crate) sign_in: SignIn,
+    /// The method, such as `tools/list` or `tools/call`.
+    pub(crate) method: String,
+    /// The method's parameters as a JSON object.
+    pub(crate) params: Option<String>,
+    /// Use revision 2026-07-28, without a session, instead of 2025-11-25.
+    #[arg(long)]
+    pub(crate) modern: bool,
+}

@@ -1,0 +1,62 @@
+//! [`Values`]: the values of the configuration file.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use portcullis_jose::Algorithm;
+use portcullis_metadata::Issuer;
+
+/// The values of the configuration file. [`Values::default`] is valid.
+pub(super) struct Values {
+    /// The scheme, host and port that clients use, without a slash at the end. Default: [`Values::BASE_URL`].
+    pub(super) base_url: String,
+    /// The address to listen on. Default: loopback and [`Values::PORT`].
+    pub(super) listen: SocketAddr,
+    /// Whether the user gave `listen`, so that no other answer changes it.
+    pub(super) is_listen_given: bool,
+    /// The URL of the MCP server. Default: [`Values::UPSTREAM`].
+    pub(super) upstream: String,
+    /// The path that clients use. Default: [`Values::ENDPOINT`].
+    pub(super) endpoint: String,
+    /// The scopes that every token must have. Default: [`Values::SCOPE`].
+    pub(super) scopes: Vec<String>,
+    /// The issuer of the tokens. `None` while there is no answer.
+    pub(super) issuer: Option<Issuer>,
+    /// The algorithms of the issuer's keys. Empty if the default fits.
+    pub(super) algorithms: Vec<Algorithm>,
+    /// Whether the MCP server assigns no session identifiers.
+    pub(super) sessions_off: bool,
+}
+
+impl Values {
+    pub(super) const BASE_URL: &str = "http://127.0.0.1:3000";
+    pub(super) const UPSTREAM: &str = "http://127.0.0.1:8000/mcp";
+    pub(super) const ENDPOINT: &str = "/mcp";
+    pub(super) const SCOPE: &str = "mcp:tools";
+    pub(super) const PORT: u16 = 3000;
+
+    /// Whether something in front of this server must terminate TLS.
+    pub(super) fn is_https(&self) -> bool {
+        self.base_url.starts_with("https:")
+    }
+
+    /// The URL of the endpoint, which clients enter.
+    pub(super) fn resource(&self) -> String {
+        format!("{}{}", self.base_url, self.endpoint)
+    }
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self {
+            base_url: Self::BASE_URL.to_owned(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, Self::PORT)),
+            is_listen_given: false,
+            upstream: Self::UPSTREAM.to_owned(),
+            endpoint: Self::ENDPOINT.to_owned(),
+            scopes: vec![Self::SCOPE.to_owned()],
+            issuer: None,
+            algorithms: Vec::new(),
+            sessions_off: false,
+        }
+    }
+}

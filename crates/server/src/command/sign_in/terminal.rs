@@ -1,0 +1,62 @@
+//! The terminal and the browser of a user who signs in.
+
+use std::{
+    io::{self, BufRead as _},
+    thread,
+};
+
+use portcullis_client::{RedirectError, StartUrl};
+use tokio::sync::oneshot;
+use url::Url;
+
+use crate::command::tell;
+
+/// Prints advice while the redirect is waited for, in case the browser shows an error. The wait continues.
+pub(crate) fn print_delay(start: &StartUrl) {
+    tell(format_args!(
+        "no answer from the browser yet. If it shows an error, such as an unknown client, stop this and run\n\
+         portcullis login --fresh {start}\nto register again. Still waiting."
+    ));
+}
+
+/// Asks for the final URL of the browser. `wrong` is why the last answer was not that URL.
+pub(super) async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
+    match wrong {
+        None => tell("or paste the final URL of the browser:"),
+        Some(wrong) => tell(format_args!("this is not that address ({wrong}); paste the whole address:")),
+    }
+    line().await
+}
+
+/// Reads a line that the user types, on a separate thread, so that the process can end before it. Returns `None` if the input
+/// is closed.
+pub(super) async fn line() -> Option<String> {
+    let (sender, received) = oneshot::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        // No one waits for the line any more.
+        let _ = sender.send(read.ok().filter(|read| *read > 0).map(|_| line));
+    });
+    received.await.ok().flatten()
+}
+
+/// Opens a page in the browser of this machine, without waiting for it. If that fails, prints what to do.
+pub(crate) fn open_browser(url: &Url) {
+    tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
+    let url = url.clone();
+    // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be received.
+    thread::spawn(move || {
+        if let Err(error) = webbrowser::open(url.as_str()) {
+            tracing::debug!(error = %error, "no browser opened");
+            tell(
+                "no browser can be opened on this machine; `portcullis login --device URL` signs in with another device",
+            );
+        }
+    });
+}
+
+/// Prints the URL of a page for a browser that the user opens.
+pub(crate) fn print_url(url: &Url) {
+    tell(format_args!("for your consent, visit\n{url}"));
+}

@@ -1,0 +1,63 @@
+//! `[audit]` in the configuration file.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{SecretSource, Span};
+
+/// `[audit]`: the audit trail.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Audit {
+    /// Where the records are written: `"stdout"` or `{ file = "/path" }`.
+    #[schemars(example = &"stdout")]
+    pub(crate) target: AuditTarget,
+    /// The maximum size of queued records in bytes.
+    #[serde(default = "default_audit_queue")]
+    pub(crate) queue: usize,
+    /// The interval of usage records. With zero, usage is recorded at the end only.
+    #[serde(default = "default_usage_interval")]
+    pub(crate) usage_interval: Span,
+    /// The number of rows of principal, resource and tool that are counted separately.
+    #[serde(default = "default_usage_rows")]
+    pub(crate) usage_rows: usize,
+    /// The key of the chain of records. Default: one that is generated in the state directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<SecretSource>,
+    /// The size in bytes at which the file is rotated. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = 104_857_600)]
+    pub(crate) rotate_size: Option<u64>,
+    /// The age at which the file is rotated. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "24h")]
+    pub(crate) rotate_age: Option<Span>,
+    /// The number of rotated files that are kept. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = 30)]
+    pub(crate) keep: Option<usize>,
+}
+
+/// Where the audit trail is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuditTarget {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+fn default_audit_queue() -> usize {
+    64 << 20
+}
+
+fn default_usage_interval() -> Span {
+    Span::secs(5 * 60)
+}
+
+fn default_usage_rows() -> usize {
+    10_000
+}

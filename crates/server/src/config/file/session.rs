@@ -1,0 +1,40 @@
+//! `[session]` in the configuration file.
+
+use portcullis_session::SessionSettings;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{SecretSource, Span};
+
+/// `[session]`: the sessions of all resources.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Session {
+    /// The time after which an unused session ends.
+    pub(crate) idle_timeout: Span,
+    /// The time after which any session ends.
+    pub(crate) lifetime: Span,
+    /// The maximum number of sessions.
+    pub(crate) max_total: usize,
+    /// The maximum number of sessions of one owner.
+    pub(crate) max_per_owner: usize,
+    /// The status of a request for an ended session by its owner: 400 or 404.
+    pub(crate) ended_status: u16,
+    /// The keys that seal session identifiers, the key of new identifiers first. Default: those of the state directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = [SecretSource::File("/run/secrets/session-keys".into())])]
+    pub(crate) keys: Option<Vec<SecretSource>>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Span(SessionSettings::DEFAULT_IDLE_TIMEOUT),
+            lifetime: Span(SessionSettings::DEFAULT_LIFETIME),
+            max_total: SessionSettings::DEFAULT_MAX_TOTAL,
+            max_per_owner: SessionSettings::DEFAULT_MAX_PER_OWNER,
+            ended_status: 400,
+            keys: None,
+        }
+    }
+}

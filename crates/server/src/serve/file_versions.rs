@@ -1,0 +1,103 @@
+//! [`FileVersions`]: whether files have changed, without reading them.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use crate::config::Config;
+
+/// The versions of files. Two values are equal if no file has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileVersions(Vec<VersionedFile>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct VersionedFile {
+    path: PathBuf,
+    /// `None` if the file cannot be read.
+    version: Option<Version>,
+}
+
+/// What differs if a file was written or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version {
+    modified: SystemTime,
+    length: u64,
+    inode: u64,
+}
+
+impl FileVersions {
+    /// Returns the versions of the configuration file and of the files that a configuration names, apart from
+    /// certificates and session keys.
+    pub(super) fn of(file: &Path, config: &Config) -> Self {
+        let named = config.files().into_iter().map(Path::to_owned);
+        Self(std::iter::once(file.to_owned()).chain(named).map(VersionedFile::now).collect())
+    }
+
+    /// Returns these versions, with an earlier one of the configuration file.
+    pub(super) fn with_first_of(mut self, earlier: &Self) -> Self {
+        if let (Some(first), Some(earlier)) = (self.0.first_mut(), earlier.0.first()) {
+            first.clone_from(earlier);
+        }
+        self
+    }
+
+    /// Returns the present versions of the same files.
+    pub(super) fn now(&self) -> Self {
+        Self(self.0.iter().map(|file| VersionedFile::now(file.path.clone())).collect())
+    }
+}
+
+impl VersionedFile {
+    fn now(path: PathBuf) -> Self {
+        let metadata = fs::metadata(&path).ok();
+        let version = metadata.and_then(|metadata| {
+            Some(Version { modified: metadata.modified().ok()?, length: metadata.len(), inode: metadata.ino() })
+        });
+        Self { path, version }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+
+    use super::*;
+    use crate::config::from_text;
+
+    /// J10: a file that is written, replaced, removed or created has another version.
+    #[test]
+    fn changed_files_have_other_versions() {
+        let directory = env::temp_dir().join(format!("portcullis-versions-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let (file, keys, other) = (directory.join("portcullis.toml"), directory.join("keys"), directory.join("other"));
+        let text = format!(
+            "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\n[[resource]]\n\
+             endpoint = '/mcp'\nupstream = 'demo'",
+            keys.display()
+        );
+        fs::write(&file, &text).unwrap();
+        fs::write(&other, "12").unwrap();
+        let config = from_text(&text).unwrap();
+        let mut versions = FileVersions::of(&file, &config);
+        assert_eq!(versions.now(), versions);
+        let steps: [(&str, &dyn Fn()); 4] = [
+            ("created", &|| fs::write(&keys, "1").unwrap()),
+            ("written", &|| fs::write(&keys, "22").unwrap()),
+            ("replaced by a file of the same length", &|| fs::rename(&other, &keys).unwrap()),
+            ("removed", &|| fs::remove_file(&keys).unwrap()),
+        ];
+        for (name, change) in steps {
+            change();
+            let now = versions.now();
+            assert_ne!(now, versions, "{name}");
+            versions = now;
+        }
+        let earlier = versions.clone();
+        fs::write(&file, "changed").unwrap();
+        assert_eq!(FileVersions::of(&file, &config).with_first_of(&earlier), earlier);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

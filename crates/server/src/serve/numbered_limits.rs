@@ -1,0 +1,73 @@
+//! [`NumberedLimits`]: the rate limits of a configuration, by numbers that replicas have in common.
+
+use std::{collections::HashMap, sync::Arc};
+
+use portcullis_guard::RateLimiter;
+use portcullis_store::{LimitCounts, LimitUse};
+use sha2::{Digest as _, Sha256};
+
+/// The rate limits of a configuration, by numbers that all replicas with the same configuration use.
+pub(super) struct NumberedLimits(HashMap<u64, Arc<RateLimiter>>);
+
+impl NumberedLimits {
+    /// Numbers limits by their names.
+    pub(super) fn new<'a>(limits: impl IntoIterator<Item = (String, &'a Arc<RateLimiter>)>) -> Self {
+        Self(limits.into_iter().map(|(name, limit)| (number(&name), Arc::clone(limit))).collect())
+    }
+
+    /// Takes the requests that were counted here. A limit that is new counts from the first call on.
+    pub(super) fn take_uses(&self) -> Vec<LimitUse> {
+        let of_limit = |(limit, limiter): (&u64, &Arc<RateLimiter>)| {
+            let limit = *limit;
+            limiter.take_uses().into_iter().map(move |(key, count)| LimitUse { limit, key, count })
+        };
+        self.0.iter().flat_map(of_limit).collect()
+    }
+}
+
+/// Returns the number of a limit: the beginning of a hash of its name.
+fn number(name: &str) -> u64 {
+    let digest: [u8; 32] = Sha256::digest(name).into();
+    u64::from_be_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
+}
+
+impl LimitCounts for NumberedLimits {
+    fn add(&self, uses: &[LimitUse]) {
+        for used in uses {
+            if let Some(limiter) = self.0.get(&used.limit) {
+                limiter.add_uses([(used.key, used.count)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use portcullis_guard::Rate;
+    use portcullis_metadata::SystemClock;
+
+    use super::*;
+
+    /// E13: the uses of a limit at one replica count for the limit of the same name at another one.
+    #[test]
+    fn uses_count_by_name() {
+        let limiter = |requests| {
+            let rate = Rate::new(requests, Duration::from_secs(60)).unwrap();
+            RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
+        };
+        let replica = || {
+            let (one, other) = (limiter(3), limiter(3));
+            let limits = NumberedLimits::new([("one".to_owned(), &one), ("other".to_owned(), &other)]);
+            (one, other, limits)
+        };
+        let (here, there) = (replica(), replica());
+        assert!(here.2.take_uses().is_empty() && there.2.take_uses().is_empty());
+        assert!((0..2).all(|_| here.0.check_address(None).is_ok()));
+        there.2.add(&here.2.take_uses());
+        assert!(here.2.take_uses().is_empty());
+        let passing = |limiter: &RateLimiter| (0..9).filter(|_| limiter.check_address(None).is_ok()).count();
+        assert_eq!((passing(&there.0), passing(&there.1)), (1, 3));
+    }
+}
