@@ -1,6 +1,10 @@
 //! A type check of the crates for the targets that have no packages yet: Windows and macOS.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     release::Release,
@@ -33,13 +37,13 @@ const CRATES: [&str; 17] = [
     "portcullis",
 ];
 
-/// Where Debian has the headers of OpenSSL. A type check reads their version and links nothing.
+/// Where Debian has the headers of OpenSSL: those of all architectures, and in the multiarch folders two of this one.
 const HEADERS: &str = "/usr/include";
 
 /// Checks each crate. Crates that do not compile are the result, and no failure: there are no packages for these targets.
 ///
 /// # Errors
-/// Never. The signature is that of all steps.
+/// Fails when the headers of OpenSSL cannot be copied.
 pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
     if let Some(reason) = missing_standard_library(triple) {
         return Ok(Step::NotRun(reason));
@@ -48,7 +52,9 @@ pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
         Ok(zig) => zig,
         Err(reason) => return Ok(Step::NotRun(reason)),
     };
-    let failed: Vec<&str> = CRATES.into_iter().filter(|package| !compiles(&zig, package, triple)).collect();
+    let headers = openssl_headers(release)?;
+    let failed: Vec<&str> =
+        CRATES.into_iter().filter(|package| !compiles(&zig, package, triple, headers.as_deref())).collect();
     Ok(Step::Checked(match failed.as_slice() {
         [] => "all crates compile".to_owned(),
         failed => {
@@ -57,14 +63,34 @@ pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
     }))
 }
 
-fn compiles(zig: &Zig, package: &str, triple: &str) -> bool {
+/// Copies the headers of OpenSSL into one folder and returns it, if they are installed. A type check reads their version and
+/// links nothing.
+fn openssl_headers(release: &Release) -> anyhow::Result<Option<PathBuf>> {
+    let common = Path::new(HEADERS).join("openssl");
+    if !common.join("opensslv.h").exists() {
+        return Ok(None);
+    }
+    let folder = release.stage("openssl-headers")?;
+    let mut copy = Command::new("cp");
+    copy.arg("--recursive").arg(&common);
+    for entry in fs::read_dir(HEADERS)? {
+        let of_architecture = entry?.path().join("openssl");
+        if of_architecture.join("opensslconf.h").exists() {
+            copy.arg(of_architecture);
+        }
+    }
+    shell::run(copy.arg(&folder))?;
+    Ok(Some(folder))
+}
+
+fn compiles(zig: &Zig, package: &str, triple: &str, headers: Option<&Path>) -> bool {
     let mut cargo = zig.cargo("check");
     cargo.args(["--quiet", "--locked", "--package", package, "--target", triple]);
     if package == "portcullis" {
         cargo.args(["--no-default-features", "--features=dev,redis"]);
     }
-    if Path::new(HEADERS).join("openssl/opensslv.h").exists() {
-        cargo.env("OPENSSL_NO_VENDOR", "1").env("OPENSSL_INCLUDE_DIR", HEADERS).env("OPENSSL_LIB_DIR", "/usr/lib");
+    if let Some(headers) = headers {
+        cargo.env("OPENSSL_NO_VENDOR", "1").env("OPENSSL_INCLUDE_DIR", headers).env("OPENSSL_LIB_DIR", "/usr/lib");
     }
     shell::run(&mut cargo).is_ok()
 }
