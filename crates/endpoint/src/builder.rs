@@ -1,25 +1,24 @@
 //! [`EndpointBuilder`]: guard and endpoint with the defaults of `portcullis serve`.
 
+mod error;
+
 use std::{
     fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use portcullis_guard::{GuardBuilder, GuardBuilderError, GuardLayer, ProtectedResource};
+use portcullis_guard::{GuardBuilder, GuardLayer, ProtectedResource};
 use portcullis_mcp::header;
-use portcullis_session::{KeyError, SessionKey, SessionSettings, SessionStore};
+use portcullis_session::{SessionKey, SessionSettings, SessionStore};
 use tokio::{
     runtime::Handle,
     time::{MissedTickBehavior, interval},
 };
 
+pub use self::error::EndpointBuilderError;
 use crate::{
-    layer::EndpointLayer,
-    rules::MessageRule,
-    service::Endpoint,
-    settings::{EndpointSettings, EndpointSettingsError},
-    stream::StreamRegistry,
+    layer::EndpointLayer, rules::MessageRule, service::Endpoint, settings::EndpointSettings, stream::StreamRegistry,
 };
 
 impl Endpoint<()> {
@@ -122,36 +121,6 @@ impl EndpointBuilder {
 impl fmt::Debug for EndpointBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EndpointBuilder").field("rules", &self.rules).finish_non_exhaustive()
-    }
-}
-
-/// Why an [`EndpointBuilder`] cannot build an endpoint. The message names the fix.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EndpointBuilderError {
-    /// The guard cannot be built.
-    #[error(transparent)]
-    Guard(#[from] GuardBuilderError),
-    /// The endpoint's settings cannot be used.
-    #[error(transparent)]
-    Settings(#[from] EndpointSettingsError),
-    /// There is no session key.
-    #[error(transparent)]
-    SessionKey(#[from] KeyError),
-    /// `build` was called outside a tokio runtime.
-    #[error("no tokio runtime; call build() inside one")]
-    NoRuntime,
-}
-
-impl EndpointBuilderError {
-    /// Returns a stable code for logs and tests.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Guard(error) => error.code(),
-            Self::Settings(error) => error.code(),
-            Self::SessionKey(error) => error.code(),
-            Self::NoRuntime => "settings.no_runtime",
-        }
     }
 }
 

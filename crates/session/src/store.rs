@@ -58,7 +58,7 @@ use crate::{
 /// **Ends.** The store remembers which sessions have ended, so that no process continues them, until their lifetime is over:
 /// 256 sessions of an owner (65,536 without authentication), 1,000,000 in total, and those of 250,000 owners. When an owner
 /// exceeds the first limit, or ends a session at the second one, the owner's oldest sessions end, too
-/// ([`EndReason::Overflow`]). At the third limit, the oldest sessions of all owners end.
+/// ([`EndReason::Overflow`](crate::EndReason::Overflow)). At the third limit, the oldest sessions of all owners end.
 ///
 /// **Journal.** A [`SessionJournal`] keeps ends and last uses outside this process.
 #[derive(Clone)]

@@ -31,7 +31,7 @@ pub(super) fn compare(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<()
     if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
 }
 
-/// Returns whether [`classify`] compares `Mcp-Name` with the body of this modern message. In other messages the header is
+/// Returns whether [`classify`](crate::classify) compares `Mcp-Name` with the body of this modern message. In other messages the header is
 /// not checked.
 pub fn checks_name_header(envelope: &Envelope<'_>) -> bool {
     envelope.name().is_some() && envelope.method().is_some_and(may_be_mirrored)

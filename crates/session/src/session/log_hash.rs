@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A session's name in logs: 16 hexadecimal digits. See [`Session::log_hash`].
+/// A session's name in logs: 16 hexadecimal digits. See [`Session::log_hash`](crate::Session::log_hash).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogHash(pub(super) u64);
 

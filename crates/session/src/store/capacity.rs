@@ -155,6 +155,7 @@ impl Capacity {
         });
     }
 
+    /// Returns the number of sessions and reservations, and that of owners with an entry.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.total.load(Ordering::Acquire), self.owners.len())
