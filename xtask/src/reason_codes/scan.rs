@@ -30,6 +30,7 @@ const MODULES: &[&str] = &[
     "crates/session/src/error",
     "crates/session/src/journal/ticket",
     "crates/gateway/src/response/failure",
+    "crates/server/src/serve/own_response",
     "crates/server/src/serve/router",
 ];
 
