@@ -63,8 +63,8 @@ pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
     }))
 }
 
-/// Copies the headers of OpenSSL into one folder and returns it, if they are installed. A type check reads their version and
-/// links nothing.
+/// Copies the headers of OpenSSL into one folder and returns it, if they are installed. A type check reads their version. It
+/// links nothing, but the libraries must exist: here they are empty.
 fn openssl_headers(release: &Release) -> anyhow::Result<Option<PathBuf>> {
     let common = Path::new(HEADERS).join("openssl");
     if !common.join("opensslv.h").exists() {
@@ -80,6 +80,9 @@ fn openssl_headers(release: &Release) -> anyhow::Result<Option<PathBuf>> {
         }
     }
     shell::run(copy.arg(&folder))?;
+    for library in ["libcrypto.a", "libssl.a"] {
+        fs::write(folder.join(library), "")?;
+    }
     Ok(Some(folder))
 }
 
@@ -90,7 +93,7 @@ fn compiles(zig: &Zig, package: &str, triple: &str, headers: Option<&Path>) -> b
         cargo.args(["--no-default-features", "--features=dev,redis"]);
     }
     if let Some(headers) = headers {
-        cargo.env("OPENSSL_NO_VENDOR", "1").env("OPENSSL_INCLUDE_DIR", headers).env("OPENSSL_LIB_DIR", "/usr/lib");
+        cargo.env("OPENSSL_NO_VENDOR", "1").env("OPENSSL_INCLUDE_DIR", headers).env("OPENSSL_LIB_DIR", headers);
     }
     shell::run(&mut cargo).is_ok()
 }
