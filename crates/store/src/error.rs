@@ -12,7 +12,7 @@ use portcullis_session::KeyError;
 #[non_exhaustive]
 pub enum StateError {
     /// A file or the directory cannot be read or written.
-    #[error("{} cannot be used: {error}", path.display())]
+    #[error("{} cannot be used: {error}; make it a directory that this user can write", path.display())]
     Io {
         /// The path.
         path: PathBuf,

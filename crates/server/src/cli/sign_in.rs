@@ -17,7 +17,8 @@ pub(crate) struct SignIn {
     /// Print the authorization URL instead of opening a browser. The URL of the final redirect can be pasted.
     #[arg(long, conflicts_with = "auto_consent")]
     pub(crate) no_browser: bool,
-    /// The scopes to request, separated by spaces, instead of those that the resource lists.
+    /// The scopes to request, separated by spaces, instead of those that the resource lists. A login keeps the scopes
+    /// of the stored token; log out first to get a token with fewer.
     #[arg(long, value_name = "SCOPES")]
     pub(crate) scope: Option<String>,
     /// The identifier of a preregistered client, for authorization servers without dynamic registration.

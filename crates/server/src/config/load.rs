@@ -105,9 +105,12 @@ fn read(file: &Path) -> Result<String, String> {
     }
     let bytes = fs::read(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            "the configuration file does not exist; name one with --config, or try `portcullis demo`".to_owned()
+            "the configuration file does not exist; name one with --config, or write one with `portcullis init`"
+                .to_owned()
         }
-        _ => format!("the configuration file cannot be read ({error}); correct its permissions"),
+        _ => format!(
+            "the configuration file cannot be read ({error}); make it readable for the user that runs portcullis"
+        ),
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let is_utf16 = error.as_bytes().starts_with(&[0xff, 0xfe]) || error.as_bytes().starts_with(&[0xfe, 0xff]);
