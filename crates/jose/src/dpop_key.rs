@@ -13,7 +13,7 @@ use portcullis_metadata::UnixTime;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::{compact, encoding, error::SigningError, thumbprint::ec_thumbprint};
+use crate::{compact, encoding, error::SigningError, first_use::load_algorithms, thumbprint::ec_thumbprint};
 
 /// A client's key for DPoP proofs (RFC 9449), with the algorithm ES256.
 ///
@@ -51,6 +51,7 @@ impl DpopKey {
     /// # Errors
     /// Fails if OpenSSL cannot generate the key.
     pub fn generate() -> Result<Self, SigningError> {
+        load_algorithms();
         EcKeyPair::generate(EcCurve::P256).map_err(|_| SigningError::Generation).and_then(|pair| Self::new(&pair))
     }
 
@@ -59,6 +60,7 @@ impl DpopKey {
     /// # Errors
     /// Fails if the bytes are not a private key on P-256.
     pub fn from_pkcs8(key: &[u8]) -> Result<Self, SigningError> {
+        load_algorithms();
         let pair = EcKeyPair::from_der(key, Some(EcCurve::P256)).map_err(|_| SigningError::Import)?;
         Self::new(&pair)
     }

@@ -3,19 +3,19 @@
 use std::fmt;
 
 use josekit::{
-    jwk::{
-        Jwk as JosekitJwk, KeyPair,
-        alg::{ec::EcCurve, ec::EcKeyPair, ed::EdCurve, ed::EdKeyPair, rsa::RsaKeyPair},
-    },
-    jws::{ES256, ES384, ES512, EdDSA, JwsSigner, PS256, PS384, PS512, RS256, RS384, RS512},
+    jwk::{Jwk as JosekitJwk, KeyPair},
+    jws::JwsSigner,
 };
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::{algorithm::Algorithm, compact, error::SigningError, key_type::KeyType};
-
-/// The size of generated RSA keys and the minimum size of imported ones, in bits.
-const RSA_BITS: u32 = 2048;
+use crate::{
+    algorithm::Algorithm,
+    compact,
+    error::SigningError,
+    first_use::load_algorithms,
+    provider::{generate_pair, import_pair, signer},
+};
 
 /// A private key that signs tokens.
 ///
@@ -34,6 +34,7 @@ impl SigningKey {
     /// # Errors
     /// Fails if OpenSSL cannot generate the key.
     pub fn generate(algorithm: Algorithm, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
+        load_algorithms();
         let pair = generate_pair(algorithm).ok_or(SigningError::Generation)?;
         Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Generation)
     }
@@ -45,6 +46,7 @@ impl SigningKey {
     /// Fails with [`SigningError::Import`] if the input is not a private key, or the key's type, curve or size does not
     /// match the algorithm.
     pub fn from_pem(algorithm: Algorithm, pem: &str, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
+        load_algorithms();
         let pair = import_pair(algorithm, pem).ok_or(SigningError::Import)?;
         Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Import)
     }
@@ -96,56 +98,6 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// Generates a key pair of the type that the algorithm needs.
-fn generate_pair(algorithm: Algorithm) -> Option<Box<dyn KeyPair>> {
-    match KeyType::for_algorithm(algorithm) {
-        KeyType::Rsa => boxed(RsaKeyPair::generate(RSA_BITS)),
-        KeyType::P256 => boxed(EcKeyPair::generate(EcCurve::P256)),
-        KeyType::P384 => boxed(EcKeyPair::generate(EcCurve::P384)),
-        KeyType::P521 => boxed(EcKeyPair::generate(EcCurve::P521)),
-        KeyType::Ed25519 => boxed(EdKeyPair::generate(EdCurve::Ed25519)),
-    }
-}
-
-/// Imports a key pair of the type that the algorithm needs.
-fn import_pair(algorithm: Algorithm, pem: &str) -> Option<Box<dyn KeyPair>> {
-    match KeyType::for_algorithm(algorithm) {
-        KeyType::Rsa => {
-            let pair = RsaKeyPair::from_pem(pem).ok()?;
-            let bits = pair.key_len().checked_mul(8)?;
-            (bits >= RSA_BITS).then(|| Box::new(pair) as Box<dyn KeyPair>)
-        }
-        KeyType::P256 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P256))),
-        KeyType::P384 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P384))),
-        KeyType::P521 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P521))),
-        KeyType::Ed25519 => boxed(EdKeyPair::from_pem(pem)),
-    }
-}
-
-/// Boxes a key pair. The error is dropped, because the caller has its own for each step.
-fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Option<Box<dyn KeyPair>> {
-    pair.ok().map(|pair| Box::new(pair) as Box<dyn KeyPair>)
-}
-
-/// Returns the signer of an algorithm for a private key in DER.
-fn signer(algorithm: Algorithm, private: &[u8]) -> Option<Box<dyn JwsSigner>> {
-    fn boxed<S: JwsSigner + 'static, E>(signer: Result<S, E>) -> Option<Box<dyn JwsSigner>> {
-        signer.ok().map(|signer| Box::new(signer) as Box<dyn JwsSigner>)
-    }
-    match algorithm {
-        Algorithm::Rs256 => boxed(RS256.signer_from_der(private)),
-        Algorithm::Rs384 => boxed(RS384.signer_from_der(private)),
-        Algorithm::Rs512 => boxed(RS512.signer_from_der(private)),
-        Algorithm::Ps256 => boxed(PS256.signer_from_der(private)),
-        Algorithm::Ps384 => boxed(PS384.signer_from_der(private)),
-        Algorithm::Ps512 => boxed(PS512.signer_from_der(private)),
-        Algorithm::Es256 => boxed(ES256.signer_from_der(private)),
-        Algorithm::Es384 => boxed(ES384.signer_from_der(private)),
-        Algorithm::Es512 => boxed(ES512.signer_from_der(private)),
-        Algorithm::EdDsa => boxed(EdDSA.signer_from_der(private)),
-    }
-}
-
 /// Builds the public JWK from the public members only.
 fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
     let mut public = json!({ "kty": pair.key_type(), "kid": kid, "alg": algorithm.as_str(), "use": "sig" });
@@ -159,6 +111,8 @@ fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use josekit::jwk::alg::{ec::EcCurve, ec::EcKeyPair, ed::EdCurve, ed::EdKeyPair, rsa::RsaKeyPair};
+
     use super::*;
 
     /// An imported key has the original public key. A key of another type, curve or size is rejected.

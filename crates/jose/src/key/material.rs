@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use josekit::{
-    jwk::Jwk as JosekitJwk,
-    jws::{ES256, ES384, ES512, EdDSA, JwsVerifier, PS256, PS384, PS512, RS256, RS384, RS512},
-};
+use josekit::{jwk::Jwk as JosekitJwk, jws::JwsVerifier};
 use portcullis_metadata::Jwk;
 
-use crate::{algorithm::Algorithm, ed25519, encoding, error::KeyError, key_type::KeyType};
+use crate::{
+    algorithm::Algorithm, ed25519, encoding, error::KeyError, first_use::load_algorithms, key_type::KeyType,
+    provider::verifier,
+};
 
 /// The size of the smallest RSA modulus (RFC 7518 section 3.3), in bits.
 const MIN_MODULUS_BITS: usize = 2048;
@@ -31,6 +31,7 @@ impl KeyMaterial {
     /// # Errors
     /// Fails if a member is missing or malformed, an RSA key is weak, or coordinates have the wrong length.
     pub(super) fn import(jwk: &Jwk, key_type: KeyType) -> Result<Self, KeyError> {
+        load_algorithms();
         match key_type {
             KeyType::Rsa => Self::rsa(jwk),
             KeyType::P256 | KeyType::P384 | KeyType::P521 => {
@@ -82,23 +83,7 @@ impl KeyMaterial {
     /// # Errors
     /// Fails if OpenSSL rejects the key, for example because the coordinates are not a point on the curve.
     pub(super) fn verifier(&self, algorithm: Algorithm) -> Result<Arc<dyn JwsVerifier>, KeyError> {
-        fn into_arc<V: JwsVerifier + 'static, E>(verifier: Result<V, E>) -> Option<Arc<dyn JwsVerifier>> {
-            verifier.ok().map(|verifier| Arc::new(verifier) as Arc<dyn JwsVerifier>)
-        }
-        let jwk = &self.jwk;
-        let verifier = match algorithm {
-            Algorithm::Rs256 => into_arc(RS256.verifier_from_jwk(jwk)),
-            Algorithm::Rs384 => into_arc(RS384.verifier_from_jwk(jwk)),
-            Algorithm::Rs512 => into_arc(RS512.verifier_from_jwk(jwk)),
-            Algorithm::Ps256 => into_arc(PS256.verifier_from_jwk(jwk)),
-            Algorithm::Ps384 => into_arc(PS384.verifier_from_jwk(jwk)),
-            Algorithm::Ps512 => into_arc(PS512.verifier_from_jwk(jwk)),
-            Algorithm::Es256 => into_arc(ES256.verifier_from_jwk(jwk)),
-            Algorithm::Es384 => into_arc(ES384.verifier_from_jwk(jwk)),
-            Algorithm::Es512 => into_arc(ES512.verifier_from_jwk(jwk)),
-            Algorithm::EdDsa => into_arc(EdDSA.verifier_from_jwk(jwk)),
-        };
-        verifier.ok_or(match KeyType::for_algorithm(algorithm) {
+        verifier(&self.jwk, algorithm).ok_or(match KeyType::for_algorithm(algorithm) {
             KeyType::Rsa => KeyError::Malformed,
             KeyType::P256 | KeyType::P384 | KeyType::P521 | KeyType::Ed25519 => KeyError::Point,
         })
