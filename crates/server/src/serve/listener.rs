@@ -1,10 +1,12 @@
 //! The listening socket: a new one, or one that a service manager passes (systemd's socket activation).
 
-use std::net::{SocketAddr, TcpListener};
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+};
 
 use anyhow::{Context as _, ensure};
 use listenfd::ListenFd;
-use rustix::net::sockopt::socket_acceptconn;
 
 /// Opens the port. `setting` is the option or the key that names it.
 ///
@@ -50,7 +52,7 @@ impl PassedListener {
         )?;
         let listener = listener.context("LISTEN_FDS passes no socket")?;
         ensure!(
-            socket_acceptconn(&listener)?,
+            is_listening(&listener)?,
             "LISTEN_FDS passes a TCP socket that does not listen; remove Accept=yes from the socket unit"
         );
         listener.set_nonblocking(true)?;
@@ -81,6 +83,14 @@ impl PassedListener {
     pub(crate) fn into_listener(self) -> TcpListener {
         self.listener
     }
+}
+
+/// Returns whether a socket listens. macOS does not tell, and a socket that does not listen fails in `accept` there.
+fn is_listening(socket: &TcpListener) -> io::Result<bool> {
+    #[cfg(not(target_vendor = "apple"))]
+    return Ok(rustix::net::sockopt::socket_acceptconn(socket)?);
+    #[cfg(target_vendor = "apple")]
+    return Ok(socket.local_addr().is_ok());
 }
 
 #[cfg(test)]

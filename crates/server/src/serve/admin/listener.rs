@@ -10,7 +10,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket},
+};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::{audit::AdminPeer, config::AdminListen, serve::listener};
@@ -111,14 +114,16 @@ impl fmt::Display for Listening {
 fn bind_unix(path: &Path) -> anyhow::Result<(std::os::unix::net::UnixListener, SocketFile)> {
     remove_stale(path)?;
     let address = SocketAddrUnix::new(path).context("the path is too long; choose one of at most 107 bytes")?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
     bind(&socket, &address).context("the directory must exist and be writable for this process")?;
     let mut file = SocketFile { path: path.to_owned(), identity: None };
     file.identity = identity(path);
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     listen(&socket, BACKLOG)?;
-    Ok((socket.into(), file))
+    let listener = std::os::unix::net::UnixListener::from(socket);
+    listener.set_nonblocking(true)?;
+    Ok((listener, file))
 }
 
 /// Removes a socket on which no process listens.
