@@ -61,7 +61,7 @@ impl CredentialStore {
 
     /// Creates a store in a directory. The directory is created with the first entry.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Backend::Persistent(Persistent::new(Directory::new(directory.into())))))
+        Self(Arc::new(Backend::Persistent(Persistent::new(Directory::new(directory.into()), record::is_newer))))
     }
 
     /// Checks that an entry can be written, for commands that are useless otherwise. It creates the directory.
@@ -70,7 +70,7 @@ impl CredentialStore {
     /// [`StoreError::NotWritable`] when there is no permission or space; [`StoreError::Busy`].
     pub async fn check_writable(&self) -> Result<(), StoreError> {
         let locked = self.lock(Name::probe(), REQUEST_LOCK_TIMEOUT).await?;
-        locked.failure.map_or(Ok(()), Err)?;
+        locked.lock.check_exclusive()?;
         self.0.check_writable(&locked.name)
     }
 
@@ -93,7 +93,7 @@ impl CredentialStore {
     /// Tries to write the entries that could not be written, from time to time.
     pub(crate) async fn save_unsaved(&self) {
         if let Backend::Persistent(persistent) = &*self.0 {
-            persistent.save(record::is_newer).await;
+            persistent.save().await;
         }
     }
 
@@ -218,8 +218,8 @@ impl CredentialStore {
 
     /// Waits for the lock of an entry, at most `limit`.
     async fn lock(&self, name: Name, limit: Duration) -> Result<Locked, StoreError> {
-        let (guard, failure) = self.0.lock(&name, limit).await?;
-        Ok(Locked { backend: self.0.clone(), name, failure, _guard: guard })
+        let lock = self.0.lock(&name, limit).await?;
+        Ok(Locked { backend: self.0.clone(), name, lock })
     }
 }
 

@@ -176,7 +176,8 @@ impl Session {
     }
 
     /// Attaches a value, such as the session's open streams, unless one is attached. Returns the attached value; `None` if
-    /// the one that was attached before has another type. The value is dropped with the session.
+    /// the one that was attached before has another type. The value is dropped with the session. The crate `portcullis-endpoint`
+    /// attaches the streams of each session that it opens.
     pub fn attach<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.attachment.get_or_init(|| Box::new(make())).downcast_ref()
     }

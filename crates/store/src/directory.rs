@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use portcullis_files::{PRIVATE, private_options};
+use portcullis_files::{PRIVATE, ReplaceError, private_options};
 use portcullis_session::{SessionKey, SessionKeys};
 use zeroize::Zeroizing;
 
@@ -95,13 +95,13 @@ impl StateDirectory {
         let mut secret = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *secret).map_err(|_| StateError::NoRandomness)?;
         let text = Zeroizing::new(STANDARD.encode(*secret) + "\n");
-        self.replace(path, text.as_bytes()).map_err(StateError::io(path))?;
+        self.replace(path, text.as_bytes()).map_err(io::Error::from).map_err(StateError::io(path))?;
         Ok(text)
     }
 
     /// Replaces a file of this directory atomically. The directory is locked, so the temporary file has one user.
-    pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        Ok(portcullis_files::replace(path, &path.with_extension("new"), content, PRIVATE)?)
+    pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
+        portcullis_files::replace(path, &path.with_extension("new"), content, PRIVATE)
     }
 }
 

@@ -1,13 +1,13 @@
 //! [`LogFile`]: a file to which records are appended, one per line.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_files::private_options;
+use portcullis_files::{ReplaceError, private_options, sync_parent};
 use portcullis_session::{LastUse, SessionEnd};
 
 use crate::{directory::StateDirectory, error::StateError};
@@ -64,6 +64,10 @@ pub(crate) struct LogFile {
     rewritten_length: u64,
     /// The file can end within a line because a write failed.
     is_torn: bool,
+    /// The path names a newer file, which could not be opened.
+    is_superseded: bool,
+    /// The file replaced another one, which a power failure can restore until the directory is synchronized.
+    is_replacement_pending: bool,
 }
 
 impl LogFile {
@@ -78,12 +82,30 @@ impl LogFile {
     ) -> Result<(Self, Vec<R>), StateError> {
         let path = directory.path().join(name);
         let records = needed(read(&path)?);
-        let (file, length) = rewrite(directory, &path, &records).map_err(StateError::io(&path))?;
-        Ok((Self { path, file, length, rewritten_length: length, is_torn: false }, records))
+        let replaced = directory.replace(&path, content(&records).as_bytes()).map_err(io::Error::from);
+        let file = replaced.and_then(|()| Self::open_existing(&path)).map_err(StateError::io(&path))?;
+        Ok((file, records))
+    }
+
+    fn open_existing(path: &Path) -> io::Result<Self> {
+        let file = private_options().append(true).open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            length,
+            rewritten_length: length,
+            is_torn: false,
+            is_superseded: false,
+            is_replacement_pending: false,
+        })
     }
 
     /// Appends records in one write. If it fails, none of them counts as written.
     pub(crate) fn append<'a, R: Record + 'a>(&mut self, records: impl IntoIterator<Item = &'a R>) -> io::Result<()> {
+        if self.is_superseded {
+            *self = Self { is_replacement_pending: self.is_replacement_pending, ..Self::open_existing(&self.path)? };
+        }
         let mut lines = String::new();
         if self.is_torn {
             lines.push('\n');
@@ -104,15 +126,22 @@ impl LogFile {
     }
 
     /// Waits until everything that was appended is on disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        if self.is_replacement_pending {
+            sync_parent(&self.path)?;
+            self.is_replacement_pending = false;
+        }
+        Ok(())
     }
 
     /// Rewrites the file with the records that `needed` keeps, if it has grown to twice its size since it was last
     /// rewritten.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or written. The old one stays in use, and this is tried again when it has doubled.
+    /// Fails if the file cannot be read or replaced. The old one stays in use, and this is tried again when it has doubled.
+    /// Also fails if the new file cannot be opened or is not durable. Then [`append`](Self::append) opens it, or
+    /// [`sync`](Self::sync) makes it durable, before anything else counts as written.
     pub(crate) fn compact<R: Record>(
         &mut self,
         directory: &StateDirectory,
@@ -123,9 +152,19 @@ impl LogFile {
         }
         self.rewritten_length = self.length;
         let records = needed(read(&self.path)?);
-        let (file, length) = rewrite(directory, &self.path, &records).map_err(StateError::io(&self.path))?;
-        *self = Self { path: std::mem::take(&mut self.path), file, length, rewritten_length: length, is_torn: false };
-        Ok(())
+        let replaced = directory.replace(&self.path, content(&records).as_bytes());
+        self.finish_replacement(replaced).map_err(StateError::io(&self.path))
+    }
+
+    /// Continues with the new file after the path's file was replaced, or could not be.
+    fn finish_replacement(&mut self, replaced: Result<(), ReplaceError>) -> io::Result<()> {
+        if let Err(error @ ReplaceError::NotReplaced(_)) = replaced {
+            return Err(error.into());
+        }
+        // What is appended to the old file from here on would not survive.
+        (self.is_superseded, self.is_replacement_pending) = (true, replaced.is_err());
+        *self = Self { is_replacement_pending: self.is_replacement_pending, ..Self::open_existing(&self.path)? };
+        replaced.map_err(Into::into)
     }
 }
 
@@ -134,8 +173,7 @@ impl LogFile {
     /// A file to which nothing can be written.
     pub(crate) fn read_only(path: PathBuf) -> Self {
         let file = File::open(&path).unwrap();
-        let length = file.metadata().unwrap().len();
-        Self { path, file, length, rewritten_length: length, is_torn: false }
+        Self { file, ..Self::open_existing(&path).unwrap() }
     }
 }
 
@@ -189,17 +227,17 @@ fn parse<R: Record>(lines: &[u8]) -> Parsed<R> {
     parsed
 }
 
-/// Replaces the file by one with these records. Returns it, open for appending, and its length.
-fn rewrite<R: Record>(directory: &StateDirectory, path: &Path, records: &[R]) -> io::Result<(File, u64)> {
+/// Returns the content of a file with these records.
+fn content<R: Record>(records: &[R]) -> String {
     let mut content = format!("{}\n", R::HEADER);
     records.iter().for_each(|record| push_line(&mut content, record));
-    directory.replace(path, content.as_bytes())?;
-    let file = private_options().append(true).open(path)?;
-    Ok((file, fs::metadata(path)?.len()))
+    content
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use portcullis_metadata::UnixTime;
 
     use super::*;
@@ -277,6 +315,50 @@ mod tests {
         assert!(log.length < 2 * MIN_GROWTH, "{}", log.length);
         log.append(&[used(255)]).unwrap();
         assert_eq!(open(&directory).1.last(), Some(&used(255)));
+    }
+
+    /// E12: a file that was replaced is used even if its directory could not be synchronized, which the next
+    /// synchronization makes up for.
+    #[test]
+    fn a_new_file_that_is_not_durable_is_used() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let (mut log, _) = open(&directory);
+        directory.replace(&log.path, content(&[used(1)]).as_bytes()).unwrap();
+        let not_durable = Err(ReplaceError::NotDurable(io::ErrorKind::StorageFull.into()));
+        assert_eq!(log.finish_replacement(not_durable).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        log.append(&[used(2)]).unwrap();
+        assert!(log.is_replacement_pending);
+        log.sync().unwrap();
+        assert!(!log.is_replacement_pending);
+        assert_eq!(open(&directory).1, [used(1), used(2)]);
+    }
+
+    /// E12: nothing counts as written while the new file cannot be opened.
+    #[test]
+    fn a_superseded_file_takes_no_records() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let (mut log, _) = open(&directory);
+        fs::remove_file(&log.path).unwrap();
+        assert!(log.finish_replacement(Ok(())).is_err());
+        assert!(log.append(&[used(1)]).is_err());
+        fs::write(&log.path, content(&[used(2)])).unwrap();
+        log.append(&[used(3)]).unwrap();
+        log.sync().unwrap();
+        assert_eq!(open(&directory).1, [used(2), used(3)]);
+    }
+
+    /// E12: a file that was not replaced stays in use.
+    #[test]
+    fn a_file_that_was_not_replaced_stays_in_use() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        let (mut log, _) = open(&directory);
+        let not_replaced = Err(ReplaceError::NotReplaced(io::ErrorKind::StorageFull.into()));
+        assert!(log.finish_replacement(not_replaced).is_err());
+        log.append(&[used(1)]).unwrap();
+        assert_eq!(open(&directory).1, [used(1)]);
     }
 
     /// E12: after a failed write the next one begins on a line of its own.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use zeroize::Zeroizing;
 
-use super::{Directory, Memory, Name, Persistent, StoreError};
+use super::{Directory, Memory, Name, Persistent, StoreError, persistent::EntryLock};
 
 /// Bytes by name, with a lock for each name.
 #[derive(Debug)]
@@ -52,10 +52,10 @@ impl Backend {
     }
 
     /// Writes an entry whose lock the caller holds. If the directory is not writable, the entry is kept in memory.
-    pub(super) fn write(&self, name: &Name, bytes: &[u8]) {
+    pub(super) fn write(&self, name: &Name, bytes: &[u8], lock: &EntryLock) {
         match self {
             Self::Memory(memory) => memory.write(name, bytes),
-            Self::Persistent(persistent) => persistent.write(name, bytes),
+            Self::Persistent(persistent) => persistent.write(name, bytes, lock),
             Self::ClientsInDirectory { directory, memory } => {
                 if !Name::is_client(&name.0) || directory.write(name, bytes).is_err() {
                     memory.write(name, bytes);
@@ -69,9 +69,7 @@ impl Backend {
         match self {
             // The entries to be checked are tokens, which these keep in memory.
             Self::Memory(_) | Self::ClientsInDirectory { .. } => Ok(()),
-            Self::Persistent(persistent) => {
-                persistent.directory.check_writable(name).inspect_err(|error| persistent.record_failure(error.clone()))
-            }
+            Self::Persistent(persistent) => persistent.check_writable(name),
         }
     }
 
@@ -130,22 +128,21 @@ impl Backend {
         }
     }
 
-    /// Locks an entry. The error, if any, is why the lock does not protect against other processes.
-    pub(super) async fn lock(
-        &self,
-        name: &Name,
-        limit: Duration,
-    ) -> Result<(Box<dyn Send>, Option<StoreError>), StoreError> {
+    /// Locks an entry.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when the lock is not free in time; otherwise when the lock file cannot be locked.
+    pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<EntryLock, StoreError> {
         match self {
-            Self::Memory(memory) => Ok((memory.lock(name, limit).await?, None)),
+            Self::Memory(memory) => Ok(EntryLock::exclusive(memory.lock(name, limit).await?)),
             Self::Persistent(persistent) => persistent.lock(name, limit).await,
             Self::ClientsInDirectory { directory, memory } => {
                 if Name::is_client(&name.0)
                     && let Ok(lock) = directory.lock(name, limit).await
                 {
-                    return Ok((lock, None));
+                    return Ok(EntryLock::exclusive(lock));
                 }
-                Ok((memory.lock(name, limit).await?, None))
+                Ok(EntryLock::exclusive(memory.lock(name, limit).await?))
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portcullis_metadata::Issuer;
 
-use super::{StoreError, backend::Backend, name::Name, record};
+use super::{StoreError, backend::Backend, name::Name, persistent::EntryLock, record};
 use crate::{ResourceToken, registration::registered::Registered};
 
 /// Logs a corrupted entry, which was quarantined, and treats it as missing.
@@ -22,10 +22,7 @@ pub(crate) fn ignore_corrupted<T>(read: Result<Option<T>, StoreError>) -> Result
 pub(super) struct Locked {
     pub(super) backend: Arc<Backend>,
     pub(super) name: Name,
-    /// Why the lock does not protect against other processes, if it does not.
-    pub(super) failure: Option<StoreError>,
-    /// Releases the lock.
-    pub(super) _guard: Box<dyn Send>,
+    pub(super) lock: EntryLock,
 }
 
 impl Locked {
@@ -36,6 +33,10 @@ impl Locked {
     fn read<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StoreError> {
         let Some(bytes) = self.backend.read(&self.name)? else { return Ok(None) };
         parse(&bytes).map(Some).ok_or_else(|| self.backend.quarantine(&self.name))
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        self.backend.write(&self.name, bytes, &self.lock);
     }
 }
 
@@ -57,7 +58,7 @@ impl TokenEntry {
     /// # Errors
     /// [`StoreError::TooLarge`].
     pub(crate) fn write(&self, token: &ResourceToken) -> Result<(), StoreError> {
-        self.0.backend.write(&self.0.name, &record::serialize_token(token)?);
+        self.0.write(&record::serialize_token(token)?);
         Ok(())
     }
 
@@ -70,7 +71,7 @@ impl TokenEntry {
         if self.0.backend.is_unsaved(&self.0.name) {
             return Ok(());
         }
-        self.0.failure.clone().map_or(Ok(()), Err)?;
+        self.0.lock.check_exclusive()?;
         self.0.backend.check_writable(&self.0.name)
     }
 
@@ -101,7 +102,7 @@ impl ClientEntry {
     /// # Errors
     /// [`StoreError::TooLarge`].
     pub(crate) fn write(&self, client: &Registered) -> Result<(), StoreError> {
-        self.0.backend.write(&self.0.name, &record::serialize_client(client)?);
+        self.0.write(&record::serialize_client(client)?);
         Ok(())
     }
 

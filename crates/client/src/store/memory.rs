@@ -34,6 +34,11 @@ impl Memory {
         self.entries().iter().find(|(held, _)| held == name).map(|(_, bytes)| bytes.clone())
     }
 
+    /// Whether there are no entries.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries().is_empty()
+    }
+
     /// Writes an entry, as the latest.
     pub(super) fn write(&self, name: &Name, bytes: &[u8]) {
         let mut entries = self.entries();

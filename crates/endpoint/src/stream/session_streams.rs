@@ -14,7 +14,8 @@ use super::authorization::{StreamAuthorization, validity};
 /// The value of [`SessionStreams::earliest`] if no stream is open. No token is valid for longer.
 const NONE_OPEN: u64 = u64::MAX;
 
-/// The authorizations of a session's open streams. Attached to the session when its first stream opens.
+/// The authorizations of a session's open streams. Attached to the session when it opens, or at
+/// the first stream of an adopted one.
 pub(crate) struct SessionStreams {
     /// The earliest end of validity among the open streams. A token that is not valid for longer extends none of them.
     earliest: AtomicU64,

@@ -43,7 +43,8 @@ pub(crate) struct LoginOptions {
 /// Prepares a sign-in, without requests or prompts. `PORTCULLIS_TOKEN` replaces it.
 ///
 /// # Errors
-/// Fails when an option is invalid, or the port of the redirect cannot be used.
+/// Fails when an option or `PORTCULLIS_TOKEN` is invalid, a file that an option names cannot be read, or the port of the redirect
+/// cannot be used.
 pub(crate) async fn prepare(
     arguments: &cli::SignIn,
     start: StartUrl,

@@ -65,7 +65,7 @@ fn fix(text: &str, line: &str, problem: &str) -> &'static str {
     let key = key_of(line);
     let value = line.split_once('=').map(|(_, value)| value.trim()).unwrap_or_default();
     if start.starts_with('{') {
-        "the file is JSON and must be TOML; write keys as name = \"value\" and tables as [table]"
+        "the file is JSON and must be TOML; write keys as name = \"value\", tables as [name], and lists of tables as [[name]]"
     } else if start.starts_with("---") || (!key.is_root() && !line.contains('=') && line.contains(':')) {
         "this is YAML and must be TOML; write key = value"
     } else if problem.contains("duplicate key") {
@@ -114,7 +114,12 @@ mod tests {
             ("[[issuer]]\n[[issuer]]\nclient_secret = hunter2\n", 3, "issuer[1].client_secret: ", "double quotes"),
             ("client_secret = \"hunter2\nlisten = \"a\"\n", 1, "client_secret: ", "close the text"),
             ("base_url: \"https://a\"\n", 1, "base_url: ", "YAML"),
-            ("{\n\"listen\": 1\n}\n", 1, "", "JSON"),
+            (
+                "{\n\"listen\": 1\n}\n",
+                1,
+                "",
+                "JSON and must be TOML; write keys as name = \"value\", tables as [name], and lists of tables as [[name]]",
+            ),
             ("---\nlisten: 1\n", 1, "", "YAML"),
             ("listen = \"a\"\nlisten = \"b\"\n", 2, "listen: ", "remove one"),
             ("[session]\n[limits]\n[session]\n", 3, "", "already above"),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use figment::{
     Error, Figment,
-    error::Kind,
+    error::{Actual, Kind},
     providers::{Format as _, Toml},
 };
 use serde::de::DeserializeOwned;
@@ -47,8 +47,9 @@ fn diagnostic(error: &Error, lines: &TomlLines) -> Diagnostic {
             Diagnostic { text: format!("{path} has an unknown value; write one of {}", known.join(", ")), key: path }
         }
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
-            let fix =
-                if lines.is_table(&path) { format!("; write [[{path}]] instead of [{path}]") } else { String::new() };
+            let is_single_table = matches!(found, Actual::Map) && expected == "a sequence" && lines.is_table(&path);
+            let name = path.names().collect::<Vec<_>>().join(".");
+            let fix = if is_single_table { format!("; write [[{name}]] instead of [{name}]") } else { String::new() };
             let text = format!("{path} is {}; expected {}{fix}", type_of(found), expected_type(expected));
             Diagnostic { text, key: path }
         }

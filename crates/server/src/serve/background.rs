@@ -34,7 +34,7 @@ pub(super) struct TaskInputs {
     pub(super) records_last_uses: bool,
 }
 
-/// The running tasks. The sweep of event streams and the records of last uses end with the runtime.
+/// The running tasks. Those that are not held here, such as the sweep of event streams, end with the runtime.
 pub(super) struct BackgroundTasks {
     upstream_ends: UpstreamEndTask,
     replicas: Option<ReplicasTask>,

@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_secs(5);
 const ALLOCATIONS: usize = 20_000;
 const COUNTED_BYTES: usize = 2 << 10;
 
-/// Returns the memory that the calling thread has freed to the operating system, periodically, until the task is aborted.
+/// Returns the memory that the calling thread has freed to the operating system, periodically, until the runtime ends.
 ///
 /// mimalloc does this only while the thread allocates: without this task, the memory of many closed streams stays with an idle
 /// thread. Memory that other threads have freed is found only when the thread's pages are examined, which mimalloc offers

@@ -36,7 +36,7 @@ struct Routed<'a> {
 /// A verified token, not cached yet.
 pub(super) struct Verified {
     pub(super) principal: Principal,
-    /// The issuer, and its key generation before the verification started.
+    /// The issuer, and its key generation before the signature was checked.
     pub(super) keys: KeyState,
 }
 
@@ -55,7 +55,7 @@ impl Verifier {
     /// Verifies a token at the time `now`, without the cache.
     ///
     /// # Errors
-    /// Fails if the token is rejected, or if it cannot be verified now. A rejection is logged.
+    /// Fails if the token is rejected, or if it cannot be verified now. A rejection is logged, except that of a malformed token.
     pub(super) async fn verify_without_cache(&self, token: &AccessToken, now: Now) -> Result<Verified, VerifyError> {
         match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
             Ok(jws) => self.verify_jws(token, &jws, now).await,

@@ -2,39 +2,46 @@
 
 use crate::bridge::message::RequestId;
 
-/// Finds the identifier of a JSON-RPC message while its bytes are discarded. Only the members of the outermost object
+/// Finds the identifier of a JSON-RPC message while its bytes are discarded, so that the message can be answered with
+/// an error: without one, the sender of a request waits for its response. Only the members of the outermost object
 /// count.
 ///
-/// It does not check that the text is JSON, because the text is not used for anything else.
+/// It checks only what it needs to find these members, not that the text is JSON. It has these limits:
+/// - A name that is written with escapes (`"i\u0064"`) is not recognised.
+/// - The last of two `id` members counts.
+/// - An object with an `id` and without a `method` counts as a response.
 #[derive(Debug, Default)]
 pub(crate) struct OversizedLine {
-    /// The number of open objects and arrays.
+    scan: Scan,
+    /// The number of open objects and arrays in the current member's value.
     depth: u32,
-    is_in_string: bool,
-    /// Whether the previous byte is a backslash that escapes the next one.
-    is_escaped: bool,
-    /// Whether the next string of the outermost object is a member's name.
-    expects_name: bool,
-    /// The field that the next byte is added to.
-    recording: Recording,
-    /// The name of the current member.
+    /// The name of the current member, at most [`MAX_NAME`] and one more byte.
     name: Vec<u8>,
-    /// The value of `id` as written.
+    /// The value of `id` as written, at most [`MAX_ID`] and one more byte.
     id: Vec<u8>,
     has_method: bool,
-    /// Whether the line cannot be an object.
-    is_other: bool,
 }
 
-/// The field that a byte is added to.
+/// Where the next byte is. Names and values are those of the outermost object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Recording {
+enum Scan {
+    /// Before the outermost object.
     #[default]
-    Nothing,
-    /// The name of a member.
-    Name,
-    /// The value of `id`.
-    Id,
+    Start,
+    /// After `{` or `,`: before a name.
+    BeforeName,
+    /// In a name. `is_escaped` means that the previous byte is a backslash that escapes the next one.
+    Name { is_escaped: bool },
+    /// Before the colon after a name.
+    AfterName,
+    /// In a value, outside its strings.
+    Value { is_id: bool },
+    /// In a string of a value.
+    String { is_id: bool, is_escaped: bool },
+    /// After the outermost object.
+    End,
+    /// The line is not one object; its other bytes are ignored.
+    Other,
 }
 
 /// What is known about a message that is too large.
@@ -56,96 +63,94 @@ const MAX_ID: usize = 1024;
 impl OversizedLine {
     /// Reads the next piece of the line.
     pub(crate) fn push(&mut self, mut piece: &[u8]) {
-        while let Some((&byte, rest)) = piece.split_first() {
-            if self.is_other {
-                return;
-            }
-            // A string that is not recorded is skipped up to its end or its next escape.
-            if self.is_in_string && self.recording == Recording::Nothing && !self.is_escaped {
+        // Most bytes are in strings of other members. These are skipped up to their end or their next escape.
+        const SKIPPED: Scan = Scan::String { is_id: false, is_escaped: false };
+        while self.scan != Scan::Other {
+            if self.scan == SKIPPED {
                 let Some(end) = memchr::memchr2(b'"', b'\\', piece) else { return };
-                if end > 0 {
-                    piece = &piece[end..];
-                    continue;
-                }
+                piece = &piece[end..];
             }
-            self.push_byte(byte);
+            let Some((&byte, rest)) = piece.split_first() else { return };
+            self.scan = self.next(byte);
             piece = rest;
         }
     }
 
     /// Returns what is known about the message, at the end of the line.
     pub(crate) fn finish(self) -> OversizedMessage {
+        if self.scan != Scan::End || self.id.len() > MAX_ID {
+            return OversizedMessage::Other;
+        }
         match RequestId::parse(&self.id) {
-            Some(id) if self.depth == 0 && !self.is_other && self.has_method => OversizedMessage::Request(id),
-            Some(id) if self.depth == 0 && !self.is_other => OversizedMessage::Response(id),
-            _ => OversizedMessage::Other,
+            Some(id) if self.has_method => OversizedMessage::Request(id),
+            Some(id) => OversizedMessage::Response(id),
+            None => OversizedMessage::Other,
         }
     }
 
-    fn push_byte(&mut self, byte: u8) {
-        if self.is_in_string {
-            return self.push_string_byte(byte);
+    /// Reads a byte and returns where the next one is.
+    fn next(&mut self, byte: u8) -> Scan {
+        match (self.scan, byte) {
+            (Scan::Start | Scan::BeforeName | Scan::AfterName | Scan::End, byte) if byte.is_ascii_whitespace() => {
+                self.scan
+            }
+            (Scan::Start, b'{') => Scan::BeforeName,
+            (Scan::BeforeName, b'}') => Scan::End,
+            // The quotation marks are not part of the name, nor is the colon part of the value.
+            (Scan::BeforeName, b'"') => {
+                self.name.clear();
+                Scan::Name { is_escaped: false }
+            }
+            (Scan::Name { is_escaped: false }, b'"') => Scan::AfterName,
+            (Scan::Name { is_escaped }, byte) => {
+                push_bounded(&mut self.name, byte, MAX_NAME);
+                Scan::Name { is_escaped: byte == b'\\' && !is_escaped }
+            }
+            (Scan::AfterName, b':') => self.begin_value(),
+            (Scan::Value { .. }, b',') if self.depth == 0 => Scan::BeforeName,
+            (Scan::Value { .. }, b'}') if self.depth == 0 => Scan::End,
+            (Scan::Value { is_id } | Scan::String { is_id, .. }, byte) => {
+                // The quotation marks are part of the identifier, because they distinguish `"1"` from `1`.
+                if is_id {
+                    push_bounded(&mut self.id, byte, MAX_ID);
+                }
+                self.next_in_value(byte, is_id)
+            }
+            _ => Scan::Other,
+        }
+    }
+
+    fn begin_value(&mut self) -> Scan {
+        self.has_method |= self.name == b"method";
+        let is_id = self.name == b"id";
+        if is_id {
+            self.id.clear();
+        }
+        Scan::Value { is_id }
+    }
+
+    /// Follows strings and nesting in a value, up to the byte before its end.
+    fn next_in_value(&mut self, byte: u8, is_id: bool) -> Scan {
+        if let Scan::String { is_escaped, .. } = self.scan {
+            return match byte {
+                b'"' if !is_escaped => Scan::Value { is_id },
+                _ => Scan::String { is_id, is_escaped: byte == b'\\' && !is_escaped },
+            };
         }
         match byte {
-            b'"' => {
-                self.is_in_string = true;
-                if self.depth == 1 && self.expects_name {
-                    self.name.clear();
-                    self.recording = Recording::Name;
-                    return;
-                }
-            }
-            b'{' | b'[' => {
-                self.depth = self.depth.saturating_add(1);
-                if self.depth == 1 {
-                    self.is_other = byte == b'[';
-                    self.expects_name = true;
-                }
-            }
-            b'}' | b']' => {
-                if self.depth == 1 {
-                    self.recording = Recording::Nothing;
-                }
-                self.depth = self.depth.saturating_sub(1);
-            }
-            b':' if self.depth == 1 && self.expects_name => {
-                self.expects_name = false;
-                self.has_method |= self.name == b"method";
-                if self.name == b"id" {
-                    self.id.clear();
-                    self.recording = Recording::Id;
-                }
-                return;
-            }
-            b',' if self.depth == 1 => {
-                self.expects_name = true;
-                self.recording = Recording::Nothing;
-            }
-            byte if self.depth == 0 && !byte.is_ascii_whitespace() => self.is_other = true,
+            b'"' => return Scan::String { is_id, is_escaped: false },
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-        self.record(byte);
+        Scan::Value { is_id }
     }
+}
 
-    fn push_string_byte(&mut self, byte: u8) {
-        let ends = byte == b'"' && !self.is_escaped;
-        self.is_escaped = byte == b'\\' && !self.is_escaped;
-        self.is_in_string = !ends;
-        if ends && self.recording == Recording::Name {
-            self.recording = Recording::Nothing;
-            return;
-        }
-        self.record(byte);
-    }
-
-    fn record(&mut self, byte: u8) {
-        match self.recording {
-            Recording::Nothing => {}
-            // One byte beyond the maximum is kept, so that a longer one does not match.
-            Recording::Name if self.name.len() <= MAX_NAME => self.name.push(byte),
-            Recording::Id if self.id.len() <= MAX_ID => self.id.push(byte),
-            Recording::Name | Recording::Id => {}
-        }
+/// Appends a byte, up to one beyond the maximum, which shows that the text is too long.
+fn push_bounded(bytes: &mut Vec<u8>, byte: u8, max: usize) {
+    if bytes.len() <= max {
+        bytes.push(byte);
     }
 }
 
@@ -188,6 +193,7 @@ mod tests {
     #[test]
     fn other_text_has_no_identifier() {
         let endless = format!(r#"{{"method":"m","id":"{}"}}"#, "x".repeat(5000));
+        let precise = format!(r#"{{"method":"m","id":1.{}1}}"#, "0".repeat(5000));
         for text in [
             r#"{"method":"m","params":{"id":1}}"#,
             r#"[{"id":1,"method":"m"}]"#,
@@ -195,11 +201,30 @@ mod tests {
             r#"{"id":{"a":1},"method":"m"}"#,
             r#"{"id":null,"method":"m"}"#,
             r#""id":1,"method":"m"}"#,
+            r#"{"id":1,"method":"m"}{"id":2,"method":"m"}"#,
+            r#"{"id" 1,"method":"m"}"#,
+            r#"{x"id":1,"method":"m"}"#,
+            r#"{"id":1,"method":"m"]"#,
+            r#"{"i\u0064":1,"method":"m"}"#,
+            "{}",
             "xxxx",
             "",
             &endless,
+            &precise,
         ] {
             assert_eq!(read(text, 4), OversizedMessage::Other, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_identifier_counts() {
+        for (text, expected) in [
+            (r#"{"id":1,"id":2,"method":"m"}"#, OversizedMessage::Request(id("2"))),
+            (r#"{"id":1,"method":"m","id":null}"#, OversizedMessage::Other),
+            (r#"{"id":1}"#, OversizedMessage::Response(id("1"))),
+            (r#"{"id":"1","error":{}}"#, OversizedMessage::Response(id(r#""1""#))),
+        ] {
+            assert_eq!(read(text, 3), expected, "{text}");
         }
     }
 
@@ -212,8 +237,9 @@ mod tests {
             prop_assert_eq!(read(&text, cut), OversizedMessage::Request(id(&number.to_string())));
         }
 
+        /// The sizes are limited, and no bytes cause a panic.
         #[test]
-        fn no_bytes_panic_or_are_kept(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..64), 0..40)) {
+        fn memory_is_bounded_for_any_bytes(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..64), 0..40)) {
             let mut line = OversizedLine::default();
             for piece in &pieces {
                 line.push(piece);

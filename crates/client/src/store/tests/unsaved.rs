@@ -39,10 +39,16 @@ async fn a_newer_token_is_not_replaced() {
     let mut parts = token("newer").parts().clone();
     parts.obtained = UnixTime::from_secs(50);
     write(&CredentialStore::in_directory(scratch.path()), &ResourceToken::from_parts(parts)).await;
+    assert_eq!(read(&store, RESOURCE).unwrap(), ["newer"], "the newer one is used before the unsaved one is dropped");
+    // The newer token is shared, so that it is not refreshed without a writable store.
+    assert_eq!(
+        store.lock_token(&token("unsaved")).await.unwrap().check_writable().unwrap_err().code(),
+        "store.not_writable"
+    );
     store.refuse_writes(None);
     tokio::time::advance(std::time::Duration::from_secs(31)).await;
     store.save_unsaved().await;
-    assert_eq!(read(&store, RESOURCE).unwrap(), ["newer"]);
+    assert_eq!((read(&store, RESOURCE).unwrap(), store.write_failure()), (vec!["newer".to_owned()], None));
 }
 
 /// I5, I7: if the directory cannot be created, locks and entries are kept in memory.

@@ -17,7 +17,7 @@ pub(super) struct Line<'a> {
     pub(super) number: u64,
     /// The bytes without the newline.
     pub(super) bytes: &'a [u8],
-    /// `false` for an incomplete last line, and for a part of a long one.
+    /// `false` for an incomplete last line, and for all parts of a long one but the last.
     pub(super) has_newline: bool,
 }
 

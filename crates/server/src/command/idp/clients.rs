@@ -18,7 +18,8 @@ use crate::config::{SecretSource, parse_values};
 ///
 /// # Errors
 /// Fails when the file cannot be read, a value is invalid, or a secret or a key cannot be read. The error is one line with
-/// the file, the line or the client, and what to write instead. It contains no secret, also none in a wrong place.
+/// the file, the line or the client, and what to write instead. It contains no value of a wrong type or form, because that
+/// can be a secret; it names variables, files, keys and clients.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ClientSettings>> {
     let shown = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("--clients: the file {shown} cannot be read"))?;
@@ -206,10 +207,12 @@ mod tests {
             ("id = 'a'\nintrospect = 'hunter2'", "3: client[0].introspect is a string; expected true or false"),
             ("id = 'a'\nsecert = 'hunter2'", "3: client[0].secert is not a known key; did you mean `secret`?"),
             ("id = 'a'\nsecret = hunter2", "3: client[0].secret: "),
+            ("id = 'a'\n[client.name]\nkey = 'hunter2'", "3: client[0].name is a table; expected a string"),
         ] {
             let error = format!("{:#}", settings(&format!("[[client]]\n{keys}")).unwrap_err());
             assert!(error.starts_with(&format!("clients.toml:{expected}")), "{keys}: {error}");
             assert!(!error.contains("hunter2") && !error.contains('\n'), "{keys}: {error}");
+            assert!(!error.contains("[["), "another kind of table does not help: {error}");
         }
     }
 }

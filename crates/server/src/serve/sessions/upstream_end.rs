@@ -170,7 +170,7 @@ mod tests {
     };
 
     /// Ends a session with this identifier at the upstream. Returns the identifier that is queued.
-    fn queued(backend: &[u8], is_known: bool) -> Option<Box<[u8]>> {
+    fn queued(backend: &[u8], is_known: bool, reason: EndReason) -> Option<Box<[u8]>> {
         let (upstream_ends, mut ender) = UpstreamEndQueue::new();
         let events = SessionEvents { upstream_ends: upstream_ends.clone(), audit: None, metrics: None };
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
@@ -182,15 +182,17 @@ mod tests {
             upstream_ends.set_upstreams(HashMap::from([(target.clone(), upstream)]));
         }
         let reservation = store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap();
-        store.end(&reservation.open(backend.into(), None).unwrap(), EndReason::Idle);
+        store.end(&reservation.open(backend.into(), None).unwrap(), reason);
         ender.queued.try_recv().ok().map(|session| session.backend)
     }
 
     /// E9: a session is ended at its upstream, if that is known and has sessions.
     #[test]
     fn sessions_of_known_upstreams_are_queued() {
-        assert_eq!(queued(b"backend", true).as_deref(), Some(&b"backend"[..]));
-        assert_eq!(queued(b"", true), None, "the upstream keeps no sessions");
-        assert_eq!(queued(b"backend", false), None, "the upstream is not configured any more");
+        assert_eq!(queued(b"backend", true, EndReason::Idle).as_deref(), Some(&b"backend"[..]));
+        assert_eq!(queued(b"", true, EndReason::Idle), None, "the upstream keeps no sessions");
+        assert_eq!(queued(b"backend", false, EndReason::Idle), None, "the upstream is not configured any more");
+        assert_eq!(queued(b"backend", true, EndReason::Deleted), None, "the client's DELETE went to the upstream");
+        assert_eq!(queued(b"backend", true, EndReason::Shutdown), None, "the shutdown ends the last sessions itself");
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct ResourceInputs {
 /// The rate limit of a rule.
 #[derive(Clone)]
 pub(super) struct RuleLimit {
-    /// That of the rule. A later rule with the same one has the same limiter, with its counts.
+    /// That of the rule. A rule of the next configuration with the same one takes over the limiter, with its counts.
     pub(super) fingerprint: Fingerprint,
     pub(super) limiter: Arc<RateLimiter>,
 }

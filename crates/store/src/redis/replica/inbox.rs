@@ -49,7 +49,7 @@ impl Inbox {
         }
     }
 
-    /// Applies a message. Records, last uses and tokens of this replica itself change nothing; its counts are left out.
+    /// Applies a message. Records and tokens of this replica itself change nothing; its last uses and counts are left out.
     fn receive_message(&self, message: Message) {
         let Receiver { sessions, counts, revocations } = &self.receiver;
         match message {
