@@ -1,6 +1,6 @@
 //! ID tokens and tokens of other applications, for a resource whose `aud` is an application ID of the issuer.
 
-use portcullis_scenarios::{Deployment, Portcullis, Scratch};
+use portcullis_scenarios::{Deployment, Finished, Portcullis, Scratch};
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
 
@@ -64,37 +64,46 @@ async fn other_applications_are_rejected() {
 /// `api://` URI.
 #[tokio::test]
 async fn unsafe_configurations_are_rejected() {
-    let configuration = |audience: &str, resource: &str| {
-        format!(
-            r#"
-            base_url = "https://mcp.example.com"
-            [[issuer]]
-            issuer = "https://auth.example.com"
-            audiences = ["{audience}"]
-            [[resource]]
-            endpoint = "/mcp"
-            upstream = "demo"
-            {resource}
-            "#
-        )
-    };
-    let scoped = "required_scopes = [\"tools\"]";
-    let second = format!("{scoped}\n[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{scoped}");
+    let second = format!("{SCOPED}\n[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{SCOPED}");
     for (audience, resource, named) in [
         (APPLICATION, "", "required_scopes is empty"),
         ("api://contoso/mcp", "", "required_scopes is empty"),
         (APPLICATION, second.as_str(), "would count for all of them"),
-        ("api", scoped, "audiences has \"api\""),
-        ("api://", scoped, "audiences has \"api://\""),
-        ("urn:contoso:mcp", scoped, "audiences has \"urn:contoso:mcp\""),
+        ("api", SCOPED, "audiences has \"api\""),
+        ("api://", SCOPED, "audiences has \"api://\""),
+        ("urn:contoso:mcp", SCOPED, "audiences has \"urn:contoso:mcp\""),
     ] {
-        let file = Scratch::file("portcullis.toml", &configuration(audience, resource));
-        let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+        let checked = check(audience, resource).await;
         assert_eq!(checked.code, Some(1), "{audience}: {checked:?}");
         assert!(checked.stderr.contains(named), "{audience}: {checked:?}");
     }
-    let file = Scratch::file("portcullis.toml", &configuration(APPLICATION, scoped));
-    let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+}
+
+/// C6: an application's ID with required scopes is accepted, with a warning.
+#[tokio::test]
+async fn an_application_id_with_required_scopes_is_accepted() {
+    let checked = check(APPLICATION, SCOPED).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
     assert!(checked.stdout.contains(": issuer[0].audiences has"), "{checked:?}");
+}
+
+/// The line of a resource with required scopes.
+const SCOPED: &str = "required_scopes = [\"tools\"]";
+
+/// Runs `check` on a configuration with this audience and these lines of the resource.
+async fn check(audience: &str, resource: &str) -> Finished {
+    let configuration = format!(
+        r#"
+        base_url = "https://mcp.example.com"
+        [[issuer]]
+        issuer = "https://auth.example.com"
+        audiences = ["{audience}"]
+        [[resource]]
+        endpoint = "/mcp"
+        upstream = "demo"
+        {resource}
+        "#
+    );
+    let file = Scratch::file("portcullis.toml", &configuration);
+    Portcullis::run(&["check", "--config", file.as_str()]).await
 }

@@ -3,20 +3,216 @@
 use std::{collections::HashMap, time::Duration};
 
 use http::Response;
-use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Peer, Request, Scratch, call};
+use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Peer, RecordedRequest, Request, Scratch, call};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 const PATH: &str = "/v1/traces";
-const CLIENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// The trace context of the client.
+const CLIENT_TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const CLIENT_TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CLIENT_SPAN_ID: &str = "00f067aa0ba902b7";
+/// The values of `SpanKind`.
+const SERVER: u8 = 2;
+const CLIENT: u8 = 3;
 
-/// A receiver that accepts everything.
-async fn receiver() -> Peer {
+/// J7, L2: the span of a request has its decision and what it called. It begins a trace, whose identifier is in the access log.
+#[tokio::test]
+async fn the_span_of_a_request_has_its_decision() {
+    let exported = Exported::new().await;
+    let (request, _) = exported.spans_of_call();
+    assert_eq!((request.text("name"), &request.json["kind"]), ("POST /mcp", &json!(SERVER)));
+    assert!(request.json.get("parentSpanId").is_none(), "the client's trace is not continued: {request:?}");
+    for (name, value) in [
+        ("http.request.method", "POST"),
+        ("url.path", "/mcp"),
+        ("http.response.status_code", "200"),
+        ("portcullis.decision", "allow"),
+        ("portcullis.resource", Deployment::RESOURCE),
+        ("mcp.method.name", "tools/call"),
+        ("gen_ai.tool.name", "add"),
+    ] {
+        assert_eq!(request.attributes[name], value, "{name}: {request:?}");
+    }
+    assert_eq!(exported.access_line["trace.id"], request.text("traceId"));
+}
+
+/// J7: the upstream's span is a child of the request's, and within its time.
+#[tokio::test]
+async fn the_span_of_the_upstream_is_a_child() {
+    let exported = Exported::new().await;
+    let (request, upstream) = exported.spans_of_call();
+    assert_eq!((upstream.text("name"), &upstream.json["kind"]), ("upstream", &json!(CLIENT)));
+    assert_eq!(upstream.text("parentSpanId"), request.text("spanId"));
+    assert!(upstream.start() < upstream.end(), "{upstream:?}");
+    assert!(request.start() <= upstream.start() && upstream.end() <= request.end(), "{request:?}, {upstream:?}");
+}
+
+/// L2: the upstream gets the identifiers of its own span, and not the client's trace context.
+#[tokio::test]
+async fn the_upstream_continues_its_span() {
+    let exported = Exported::new().await;
+    let (_, upstream) = exported.spans_of_call();
+    let expected = format!("00-{}-{}-01", upstream.text("traceId"), upstream.text("spanId"));
+    assert_eq!(exported.forwarded.header("traceparent"), Some(&*expected));
+    assert_eq!(exported.forwarded.header("tracestate"), None);
+}
+
+/// J7: a denied request has one span, with the reason.
+#[tokio::test]
+async fn a_denied_request_has_a_span_with_its_reason() {
+    let exported = Exported::new().await;
+    let spans = exported.spans_of(&exported.denied);
+    let [request] = &spans[..] else { panic!("not one span: {spans:?}") };
+    assert_eq!(request.attributes["portcullis.decision"], "deny");
+    assert_eq!(request.attributes["portcullis.reason"], "bearer.missing");
+}
+
+/// J7: the verification of a token has a span, and its later uses have none, because it is cached.
+#[tokio::test]
+async fn a_verification_has_one_span() {
+    let exported = Exported::new().await;
+    let verifications: Vec<_> = exported.spans.iter().filter(|span| span.text("name") == "verify token").collect();
+    assert_eq!(verifications.len(), 1, "{:?}", exported.spans);
+}
+
+/// J7: the receiver gets no token, principal or query, and not the client's trace state.
+#[tokio::test]
+async fn spans_have_no_secrets() {
+    let exported = Exported::new().await;
+    assert!(!exported.bodies.is_empty());
+    for secret in ["canary", &*exported.token] {
+        assert!(!exported.bodies.contains(secret), "{secret}: {}", exported.bodies);
+    }
+}
+
+/// J7, L2: a client continues its trace only as configured, and makes the server sample only if it is trusted.
+#[tokio::test]
+async fn a_client_continues_its_trace_as_configured() {
+    for (client, joins, samples) in [("restart", false, false), ("join", true, false), ("trust", true, true)] {
+        let receiver = accepting_receiver().await;
+        let deployment = deployment(&receiver, &format!("sample = 0\nclient = \"{client}\"")).await;
+        let sent = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token());
+        let response =
+            deployment.send(sent.header("traceparent", CLIENT_TRACEPARENT).header("tracestate", "v=1")).await;
+        assert_eq!(response.status, 200, "{response:?}");
+        let forwarded = deployment.upstream.last();
+        let parent = forwarded.header("traceparent").expect("a trace context").to_owned();
+        assert_eq!(parent.contains(CLIENT_TRACE_ID), joins, "{client}: {parent}");
+        assert_eq!(parent.ends_with("-01"), samples, "{client}: {parent}");
+        assert!(!parent.contains(CLIENT_SPAN_ID), "{client}: {parent}");
+        assert_eq!(forwarded.header("tracestate").is_some(), joins, "{client}");
+        deployment.portcullis.stop().await;
+        let spans = exported_spans(&receiver);
+        assert_eq!(!spans.is_empty(), samples, "{client}");
+        assert!(spans.iter().all(|span| span.text("traceId") == CLIENT_TRACE_ID), "{spans:?}");
+        let span_of_request = spans.iter().find(|span| span.json["kind"] == SERVER);
+        assert!(span_of_request.is_none_or(|span| span.text("parentSpanId") == CLIENT_SPAN_ID), "{spans:?}");
+    }
+}
+
+/// J7: a receiver that fails delays neither requests nor the shutdown. Spans are sent again, and lost ones are counted.
+#[tokio::test]
+async fn a_failing_receiver_delays_nothing() {
+    let failing = Peer::start(|_| Some(Response::builder().status(503).body(String::new()).unwrap())).await;
+    let deployment = deployment(&failing, "sample = 1").await;
+    deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
+    deployment.portcullis.logged("spans cannot be sent: the status is 503", |line| line["level"] == "WARN").await;
+    let repeated = async {
+        while failing.requests(PATH).len() < 2 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(Duration::from_secs(30), repeated).await.expect("the spans are sent again");
+    let finished = deployment.portcullis.stop().await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("\"traces.lost\":1"), "{}", finished.stderr);
+}
+
+/// J7: spans that the receiver rejects are logged with its reason.
+#[tokio::test]
+async fn rejected_spans_are_logged() {
+    let rejecting = Peer::start(|_| {
+        Some(Response::new(r#"{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}"#.to_owned()))
+    })
+    .await;
+    let deployment = deployment(&rejecting, "sample = 1").await;
+    deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
+    deployment.portcullis.logged("the receiver rejected spans", |line| line["reason"] == "too old").await;
+}
+
+/// J2, J7: headers for the receiver come from the environment or a file.
+#[tokio::test]
+async fn the_receiver_gets_configured_headers() {
+    let receiver = accepting_receiver().await;
+    let secret = Scratch::file("authorization", "Bearer canary-of-receiver\n");
+    let headers = format!("sample = 1\nheaders = {{ authorization = {{ file = \"{}\" }} }}", secret.as_str());
+    let deployment = deployment(&receiver, &headers).await;
+    deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
+    let finished = deployment.portcullis.stop().await;
+    assert!(!finished.stderr.contains("canary"), "{}", finished.stderr);
+    let requests = receiver.requests(PATH);
+    assert!(!requests.is_empty());
+    assert!(requests.iter().all(|request| request.authorization.as_deref() == Some("Bearer canary-of-receiver")));
+}
+
+/// What a receiver got about a session with one tool call, and about a denied request.
+struct Exported {
+    spans: Vec<Span>,
+    /// The bodies of all requests to the receiver.
+    bodies: String,
+    token: String,
+    called: HttpResponse,
+    /// The tool call, as the upstream got it.
+    forwarded: RecordedRequest,
+    /// The tool call in the access log.
+    access_line: Value,
+    denied: HttpResponse,
+}
+
+impl Exported {
+    /// Calls a tool with a token, a query and a trace context, sends a request without a token, and stops the server.
+    async fn new() -> Self {
+        let receiver = accepting_receiver().await;
+        let deployment = deployment(&receiver, "sample = 1").await;
+        let token = deployment.token().subject("canary-subject").sign();
+        let session = deployment.open_session(&token).await;
+        let add = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
+        let add = Request::post("/mcp?key=canary-query", add).bearer(&token).session(&session);
+        let add = add.header("traceparent", CLIENT_TRACEPARENT).header("tracestate", "canary=1");
+        let called = deployment.send(add).await;
+        assert_eq!(called.status, 200, "{called:?}");
+        let forwarded = deployment.upstream.last();
+        let denied = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
+        let access_line = deployment.portcullis.access_line(&called).await;
+        let finished = deployment.portcullis.stop().await;
+        assert!(!finished.stderr.contains("traces.lost"), "{}", finished.stderr);
+        let bodies = receiver.requests(PATH).iter().map(|request| request.message().to_string()).collect();
+        Self { spans: exported_spans(&receiver), bodies, token, called, forwarded, access_line, denied }
+    }
+
+    /// Returns the spans of the tool call: that of the request and that of the upstream.
+    fn spans_of_call(&self) -> (&Span, &Span) {
+        let spans = self.spans_of(&self.called);
+        let [request, upstream] = spans[..] else { panic!("not two spans: {spans:?}") };
+        (request, upstream)
+    }
+
+    /// Returns the spans of the request with this response.
+    fn spans_of(&self, response: &HttpResponse) -> Vec<&Span> {
+        let trace_id = response.header("x-request-id").unwrap().replace('-', "");
+        self.spans.iter().filter(|span| span.text("traceId") == trace_id).collect()
+    }
+}
+
+/// Starts a receiver that accepts everything.
+async fn accepting_receiver() -> Peer {
     Peer::start(|_| Some(Response::new("{}".to_owned()))).await
 }
 
-async fn traced(receiver: &Peer, settings: &str) -> Deployment {
-    let tables = format!("[traces]\nendpoint = \"{}\"\n{settings}", receiver.url(""));
+/// Starts a server that sends spans to the receiver, with these lines in `[traces]`.
+async fn deployment(receiver: &Peer, lines: &str) -> Deployment {
+    let tables = format!("[traces]\nendpoint = \"{}\"\n{lines}", receiver.url(""));
     Deployment::builder().tables(tables).start().await
 }
 
@@ -32,13 +228,21 @@ impl Span {
         self.json[member].as_str().unwrap_or_default()
     }
 
+    fn start(&self) -> u64 {
+        self.nanoseconds("startTimeUnixNano")
+    }
+
+    fn end(&self) -> u64 {
+        self.nanoseconds("endTimeUnixNano")
+    }
+
     fn nanoseconds(&self, member: &str) -> u64 {
         self.text(member).parse().unwrap_or_else(|error| panic!("{member}: {error}: {}", self.json))
     }
 }
 
-/// Decodes `ExportTraceServiceRequest`s.
-fn spans(receiver: &Peer) -> Vec<Span> {
+/// Returns the spans in the `ExportTraceServiceRequest`s that a receiver got.
+fn exported_spans(receiver: &Peer) -> Vec<Span> {
     let each =
         |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_else(|| panic!("no {name}: {value}"));
     let attributes = |value: &Value| -> HashMap<String, String> {
@@ -62,132 +266,4 @@ fn spans(receiver: &Peer) -> Vec<Span> {
         }
     }
     spans
-}
-
-fn tool(name: &str) -> String {
-    call(2, "tools/call", &json!({ "name": name, "arguments": {} }))
-}
-
-/// J7, L2: each request has a span with its decision, the upstream and the verification have children, and the upstream gets the
-/// identifiers of its span. No token, query or principal is sent.
-#[tokio::test]
-async fn spans_of_requests() {
-    let receiver = receiver().await;
-    let deployment = traced(&receiver, "sample = 1").await;
-    let token = deployment.token().subject("canary-subject").sign();
-    let session = deployment.open_session(&token).await;
-    let called = Request::post("/mcp?key=canary-query", tool("add")).bearer(&token).session(&session);
-    let called = deployment.send(called.header("traceparent", CLIENT).header("tracestate", "canary=1")).await;
-    assert_eq!(called.status, 200, "{called:?}");
-    let upstream_request = deployment.upstream.last();
-    let denied = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
-    let line = deployment.portcullis.access_line(&called).await;
-    let finished = deployment.portcullis.stop().await;
-    assert!(!finished.stderr.contains("traces.lost"), "{}", finished.stderr);
-
-    let spans = spans(&receiver);
-    assert!(!format!("{spans:?}").contains("canary"), "{spans:?}");
-    let of = |response: &HttpResponse| {
-        let id = response.header("x-request-id").unwrap().replace('-', "");
-        let spans: Vec<Span> = spans.iter().filter(|span| span.text("traceId") == id).cloned().collect();
-        spans
-    };
-    let called = of(&called);
-    let [request, upstream] = &called[..] else { panic!("not two spans: {called:?}") };
-    assert_eq!((request.text("name"), &request.json["kind"]), ("POST /mcp", &json!(2)));
-    assert!(request.json.get("parentSpanId").is_none(), "the client's trace is not continued");
-    for (name, value) in [
-        ("http.request.method", "POST"),
-        ("url.path", "/mcp"),
-        ("http.response.status_code", "200"),
-        ("portcullis.decision", "allow"),
-        ("portcullis.resource", Deployment::RESOURCE),
-        ("mcp.method.name", "tools/call"),
-        ("gen_ai.tool.name", "add"),
-    ] {
-        assert_eq!(request.attributes[name], value, "{request:?}");
-    }
-    assert_eq!((upstream.text("name"), &upstream.json["kind"]), ("upstream", &json!(3)));
-    assert_eq!(upstream.text("parentSpanId"), request.text("spanId"));
-    let times =
-        [request, upstream].map(|span| [span.nanoseconds("startTimeUnixNano"), span.nanoseconds("endTimeUnixNano")]);
-    assert!(times[0][0] <= times[1][0] && times[1][0] < times[1][1] && times[1][1] <= times[0][1], "{times:?}");
-    let parent = format!("00-{}-{}-01", upstream.text("traceId"), upstream.text("spanId"));
-    assert_eq!(upstream_request.header("traceparent"), Some(&*parent));
-    assert_eq!(upstream_request.header("tracestate"), None);
-    assert_eq!(line["trace.id"], request.text("traceId"));
-
-    let denied = of(&denied);
-    assert_eq!(denied.len(), 1, "{denied:?}");
-    assert_eq!(
-        (&*denied[0].attributes["portcullis.decision"], &*denied[0].attributes["portcullis.reason"]),
-        ("deny", "bearer.missing")
-    );
-    let verified = spans.iter().filter(|span| span.text("name") == "verify token").count();
-    assert_eq!(verified, 1, "the token is cached after its first use");
-}
-
-/// J7, L2: a client continues its trace only as configured, and makes the server sample only if it is trusted.
-#[tokio::test]
-async fn the_trace_of_a_client() {
-    for (client, joins, samples) in [("restart", false, false), ("join", true, false), ("trust", true, true)] {
-        let receiver = receiver().await;
-        let deployment = traced(&receiver, &format!("sample = 0\nclient = \"{client}\"")).await;
-        let request = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token());
-        let response = deployment.send(request.header("traceparent", CLIENT).header("tracestate", "v=1")).await;
-        assert_eq!(response.status, 200, "{response:?}");
-        let sent = deployment.upstream.last();
-        let parent = sent.header("traceparent").expect("a trace context").to_owned();
-        assert_eq!(parent.contains("4bf92f3577b34da6a3ce929d0e0e4736"), joins, "{client}: {parent}");
-        assert_eq!(parent.ends_with("-01"), samples, "{client}: {parent}");
-        assert!(!parent.contains("00f067aa0ba902b7"), "{client}: {parent}");
-        assert_eq!(sent.header("tracestate").is_some(), joins, "{client}");
-        deployment.portcullis.stop().await;
-        let spans = spans(&receiver);
-        assert_eq!(!spans.is_empty(), samples, "{client}");
-        assert!(spans.iter().all(|span| span.text("traceId") == "4bf92f3577b34da6a3ce929d0e0e4736"), "{spans:?}");
-        let request = spans.iter().find(|span| span.json["kind"] == 2);
-        assert!(request.is_none_or(|span| span.text("parentSpanId") == "00f067aa0ba902b7"), "{spans:?}");
-    }
-}
-
-/// J7: a receiver that fails delays neither requests nor the shutdown. Spans are sent again, and lost ones are counted.
-#[tokio::test]
-async fn a_failing_receiver() {
-    let failing = Peer::start(|_| Some(Response::builder().status(503).body(String::new()).unwrap())).await;
-    let deployment = traced(&failing, "sample = 1").await;
-    deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
-    deployment.portcullis.logged("spans cannot be sent: the status is 503", |line| line["level"] == "WARN").await;
-    let repeated = async {
-        while failing.requests(PATH).len() < 2 {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(Duration::from_secs(30), repeated).await.expect("the spans are sent again");
-    let finished = deployment.portcullis.stop().await;
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stderr.contains("\"traces.lost\":1"), "{}", finished.stderr);
-
-    let rejecting = Peer::start(|_| {
-        Some(Response::new(r#"{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}"#.to_owned()))
-    })
-    .await;
-    let deployment = traced(&rejecting, "sample = 1").await;
-    deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
-    deployment.portcullis.logged("the receiver rejected spans", |line| line["reason"] == "too old").await;
-}
-
-/// J2, J7: headers for the receiver come from the environment or a file.
-#[tokio::test]
-async fn headers_of_the_receiver() {
-    let receiver = receiver().await;
-    let secret = Scratch::file("authorization", "Bearer canary-of-receiver\n");
-    let headers = format!("sample = 1\nheaders = {{ authorization = {{ file = \"{}\" }} }}", secret.as_str());
-    let deployment = traced(&receiver, &headers).await;
-    deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
-    let finished = deployment.portcullis.stop().await;
-    assert!(!finished.stderr.contains("canary"), "{}", finished.stderr);
-    let requests = receiver.requests(PATH);
-    assert!(!requests.is_empty());
-    assert!(requests.iter().all(|request| request.authorization.as_deref() == Some("Bearer canary-of-receiver")));
 }

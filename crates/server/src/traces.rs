@@ -33,9 +33,10 @@ impl TraceExport {
     /// Fails when the client of the receiver cannot be created.
     pub(crate) fn start(plan: TracesPlan) -> anyhow::Result<Self> {
         let (traces, queued) = Traces::new();
-        let exporter = Exporter::new(plan, traces.clone()).context("traces")?;
+        let mut exporter = Exporter::new(plan, traces.clone()).context("traces")?;
         let (stop, stopped) = oneshot::channel();
-        Ok(Self { task: tokio::spawn(exporter.run(queued, stopped)), traces, stop })
+        let task = tokio::spawn(async move { exporter.run(queued, otlp::request, stopped).await });
+        Ok(Self { traces, stop, task })
     }
 
     /// Returns the handle that adds spans.

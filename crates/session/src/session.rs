@@ -20,6 +20,7 @@ use portcullis_metadata::{ResourceUri, UnixTime};
 pub use self::log_hash::LogHash;
 use self::use_state::UseState;
 pub(crate) use self::{
+    identifiers::EndedGenerations,
     lifecycle::{Eviction, Timeouts, millis},
     use_state::Status,
 };

@@ -156,7 +156,7 @@ impl Persistent {
             // An error needs no record: the entry remains unsaved, and the log already has the first reason.
             let _ = self.save_entry(&name).await;
         }
-        if !self.unsaved.is_empty() || self.check_directory().await.is_err() {
+        if self.check_directory().await.is_err() {
             return;
         }
         let mut state = self.state();

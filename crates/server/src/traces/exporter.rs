@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, HttpFetch, UrlPolicy};
 use portcullis_metadata::EscapedText;
 use tokio::{
@@ -12,32 +12,36 @@ use tokio::{
 };
 use url::Url;
 
-use super::{otlp, queue::Traces, span::RequestSpan};
+use super::{otlp, queue::Traces};
 use crate::plan::TracesPlan;
 
-/// How often queued spans are sent.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// The interval at which queued spans are sent.
+const SEND_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of requests whose spans are sent together.
-const BATCH: usize = 512;
-/// How often a batch is sent again, and the wait before the first repetition, which then doubles.
-const RETRIES: u32 = 3;
-const RETRY_WAIT: Duration = Duration::from_secs(1);
+const MAX_BATCH: usize = 512;
+/// The number of retries of a batch.
+const MAX_RETRIES: u32 = 3;
+/// The wait before the first retry. It doubles with each retry.
+const FIRST_RETRY_WAIT: Duration = Duration::from_secs(1);
+/// The maximum wait before a retry, if the receiver names a longer one in `Retry-After`.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 /// The time limit of one HTTP request.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the number of lost spans is logged.
+/// The minimum interval between two log messages about lost spans.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// The maximum length of the receiver's message in the log, in characters.
 const MAX_MESSAGE: usize = 200;
 
-/// Sends spans to the receiver.
+/// Sends batches of spans to the receiver.
 pub(super) struct Exporter {
     fetch: Arc<dyn Fetch>,
     endpoint: Url,
     headers: HeaderMap,
     service_name: String,
     traces: Traces,
-    /// The number of lost requests that was logged, and when.
+    /// The number of requests whose loss is logged.
     reported: u64,
+    /// The time of the last log message about them.
     reported_at: Option<Instant>,
     /// Whether the last batch was not accepted.
     is_failing: bool,
@@ -45,10 +49,16 @@ pub(super) struct Exporter {
 
 /// Why a batch was not accepted.
 enum SendFailure {
-    /// It can be sent again.
-    Temporary(String),
+    /// It can be sent again, after the time that the receiver names, if it names one.
+    Temporary { message: String, retry_after: Option<Duration> },
     /// The receiver would reject it again.
-    Permanent(String),
+    Permanent { message: String },
+}
+
+/// The request to stop.
+struct Stop {
+    signal: oneshot::Receiver<()>,
+    is_received: bool,
 }
 
 impl Exporter {
@@ -59,50 +69,67 @@ impl Exporter {
     pub(super) fn new(plan: TracesPlan, traces: Traces) -> anyhow::Result<Self> {
         let TracesPlan { endpoint, headers, fetch, service_name, .. } = plan;
         let fetch = Arc::new(HttpFetch::new(fetch)?);
-        let (reported, reported_at) = (0, None);
-        Ok(Self { fetch, endpoint, headers, service_name, traces, reported, reported_at, is_failing: false })
+        Ok(Self::with_fetch(fetch, endpoint, headers, service_name, traces))
     }
 
-    /// Sends spans at intervals, until it is stopped and the queue is empty.
-    pub(super) async fn run(mut self, mut queued: mpsc::Receiver<RequestSpan>, mut stop: oneshot::Receiver<()>) {
-        let mut ticks = interval(INTERVAL);
+    fn with_fetch(
+        fetch: Arc<dyn Fetch>,
+        endpoint: Url,
+        headers: HeaderMap,
+        service_name: String,
+        traces: Traces,
+    ) -> Self {
+        let (reported, reported_at, is_failing) = (0, None, false);
+        Self { fetch, endpoint, headers, service_name, traces, reported, reported_at, is_failing }
+    }
+
+    /// Sends what is queued at intervals, until it is stopped and the queue is empty. `encode` returns the body of a request with
+    /// a service name and the spans of these requests.
+    pub(super) async fn run<S>(
+        &mut self,
+        mut queued: mpsc::Receiver<S>,
+        encode: fn(&str, &[S]) -> Vec<u8>,
+        stop: oneshot::Receiver<()>,
+    ) {
+        let mut stop = Stop { signal: stop, is_received: false };
+        let mut ticks = interval(SEND_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut is_stopped = false;
-        while !is_stopped {
+        while !stop.is_received {
             tokio::select! {
                 _ = ticks.tick() => {}
-                _ = &mut stop => is_stopped = true,
+                () = stop.received() => {}
             }
-            while let Some(batch) = take(&mut queued) {
-                self.export(&batch, &mut stop, &mut is_stopped).await;
+            self.report_lost_at_intervals();
+            while let Some(batch) = take_batch(&mut queued) {
+                let body = Bytes::from(encode(&self.service_name, &batch));
+                self.export(body, batch.len() as u64, &mut stop).await;
+                // Under load the queue is never empty here.
+                self.report_lost_at_intervals();
             }
-            self.report_lost(is_stopped);
         }
+        self.report_lost();
     }
 
-    /// Sends a batch, again if the receiver is not available. After the stop, it is sent once.
-    async fn export(&mut self, batch: &[RequestSpan], stop: &mut oneshot::Receiver<()>, is_stopped: &mut bool) {
-        let body = Bytes::from(otlp::request(&self.service_name, batch));
-        for attempt in 0..=RETRIES {
-            let failure = match self.send(body.clone()).await {
+    /// Sends a batch with the spans of this number of requests. Retries if the receiver is not available; after the stop, it
+    /// sends the batch once more at most.
+    async fn export(&mut self, body: Bytes, requests: u64, stop: &mut Stop) {
+        for retries in 0..=MAX_RETRIES {
+            match self.send(body.clone()).await {
                 Ok(()) => return self.succeeded(),
-                Err(failure) => failure,
-            };
-            let message = match failure {
-                SendFailure::Temporary(message) if attempt < RETRIES && !*is_stopped => {
+                Err(SendFailure::Temporary { message, retry_after }) if retries < MAX_RETRIES && !stop.is_received => {
                     self.failed(&message);
                     tokio::select! {
-                        () = sleep(RETRY_WAIT * 2_u32.pow(attempt)) => {}
-                        _ = &mut *stop => *is_stopped = true,
+                        () = sleep(retry_wait(retries, retry_after)) => {}
+                        () = stop.received() => {}
                     }
-                    continue;
                 }
-                SendFailure::Temporary(message) | SendFailure::Permanent(message) => message,
-            };
-            self.failed(&message);
-            break;
+                Err(SendFailure::Temporary { message, .. } | SendFailure::Permanent { message }) => {
+                    self.failed(&message);
+                    break;
+                }
+            }
         }
-        self.traces.lose(batch.len() as u64);
+        self.traces.lose(requests);
     }
 
     /// Sends a request, once. Logs how many spans the receiver rejects.
@@ -112,7 +139,7 @@ impl Exporter {
         request.timeout = SEND_TIMEOUT;
         let response = match self.fetch.fetch(request).await {
             Ok(response) => response,
-            Err(error) => return Err(SendFailure::Temporary(error.to_string())),
+            Err(error) => return Err(SendFailure::Temporary { message: error.to_string(), retry_after: None }),
         };
         match response.status {
             status if status.is_success() => {
@@ -125,8 +152,11 @@ impl Exporter {
             status @ (StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT) => Err(SendFailure::Temporary(format!("the status is {status}"))),
-            status => Err(SendFailure::Permanent(format!("the status is {status}"))),
+            | StatusCode::GATEWAY_TIMEOUT) => {
+                let retry_after = retry_after(&response.headers);
+                Err(SendFailure::Temporary { message: format!("the status is {status}"), retry_after })
+            }
+            status => Err(SendFailure::Permanent { message: format!("the status is {status}") }),
         }
     }
 
@@ -146,11 +176,17 @@ impl Exporter {
         }
     }
 
-    /// Logs how many spans were lost since the last report, at intervals and at the end.
-    fn report_lost(&mut self, is_stopped: bool) {
+    /// Logs how many requests lost their spans since the last message, unless that was a short time ago.
+    fn report_lost_at_intervals(&mut self) {
+        if self.reported_at.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL) {
+            self.report_lost();
+        }
+    }
+
+    /// Logs how many requests lost their spans since the last message, if there are any.
+    fn report_lost(&mut self) {
         let lost = self.traces.lost();
-        let is_due = self.reported_at.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL);
-        if lost > self.reported && (is_due || is_stopped) {
+        if lost > self.reported {
             tracing::warn!(
                 traces.lost = lost - self.reported,
                 "spans of requests were lost: the queue was full, or the receiver did not accept them"
@@ -160,8 +196,34 @@ impl Exporter {
     }
 }
 
-/// Takes a batch of queued spans without waiting. Returns `None` if there are none.
-fn take(queued: &mut mpsc::Receiver<RequestSpan>) -> Option<Vec<RequestSpan>> {
-    let batch: Vec<_> = std::iter::from_fn(|| queued.try_recv().ok()).take(BATCH).collect();
+impl Stop {
+    /// Waits for the request to stop. Returns at once after it.
+    async fn received(&mut self) {
+        if !self.is_received {
+            // A dropped sender also stops the task.
+            let _ = (&mut self.signal).await;
+            self.is_received = true;
+        }
+    }
+}
+
+/// Takes a batch from the queue without waiting. Returns `None` if the queue is empty.
+fn take_batch<S>(queued: &mut mpsc::Receiver<S>) -> Option<Vec<S>> {
+    let batch: Vec<_> = std::iter::from_fn(|| queued.try_recv().ok()).take(MAX_BATCH).collect();
     (!batch.is_empty()).then_some(batch)
 }
+
+/// Returns the wait after this number of retries: at least what the receiver asks for, within the maximum.
+fn retry_wait(retries: u32, retry_after: Option<Duration>) -> Duration {
+    let wait = FIRST_RETRY_WAIT * 2_u32.pow(retries);
+    retry_after.map_or(wait, |after| after.clamp(wait, MAX_RETRY_WAIT))
+}
+
+/// Returns the seconds in `Retry-After` (RFC 9110 section 10.2.3). A date is ignored.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests;

@@ -141,7 +141,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use portcullis_metadata::{ResourceUri, UnixTime};
 
     use super::*;
@@ -152,7 +152,7 @@ mod tests {
 
     const TIMEOUTS: Timeouts = Timeouts { idle: 60_000, lifetime: 600_000 };
 
-    fn opened_at(monotonic: Duration) -> Session {
+    pub(in crate::session) fn opened_at(monotonic: Duration) -> Session {
         created_before(monotonic, Duration::ZERO)
     }
 

@@ -63,7 +63,7 @@ impl SessionStore {
             return Err(ResolveError::Ended);
         }
         let now = self.0.clock.monotonic();
-        if let Some(lowest) = session.retirement(now) {
+        if let Some(lowest) = session.due_lowest_generation(now) {
             self.0.end_generations(&session, lowest);
         }
         let current = generation.as_deref().unwrap_or_else(|| session.first());

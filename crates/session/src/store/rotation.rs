@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{Inner, SWEEP_BATCH, SessionStore, resolving::Found};
 use crate::{
     identifier::{Generation, Identifier},
-    session::{Session, millis},
+    session::{EndedGenerations, Session, millis},
 };
 
 impl SessionStore {
@@ -73,7 +73,7 @@ impl Inner {
 
     /// Ends the generations below `lowest` in this process. Returns whether some of them were still valid.
     pub(super) fn end_generations_here(&self, session: &Session, lowest: u32) -> bool {
-        let (has_ended_some, removed) = session.end_generations_below(lowest);
+        let EndedGenerations { has_ended_some, removed } = session.end_generations_below(lowest);
         for random in &removed {
             self.rotated.remove(random);
         }
@@ -82,13 +82,13 @@ impl Inner {
 
     /// Ends the generations whose grace period is over, for a bounded number of sessions per call.
     pub(super) fn end_retired_generations(&self, now: Duration) {
-        let retired: Vec<_> = self
+        let due: Vec<_> = self
             .rotated
             .iter()
-            .filter_map(|stored| Some((Arc::clone(&stored.session), stored.session.retirement(now)?)))
+            .filter_map(|stored| Some((Arc::clone(&stored.session), stored.session.due_lowest_generation(now)?)))
             .take(SWEEP_BATCH)
             .collect();
-        for (session, lowest) in retired {
+        for (session, lowest) in due {
             self.end_generations(&session, lowest);
         }
     }

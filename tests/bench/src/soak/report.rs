@@ -15,6 +15,8 @@ const PERMITTED_GROWTH: f64 = 0.02;
 /// The permitted growth in bytes, and in descriptors or tasks, where it is larger than that part of the mean.
 const PERMITTED_MEMORY: f64 = 1e6;
 const PERMITTED_COUNT: f64 = 5.0;
+/// The minimum number of measured samples. With fewer than 3, the slope is not a number, which is not above any limit.
+const MIN_SAMPLES: usize = 20;
 
 /// The result of one run.
 #[derive(Serialize)]
@@ -26,6 +28,8 @@ pub(super) struct Report {
     memory: Figure,
     descriptors: Figure,
     tasks: Figure,
+    /// The number of samples after the warm-up.
+    measured_samples: usize,
     samples: Vec<Sample>,
 }
 
@@ -53,15 +57,24 @@ impl Report {
             memory: figure(|sample| sample.memory, PERMITTED_MEMORY),
             descriptors: figure(|sample| sample.descriptors, PERMITTED_COUNT),
             tasks: figure(|sample| sample.tasks, PERMITTED_COUNT),
+            measured_samples: measured.len(),
             samples: samples.to_vec(),
         }
     }
 
     /// # Errors
-    /// Fails if a quantity grows.
+    /// Fails if a quantity grows, or if there are too few samples to know it.
     pub(super) fn check_goals(&self) -> anyhow::Result<()> {
-        for (name, figure) in [("memory", &self.memory), ("descriptors", &self.descriptors), ("tasks", &self.tasks)] {
-            ensure!(figure.is_steady(), "{name}: it grows by more than is permitted");
+        ensure!(
+            self.measured_samples >= MIN_SAMPLES,
+            "{} samples were measured, and {MIN_SAMPLES} are needed; run it for longer",
+            self.measured_samples
+        );
+        for (name, figure) in
+            [("memory, bytes", &self.memory), ("descriptors", &self.descriptors), ("tasks", &self.tasks)]
+        {
+            let Figure { growth, permitted_growth, .. } = figure;
+            ensure!(figure.is_steady(), "{name}: it grows by {growth:.1}, and {permitted_growth:.1} are permitted");
         }
         Ok(())
     }
@@ -115,9 +128,23 @@ mod tests {
     fn a_leak_fails_the_run() {
         assert!(report(|_| 50e6, |_| 30.0).check_goals().is_ok());
         let leak = report(|second| 50e6 + 10_000.0 * second, |_| 30.0).check_goals().unwrap_err();
-        assert_eq!(leak.to_string(), "memory: it grows by more than is permitted");
+        assert_eq!(leak.to_string(), "memory, bytes: it grows by 4790000.0, and 1071900.0 are permitted");
         let leak = report(|_| 50e6, |second| (30.0 + second / 50.0).floor()).check_goals().unwrap_err();
-        assert_eq!(leak.to_string(), "tasks: it grows by more than is permitted");
+        assert!(leak.to_string().starts_with("tasks: it grows by 9."), "{leak}");
+    }
+
+    #[test]
+    fn too_few_samples_fail_the_run() {
+        let check = |count: u32| {
+            let samples: Vec<_> =
+                (0..count).map(|second| Sample::new(120.0 + f64::from(second), 50e6, 50.0, 30.0)).collect();
+            Report::new(&samples, Duration::from_secs(600), 1, 1, 1).check_goals()
+        };
+        for count in [0, 1, 2, 19] {
+            let message = check(count).unwrap_err().to_string();
+            assert_eq!(message, format!("{count} samples were measured, and 20 are needed; run it for longer"));
+        }
+        assert!(check(20).is_ok());
     }
 
     #[test]

@@ -101,6 +101,7 @@ async fn a_lock_in_memory_excludes_later_holders() {
     store.write(&name("a"), b"1", &held);
 
     fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
     save_when_due(&store).await;
     assert_eq!(store.lock(&name("a"), Duration::ZERO).await.err().unwrap().code(), "store.busy");
     store.write(&name("a"), b"2", &held);
@@ -108,6 +109,21 @@ async fn a_lock_in_memory_excludes_later_holders() {
     drop(held);
     save_when_due(&store).await;
     assert_eq!((saved(&store, "a"), store.failure()), (Some(b"2".to_vec()), None));
+}
+
+/// I7: a lock whose lock file is gone still excludes the other tasks of this process.
+#[tokio::test(start_paused = true)]
+async fn a_lock_excludes_later_holders_in_memory() {
+    let scratch = ScratchDirectory::new();
+    let path = scratch.path().join("store");
+    let store = Persistent::new(Directory::new(path.clone()), is_newer);
+    let held = store.lock(&name("a"), Duration::ZERO).await.unwrap();
+    held.check_exclusive().unwrap();
+    fs::remove_dir_all(&path).unwrap();
+    fs::write(&path, "a file, so that the directory cannot be created").unwrap();
+    assert_eq!(store.lock(&name("a"), Duration::ZERO).await.err().unwrap().code(), "store.busy");
+    drop(held);
+    assert!(store.lock(&name("a"), Duration::ZERO).await.unwrap().check_exclusive().is_err());
 }
 
 /// I5: the newer one of an unsaved entry and another process's entry is used.

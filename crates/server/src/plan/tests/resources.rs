@@ -66,8 +66,32 @@ fn endpoints_are_plain_paths() {
     {
         assert!(error("\"/mcp\"", &format!("{endpoint:?}")).contains("endpoint"), "{endpoint}");
     }
-    for endpoint in ["/", "/mcp/v1", "/mcp/", "/a%20b"] {
+    for endpoint in ["/", "/mcp/v1", "/mcp/", "/a%20b", "/%C3%A9", "/a%2Fb", "/100%25", "/...", "/.a"] {
         assert!(check(&GOOD.replace("\"/mcp\"", &format!("{endpoint:?}"))).is_ok(), "{endpoint}");
+    }
+}
+
+/// F1: clients decode escapes of unreserved characters, and then remove dot segments.
+#[test]
+fn endpoints_have_no_needless_escapes() {
+    for (endpoint, expected) in [
+        ("/%6dcp", "%6d, which clients rewrite to 'm'; write 'm' itself"),
+        ("/%6Dcp", "write 'm' itself"),
+        ("/a/%2e%2e/mcp", "write '.' itself"),
+        ("/%2E/mcp", "write '.' itself"),
+        ("/mcp%7E", "write '~' itself"),
+        ("/a%20b%5f", "write '_' itself"),
+        ("/%zz", "without two hexadecimal digits; write the character % as %25"),
+        ("/%+f", "without two hexadecimal digits"),
+        ("/a%2", "without two hexadecimal digits"),
+        ("/a%", "without two hexadecimal digits"),
+        ("/%%41", "without two hexadecimal digits"),
+        ("/./mcp", "a dot segment"),
+        ("/mcp/.", "a dot segment"),
+        ("/a//mcp", "an empty or a dot segment"),
+    ] {
+        let message = error("\"/mcp\"", &format!("{endpoint:?}"));
+        assert!(message.contains(expected), "{endpoint}: {message}");
     }
 }
 
