@@ -137,10 +137,13 @@ impl Backend {
             Self::Memory(memory) => Ok(EntryLock::exclusive(memory.lock(name, limit).await?)),
             Self::Persistent(persistent) => persistent.lock(name, limit).await,
             Self::ClientsInDirectory { directory, memory } => {
-                if Name::is_client(&name.0)
-                    && let Ok(lock) = directory.lock(name, limit).await
-                {
-                    return Ok(EntryLock::exclusive(lock));
+                if Name::is_client(&name.0) {
+                    match directory.lock(name, limit).await {
+                        Ok(lock) => return Ok(EntryLock::exclusive(lock)),
+                        Err(busy @ StoreError::Busy { .. }) => return Err(busy),
+                        // Without a directory that can be written, the entry is kept in memory.
+                        Err(_) => {}
+                    }
                 }
                 Ok(EntryLock::exclusive(memory.lock(name, limit).await?))
             }

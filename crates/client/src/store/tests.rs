@@ -41,6 +41,18 @@ async fn registrations_can_be_kept_without_tokens() {
     }
 }
 
+/// An entry that another process has locked is not changed in memory instead.
+#[tokio::test(start_paused = true)]
+async fn a_locked_registration_is_busy() {
+    let directory = ScratchDirectory::new();
+    let redirect = Url::parse("http://127.0.0.1:7/callback").unwrap();
+    let [one, other] = [(); 2].map(|()| CredentialStore::clients_in_directory(directory.path()));
+    let held = one.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap();
+    assert!(matches!(other.lock_client(&issuer(ISSUER), &redirect, None).await, Err(StoreError::Busy { .. })));
+    drop(held);
+    assert!(other.lock_client(&issuer(ISSUER), &redirect, None).await.is_ok());
+}
+
 fn issuer(text: &str) -> Issuer {
     Issuer::parse(text).unwrap()
 }

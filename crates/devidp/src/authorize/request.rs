@@ -111,6 +111,9 @@ fn select_redirect_uri(client: &Client, requested: Option<&str>) -> Result<Redir
             .find_map(|registered| registered.match_requested(requested))
             .ok_or(AuthorizeError::Untrusted("The redirect URI is not one that the client registered.")),
         (None, [only]) => Ok(only.clone()),
+        (None, []) => {
+            Err(AuthorizeError::Untrusted("The client registered no redirect URI, so it cannot sign users in."))
+        }
         (None, _) => Err(AuthorizeError::Untrusted(
             "The request has no redirect URI, and the client registered more than one: redirect_uri is missing.",
         )),

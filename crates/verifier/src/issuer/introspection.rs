@@ -224,9 +224,7 @@ impl IntrospectionClient {
     /// Returns the endpoint that the metadata names, if the URL policy admits it.
     fn usable_endpoint(&self, metadata: &AuthorizationServerMetadata) -> Result<Endpoint, RefreshError> {
         let url = metadata.introspection_endpoint.clone().ok_or(RefreshError::NoIntrospectionEndpoint)?;
-        if self.issuer.url_policy.check(&url).is_err() {
-            return Err(RefreshError::IntrospectionEndpoint);
-        }
+        self.issuer.url_policy.check(&url).map_err(RefreshError::IntrospectionEndpoint)?;
         Ok(Endpoint { url, authentication: self.settings.method(Some(metadata)) })
     }
 

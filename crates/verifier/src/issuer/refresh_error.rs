@@ -1,6 +1,6 @@
 //! [`RefreshError`]: why a refresh failed.
 
-use portcullis_discovery::{DiscoveryError, FetchError};
+use portcullis_discovery::{DiscoveryError, FetchError, UrlPolicyError};
 use portcullis_jose::KeyError;
 use portcullis_metadata::DocumentError;
 
@@ -18,11 +18,10 @@ pub enum RefreshError {
     /// The issuer's metadata has no `introspection_endpoint`, which the settings require.
     #[error("the issuer's metadata has no introspection_endpoint")]
     NoIntrospectionEndpoint,
-    /// The `introspection_endpoint` of the issuer's metadata is neither `https` nor `http` to a loopback host, or the
-    /// URL policy refuses it.
-    #[error("the introspection_endpoint of the issuer's metadata is neither https nor http to a loopback host")]
-    IntrospectionEndpoint,
-    /// The keys cannot be fetched.
+    /// The URL policy forbids the `introspection_endpoint` of the issuer's metadata.
+    #[error("the introspection_endpoint of the issuer's metadata is not permitted: {0}")]
+    IntrospectionEndpoint(UrlPolicyError),
+    /// The keys cannot be fetched: the connection, TLS, a limit of the fetch or the URL policy.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The response's status is not 200.
@@ -34,14 +33,14 @@ pub enum RefreshError {
     /// The response is not a key set.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// The set has too many keys.
+    /// The set has more than [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys. A key that cannot be used is no error.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// The refresh took too long.
-    #[error("the keys were not fetched in time")]
+    /// The refresh, with discovery, took too long.
+    #[error("the refresh took too long")]
     Timeout,
-    /// The control runtime is shutting down.
-    #[error("the fetch was interrupted")]
+    /// The task of the refresh was cancelled, because the control runtime is shutting down, or panicked.
+    #[error("the refresh was interrupted")]
     Interrupted,
 }
 
@@ -52,7 +51,7 @@ impl RefreshError {
             Self::Discovery(error) => error.code(),
             Self::NoJwksUri => "issuer.no_jwks_uri",
             Self::NoIntrospectionEndpoint => "issuer.no_introspection_endpoint",
-            Self::IntrospectionEndpoint => "issuer.introspection_endpoint",
+            Self::IntrospectionEndpoint(_) => "issuer.introspection_endpoint",
             Self::Fetch(error) => error.code(),
             Self::Status { .. } => "issuer.keys_status",
             Self::Document(error) => error.code(),

@@ -52,8 +52,10 @@ pub(super) enum EndTarget {
 }
 
 impl Route {
+    /// Returns the route of a request's path, method and media type.
+    ///
     /// # Errors
-    /// Fails if there is no such path, or it has another method.
+    /// Fails with 404 if there is no such path, 405 if it has another method, and 415 if a body is not JSON.
     pub(super) fn of(head: &Parts) -> Result<Self, AdminError> {
         let (route, method) = match head.uri.path() {
             SESSIONS => (Self::ListSessions, Method::GET),
@@ -95,14 +97,14 @@ impl ListRequest {
             if seen.contains(&name) {
                 return Err(AdminError::invalid("a parameter is repeated"));
             }
-            let text = || checked(&value, MAX_NAME).map(|()| Some(value.to_string()));
+            let text = || check_length(&name, &value, MAX_NAME).map(|()| Some(value.to_string()));
             match &*name {
                 "issuer" => request.owner.issuer = text()?,
                 "subject" => request.owner.subject = text()?,
                 "client" => request.owner.client = text()?,
                 "resource" => request.resource = text()?,
-                "session" => request.session = Some(hash(&value)?),
-                "after" => request.after = Some(hash(&value)?),
+                "session" => request.session = Some(parse_hash("session", &value)?),
+                "after" => request.after = Some(parse_hash("after", &value)?),
                 "limit" => {
                     let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
                     request.limit = limit
@@ -126,10 +128,16 @@ impl ListRequest {
 /// Fails if it is not JSON of the expected form, or does not name a session, a subject or a client.
 pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), AdminError> {
     let EndRequest { session, subject, client, issuer, note } = from_json(body)?;
-    [&subject, &client, &issuer].into_iter().flatten().try_for_each(|name| checked(name, MAX_NAME))?;
-    note.iter().try_for_each(|note| checked(note, MAX_NOTE))?;
+    for (name, text, max) in [
+        ("subject", &subject, MAX_NAME),
+        ("client", &client, MAX_NAME),
+        ("issuer", &issuer, MAX_NAME),
+        ("note", &note, MAX_NOTE),
+    ] {
+        text.iter().try_for_each(|text| check_length(name, text, max))?;
+    }
     let target = match (session, subject, client) {
-        (Some(session), None, None) if issuer.is_none() => EndTarget::Session(hash(&session)?),
+        (Some(session), None, None) if issuer.is_none() => EndTarget::Session(parse_hash("session", &session)?),
         (None, None, None) => return Err(AdminError::invalid("name a session, a subject or a client")),
         (None, subject, client) => EndTarget::Owners(OwnerFilter { issuer, subject, client }),
         _ => return Err(AdminError::invalid("name either a session, or a subject, a client and an issuer")),
@@ -140,11 +148,11 @@ pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), Admi
 /// Reads the body of [`Route::DropTokens`].
 ///
 /// # Errors
-/// Fails if it is not JSON of the expected form.
+/// Fails if it is not JSON of the expected form, or a text is empty or too long.
 pub(super) fn parse_drop(body: &[u8]) -> Result<DropRequest, AdminError> {
     let request: DropRequest = from_json(body)?;
-    checked(&request.issuer, MAX_NAME)?;
-    request.note.iter().try_for_each(|note| checked(note, MAX_NOTE))?;
+    check_length("issuer", &request.issuer, MAX_NAME)?;
+    request.note.iter().try_for_each(|note| check_length("note", note, MAX_NOTE))?;
     Ok(request)
 }
 
@@ -152,16 +160,17 @@ fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
     serde_json::from_slice(body).map_err(|error| AdminError::invalid(format!("the body is not as expected: {error}")))
 }
 
-fn checked(text: &str, max: usize) -> Result<(), AdminError> {
-    if text.is_empty() {
-        return Err(AdminError::invalid("a name is empty"));
+fn check_length(name: &str, text: &str, max: usize) -> Result<(), AdminError> {
+    match text.len() {
+        0 => Err(AdminError::invalid(format!("{name} is empty"))),
+        length if length > max => Err(AdminError::invalid(format!("{name} has more than {max} bytes"))),
+        _ => Ok(()),
     }
-    if text.len() > max { Err(AdminError::invalid(format!("a text has more than {max} bytes"))) } else { Ok(()) }
 }
 
-fn hash(text: &str) -> Result<LogHash, AdminError> {
-    let expected = "a session is named by its hash in the log: 16 lowercase hexadecimal digits";
-    LogHash::parse(text).ok_or_else(|| AdminError::invalid(expected))
+fn parse_hash(name: &str, text: &str) -> Result<LogHash, AdminError> {
+    let expected = "must be the hash of a session in the log: 16 lowercase hexadecimal digits";
+    LogHash::parse(text).ok_or_else(|| AdminError::invalid(format!("{name} {expected}")))
 }
 
 #[cfg(test)]
@@ -214,6 +223,23 @@ mod tests {
         {
             assert_eq!(ListRequest::parse(query).unwrap_err().code, "admin.request_invalid", "{query}");
         }
+    }
+
+    /// An error names the parameter.
+    #[test]
+    fn errors_name_the_parameter() {
+        for (query, expected) in [
+            ("subject=", "subject is empty"),
+            ("after=x", "after must be the hash of a session"),
+            ("session=", "session must be the hash of a session"),
+            ("limit=0", "limit must be a number from 1 to"),
+        ] {
+            let error = ListRequest::parse(query).unwrap_err();
+            assert!(format!("{error:?}").contains(expected), "{query}: {error:?}");
+        }
+        let long = "x".repeat(MAX_NOTE + 1);
+        let error = parse_end(format!("{{\"subject\":\"a\",\"note\":\"{long}\"}}").as_bytes()).unwrap_err();
+        assert!(format!("{error:?}").contains("note has more than"), "{error:?}");
     }
 
     /// E12: an end names what ends, and nothing else.
