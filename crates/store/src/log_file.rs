@@ -104,7 +104,7 @@ impl LogFile {
     /// Appends records in one write. If it fails, none of them counts as written.
     pub(crate) fn append<'a, R: Record + 'a>(&mut self, records: impl IntoIterator<Item = &'a R>) -> io::Result<()> {
         if self.is_superseded {
-            *self = Self { is_replacement_pending: self.is_replacement_pending, ..Self::open_existing(&self.path)? };
+            self.open_replacement()?;
         }
         let mut lines = String::new();
         if self.is_torn {
@@ -163,8 +163,14 @@ impl LogFile {
         }
         // What is appended to the old file from here on would not survive.
         (self.is_superseded, self.is_replacement_pending) = (true, replaced.is_err());
-        *self = Self { is_replacement_pending: self.is_replacement_pending, ..Self::open_existing(&self.path)? };
+        self.open_replacement()?;
         replaced.map_err(Into::into)
+    }
+
+    /// Continues with the file that the path names now.
+    fn open_replacement(&mut self) -> io::Result<()> {
+        *self = Self { is_replacement_pending: self.is_replacement_pending, ..Self::open_existing(&self.path)? };
+        Ok(())
     }
 }
 
