@@ -2,7 +2,7 @@
 
 use std::{hint::black_box, time::Duration};
 
-use tokio::time::{MissedTickBehavior, interval};
+use super::sweep::every;
 
 /// How often a thread returns memory. What is free is returned within two periods.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -18,12 +18,10 @@ const COUNTED_BYTES: usize = 2 << 10;
 /// thread. Memory that other threads have freed is found only when the thread's pages are examined, which mimalloc offers
 /// only to unsafe code. So each period makes as many allocations as it takes, which needs about 0.5 ms.
 pub(super) async fn return_freed() {
-    let mut periods = interval(PERIOD);
-    periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        periods.tick().await;
+    every(PERIOD, || {
         for _ in 0..ALLOCATIONS {
             drop(black_box(Vec::<u8>::with_capacity(COUNTED_BYTES)));
         }
-    }
+    })
+    .await
 }

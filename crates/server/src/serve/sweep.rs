@@ -19,7 +19,8 @@ pub(super) async fn streams(state: Arc<ArcSwap<ServerState>>) {
     every(StreamRegistry::SWEEP_INTERVAL, || state.load().sweep_streams()).await
 }
 
-async fn every(period: Duration, sweep: impl Fn()) {
+/// Calls a function periodically, until the task is aborted.
+pub(super) async fn every(period: Duration, sweep: impl Fn()) {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
