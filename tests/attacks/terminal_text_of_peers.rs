@@ -40,7 +40,8 @@ async fn errors_are_escaped() {
         let finished =
             run(&["login"], move |request| (request.path == path).then(|| error(request, StatusCode::BAD_REQUEST)));
         let finished = finished.await;
-        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
         assert!(finished.stderr.contains(r"a\u{1b}[2J\u{9b}b\u{7f}\u{d}\u{a}"), "{finished:?}");
     }
     let rejected = run(&["call", "tools/list"], |request| {
@@ -62,7 +63,8 @@ async fn the_output_of_login_is_escaped() {
         _ => None,
     });
     let finished = finished.await;
-    assert_eq!((finished.code, finished.stderr.lines().count()), (Some(0), 5), "{finished:?}");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.stderr.lines().count(), 5, "{finished:?}");
     assert!(finished.stderr.contains(r"to client   a\u{1b}[2J"), "{finished:?}");
 }
 

@@ -94,8 +94,11 @@ async fn continues() {
         .find(|line| line["audit.head"].is_string())
         .expect("the head in the log");
     let (code, report) = trail.verify(&["--head", head["audit.head"].as_str().unwrap()]).await;
-    assert_eq!((code, &report["ok"], &report["torn"]), (Some(0), &true.into(), &1.into()), "{report}");
-    assert_eq!((&report["chains"], &report["is_stopped"]), (&1.into(), &true.into()), "{report}");
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["ok"], true, "{report}");
+    assert_eq!(report["torn"], 1, "{report}");
+    assert_eq!(report["chains"], 1, "{report}");
+    assert_eq!(report["is_stopped"], true, "{report}");
     assert_eq!(report["last"]["head"], head["audit.head"]);
     assert!(trail.text().lines().next().unwrap().contains("audit.continued"), "{}", trail.text());
 }
@@ -124,9 +127,11 @@ async fn shows_manipulation() {
     ] {
         fs::write(trail.file(), changed.concat()).unwrap();
         let (exit, report) = trail.verify(&["--head", &head]).await;
-        assert_eq!((exit, &report["ok"]), (Some(1), &false.into()), "{report}");
+        assert_eq!(exit, Some(1), "{report}");
+        assert_eq!(report["ok"], false, "{report}");
         let found = &report["break"];
-        assert_eq!((&found["code"], &found["line"]), (&code.into(), &line.into()), "{report}");
+        assert_eq!(found["code"], code, "{report}");
+        assert_eq!(found["line"], line, "{report}");
         assert_eq!(found["file"], trail.file(), "{report}");
     }
     fs::write(trail.file(), text).unwrap();
@@ -151,12 +156,14 @@ async fn rotates_by_size() {
         assert!((65536..66600).contains(&size), "{rotated}: {size}");
     }
     let (code, report) = trail.verify(&[]).await;
-    assert_eq!((code, &report["ok"]), (Some(0), &true.into()), "{report}");
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["ok"], true, "{report}");
     assert!(report["first"]["seq"].as_u64().unwrap() > 1, "the oldest file was removed: {report}");
     assert_eq!(report["files"].as_array().unwrap().len(), 3);
     fs::remove_file(&files[0]).unwrap();
     let (code, report) = trail.verify(&[]).await;
-    assert_eq!((code, &report["break"]["code"]), (Some(1), &"missing".into()), "{report}");
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(report["break"]["code"], "missing", "{report}");
 }
 
 /// J4: without `audit.key`, the key is generated in the state directory, where `audit verify` finds it. Without a state

@@ -26,7 +26,8 @@ async fn as_text() {
         let found = checked.stdout.lines().find(|line| line.split_whitespace().next() == Some(key));
         found.unwrap_or_else(|| panic!("{key} is missing:\n{}", checked.stdout))
     };
-    assert!(line("base_url").contains("\"http://127.0.0.1:3000\"") && line("base_url").contains(file.as_str()));
+    assert!(line("base_url").contains("\"http://127.0.0.1:3000\""));
+    assert!(line("base_url").contains(file.as_str()));
     assert!(line("listen").ends_with("# default"), "{}", line("listen"));
     assert!(line("resource.0.endpoint").contains("\"/mcp\""));
     assert!(line("session.idle_timeout").ends_with("# default"));
@@ -57,7 +58,8 @@ async fn as_json() {
         ("limits.max_body", Value::from(4 << 20), "default"),
         ("issuer.0.algorithms", serde_json::json!(["RS256"]), "default"),
     ] {
-        assert_eq!((&row(key)["value"], row(key)["origin"].as_str()), (&value, Some(origin)), "{key}");
+        assert_eq!(row(key)["value"], value, "{key}");
+        assert_eq!(row(key)["origin"].as_str(), Some(origin), "{key}");
     }
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
@@ -133,7 +135,8 @@ async fn an_invalid_method_pattern() {
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
     let error = checked.stderr.trim_end();
-    assert!(error.contains(":20: resource[0].rule[1].method = \"tools/[call\"") && !error.contains('\n'), "{error}");
+    assert!(error.contains(":20: resource[0].rule[1].method = \"tools/[call\""), "{error}");
+    assert!(!error.contains('\n'), "{error}");
 }
 
 const ENTRA: &str = r#"
@@ -166,5 +169,6 @@ async fn notes_on_entra() {
     let file = Scratch::file("portcullis.toml", &ENTRA.replace("contoso.onmicrosoft.com", "{tenantid}"));
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
-    assert!(checked.stderr.contains("template") && checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
+    assert!(checked.stderr.contains("template"), "{checked:?}");
+    assert!(checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
 }

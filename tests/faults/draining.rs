@@ -55,7 +55,8 @@ async fn idle_streams_end_immediately() {
         }
         let Deployment { portcullis, .. } = deployment;
         let log = assert_ends_within(portcullis, Duration::from_secs(3)).await;
-        assert!(log.contains("stream.shutdown") && !log.contains("cancelling the requests"), "{log}");
+        assert!(log.contains("stream.shutdown"), "{log}");
+        assert!(!log.contains("cancelling the requests"), "{log}");
     }
 }
 
@@ -110,13 +111,15 @@ async fn readiness() {
     let mut idle = streams.listen(&deployment, &token, &session).await;
     let ready = async || deployment.send(Request::new("GET", "/readyz")).await;
     let before = ready().await;
-    assert_eq!((before.status, &before.json()["draining"]), (200, &json!(false)), "{before:?}");
+    assert_eq!(before.status, 200, "{before:?}");
+    assert_eq!(before.json()["draining"], false, "{before:?}");
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutdown begins after the delay", |_| true).await;
     let draining = ready().await;
     assert_eq!(draining.status, 503, "{draining:?}");
     let report = draining.json();
-    assert_eq!((&report["ready"], &report["draining"]), (&json!(false), &json!(true)), "{report}");
+    assert_eq!(report["ready"], false, "{report}");
+    assert_eq!(report["draining"], true, "{report}");
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
     deployment.open_session(&token).await;
     idle.assert_open().await;
@@ -156,7 +159,8 @@ async fn connections_close() {
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutting down", |_| true).await;
     let last = idle.send(&Request::new("GET", "/readyz")).await;
-    assert_eq!((last.status, last.header("connection")), (503, Some("close")), "{last:?}");
+    assert_eq!(last.status, 503, "{last:?}");
+    assert_eq!(last.header("connection"), Some("close"), "{last:?}");
     idle.assert_closed().await;
     // After GOAWAY, no further HTTP/2 request is accepted.
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -164,7 +168,8 @@ async fn connections_close() {
     sender.send("{}".into()).unwrap();
     drop(sender);
     let response = in_progress.await.unwrap().unwrap();
-    assert_eq!((response.status, response.text().as_str()), (200, "{}"), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.text().as_str(), "{}", "{response:?}");
     let Deployment { portcullis, .. } = deployment;
     assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }

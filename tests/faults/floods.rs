@@ -238,11 +238,9 @@ async fn streams() {
     let streams = settings.2.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).expect("a number of streams");
     assert_eq!(streams[2..], 7_u32.to_be_bytes());
     let refused: Vec<_> = frames.iter().filter(|(frame_type, ..)| *frame_type == RST_STREAM).collect();
-    assert!(!refused.is_empty() && refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
+    assert!(!refused.is_empty(), "{refused:?}");
+    assert!(refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
     let with_response = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
-    assert!(
-        with_response >= 7 && with_response + refused.len() == 20,
-        "{with_response} with a response, {} refused",
-        refused.len()
-    );
+    assert!(with_response >= 7, "{with_response} with a response, {} refused", refused.len());
+    assert!(with_response + refused.len() == 20, "{with_response} with a response, {} refused", refused.len());
 }

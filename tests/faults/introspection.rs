@@ -80,14 +80,17 @@ async fn rejected_credentials() {
     let deployment = endpoint.deployment().start().await;
     let code = "introspection.client_rejected";
     let issuer = readiness(&deployment, 503).await;
-    assert_eq!((&issuer["usable"], &issuer["reason"]), (&json!(false), &json!(code)), "{issuer}");
+    assert_eq!(issuer["usable"], false, "{issuer}");
+    assert_eq!(issuer["reason"], json!(code), "{issuer}");
     let line = deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
     let message = line["message"].as_str().unwrap();
-    assert!(message.contains("`client_id`, `client_secret`") && message.contains("status 401"), "{message}");
+    assert!(message.contains("`client_id`, `client_secret`"), "{message}");
+    assert!(message.contains("status 401"), "{message}");
     assert_eq!(deployment.portcullis.log().matches("hush").count(), 0);
     let probe = endpoint.server.last();
     let body = String::from_utf8(probe.body.to_vec()).unwrap();
-    assert!(body.contains("token=portcullis-probe-") && body.contains("client_secret=hush"), "{body}");
+    assert!(body.contains("token=portcullis-probe-"), "{body}");
+    assert!(body.contains("client_secret=hush"), "{body}");
     assert!(!deployment.portcullis.log().contains("portcullis-probe-"));
 
     endpoint.set_response(200, json!({ "active": false }));

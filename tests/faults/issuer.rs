@@ -21,7 +21,8 @@ async fn an_issuer_that_starts_later() {
     let deployment = deployment_with(&issuer).await;
     let name = issuer.test_issuer().issuer().as_str().to_owned();
     let healthy = deployment.send(Request::new("GET", "/healthz")).await;
-    assert_eq!((healthy.status, healthy.text().as_str()), (200, "ok\n"), "{healthy:?}");
+    assert_eq!(healthy.status, 200, "{healthy:?}");
+    assert_eq!(healthy.text().as_str(), "ok\n", "{healthy:?}");
     let ready = deployment.send(Request::new("GET", "/readyz")).await;
     assert_eq!(ready.status, 503, "{ready:?}");
     assert_eq!(ready.json()["ready"], false);
@@ -47,7 +48,8 @@ async fn an_issuer_that_starts_later() {
     issuer.open();
     keys_changed(&deployment.portcullis).await;
     let ready = deployment.send(Request::new("GET", "/readyz")).await;
-    assert_eq!((ready.status, &ready.json()["ready"]), (200, &serde_json::json!(true)), "{ready:?}");
+    assert_eq!(ready.status, 200, "{ready:?}");
+    assert_eq!(ready.json()["ready"], serde_json::json!(true), "{ready:?}");
     deployment.assert_accepted("the same token", &token).await;
 }
 

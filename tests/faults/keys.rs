@@ -115,7 +115,8 @@ fn publish(
         Keys::TooManySmall => {
             let small = format!("{}]}}", ",{\"kty\":\"EC\"}".repeat(9_999));
             let set = test_issuer.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
-            assert!(set.len() < 256 << 10 && serde_json::from_str::<serde_json::Value>(&set).is_ok());
+            assert!(set.len() < 256 << 10);
+            assert!(serde_json::from_str::<serde_json::Value>(&set).is_ok());
             Upstream::response(200, &[JSON], set)
         }
         Keys::OneBad => {
@@ -240,7 +241,8 @@ async fn one_invalid_key() {
     let deployment = issuer.deployment("30s").await;
     until_accepted(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
     let line = deployment.portcullis.logged("a published key is rejected", |line| line["level"] == "WARN").await;
-    assert_eq!((&line["key.id"], &line["key.failure"]), (&"shared".into(), &"jwk.symmetric".into()), "{line}");
+    assert_eq!(line["key.id"], "shared", "{line}");
+    assert_eq!(line["key.failure"], "jwk.symmetric", "{line}");
     assert!(!deployment.portcullis.log().contains("aHVzaA"));
 }
 

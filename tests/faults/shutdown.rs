@@ -46,7 +46,8 @@ async fn requests_in_progress_complete() {
         sender.send("true}".into()).unwrap();
         drop(sender);
         let response = busy.response().await.unwrap();
-        assert_eq!((response.status, response.text().as_str()), (200, "{\"late\":true}"), "{signal:?}: {response:?}");
+        assert_eq!(response.status, 200, "{signal:?}: {response:?}");
+        assert_eq!(response.text().as_str(), "{\"late\":true}", "{signal:?}: {response:?}");
         assert_eq!(response.count("mcp-session-id"), 1, "{response:?}");
 
         let finished = deployment.portcullis.wait().await;

@@ -105,7 +105,8 @@ async fn instances_sign_in_once_and_are_served() {
     for bridge in &mut bridges {
         assert_eq!(bridge.initialize().await["result"]["protocolVersion"], "2025-11-25");
     }
-    assert_eq!((entries(&store, "token"), entries(&store, "client")), (1, 1));
+    assert_eq!(entries(&store, "token"), 1);
+    assert_eq!(entries(&store, "client"), 1);
     for bridge in &mut bridges {
         let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
         assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
@@ -113,7 +114,9 @@ async fn instances_sign_in_once_and_are_served() {
     for mut bridge in bridges {
         drop(bridge.input.take());
         let (code, rest, log) = bridge.wait().await;
-        assert_eq!((code, rest, log.as_str()), (Some(0), vec![], ""));
+        assert_eq!(code, Some(0));
+        assert_eq!(rest, vec![]);
+        assert_eq!(log.as_str(), "");
     }
     demo.signal(Signal::TERM);
     let log = demo.wait().await.stderr;
@@ -130,7 +133,8 @@ async fn a_signal_ends_the_session() {
         bridge.initialize().await;
         bridge.process.signal(signal);
         let (code, rest, _) = bridge.wait().await;
-        assert_eq!((code, rest), (Some(0), vec![]));
+        assert_eq!(code, Some(0));
+        assert_eq!(rest, vec![]);
         demo.signal(Signal::TERM);
         assert!(demo.wait().await.stderr.contains(r#""session.reason":"deleted""#));
     }
@@ -160,7 +164,8 @@ async fn a_token_in_the_environment() {
         assert_eq!(response["error"]["data"]["reason"], "mcp.unauthorized", "{response}");
         drop(bridge.input.take());
         let log = bridge.wait().await.2;
-        assert!(log.contains("mcp.unauthorized") && !log.contains("wrong-token"), "{log}");
+        assert!(log.contains("mcp.unauthorized"), "{log}");
+        assert!(!log.contains("wrong-token"), "{log}");
     }
 }
 
@@ -175,8 +180,10 @@ async fn failures_are_reported_to_the_client_and_the_user() {
     assert_eq!(response["error"]["data"]["reason"], "fetch.connect", "{response}");
     drop(bridge.input.take());
     let (code, rest, log) = bridge.wait().await;
-    assert_eq!((code, rest.len()), (Some(0), 0), "{rest:?}");
-    assert!(log.contains("fetch.connect") && !log.contains("hush"), "{log}");
+    assert_eq!(code, Some(0), "{rest:?}");
+    assert_eq!(rest.len(), 0, "{rest:?}");
+    assert!(log.contains("fetch.connect"), "{log}");
+    assert!(!log.contains("hush"), "{log}");
 }
 
 /// Each invalid argument causes an error of one line before anything is read.
@@ -192,7 +199,9 @@ async fn invalid_arguments_cause_one_line() {
         &["connect", url, "--scope", "a\"b"],
     ] {
         let run = Portcullis::run(arguments).await;
-        assert_eq!((run.code, run.stdout.as_str(), run.stderr.lines().count()), (Some(1), "", 1), "{run:?}");
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert_eq!(run.stdout.as_str(), "", "{run:?}");
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
     }
 }
 
@@ -329,7 +338,9 @@ async fn a_token_of_another_client_opens_another_session() {
     assert_eq!(response["result"]["name"], "admin_x", "{response}");
     drop(bridge.input.take());
     let (code, rest, log) = bridge.wait().await;
-    assert_eq!((code, rest, log.lines().count()), (Some(0), vec![], 1), "{log}");
+    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(rest, vec![], "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("the session is lost; opening another one"), "{log}");
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
     let expected = ["initialize", "notifications/initialized", "resources/subscribe"];

@@ -41,7 +41,9 @@ async fn a_redirect_a_cookie_and_a_compressed_response() {
     assert_eq!(response["result"]["text"], text);
     drop(bridge.input.take());
     let (code, rest, log) = bridge.wait().await;
-    assert_eq!((code, rest, log.as_str()), (Some(0), vec![], ""));
+    assert_eq!(code, Some(0));
+    assert_eq!(rest, vec![]);
+    assert_eq!(log.as_str(), "");
     let followed: Vec<_> = upstream.recorded().into_iter().filter(|request| request.target == "/mcp/").collect();
     assert!(followed.iter().all(|request| request.header("authorization") == Some("Bearer hush")));
     assert!(followed.iter().any(|request| request.method == http::Method::DELETE));
@@ -83,7 +85,8 @@ async fn large_messages() {
     bridge.send_line(&format!(r#"{{"method":"echo","params":{{"text":"{text}"}},"jsonrpc":"2.0","id":"late"}}"#)).await;
     let line = timeout(TIMEOUT, bridge.output.next_line()).await.unwrap().unwrap().unwrap();
     let response: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&response["id"], &response["error"]["data"]["reason"]), (&json!("late"), &json!("bridge.too_large")));
+    assert_eq!(response["id"], "late");
+    assert_eq!(response["error"]["data"]["reason"], "bridge.too_large");
     assert!(response["error"]["message"].as_str().unwrap().contains("--max-message"), "{response}");
     assert!(bridge.request(2, "echo", json!({})).await["result"].is_object());
 }
@@ -110,10 +113,12 @@ async fn other_redirects_are_not_followed() {
         let mut bridge = Bridge::start(&url, &[], &[("PORTCULLIS_TOKEN", "hush")]);
         let response = bridge.initialize().await;
         let message = response["error"]["message"].as_str().unwrap();
-        assert!(message.contains(&shown) && !message.contains("secret"), "{target}: {message}");
+        assert!(message.contains(&shown), "{target}: {message}");
+        assert!(!message.contains("secret"), "{target}: {message}");
         assert_eq!(response["error"]["data"]["reason"], "mcp.redirected");
         let call = Portcullis::run_with(&["call", &url, "tools/list"], &[("PORTCULLIS_TOKEN", "hush")]).await;
-        assert!(call.code == Some(1) && call.stderr.contains(&shown), "{call:?}");
+        assert!(call.code == Some(1), "{call:?}");
+        assert!(call.stderr.contains(&shown), "{call:?}");
         assert!(upstream.recorded().iter().all(|request| request.target == "/mcp"));
     }
     assert_eq!(other.count(), 0);

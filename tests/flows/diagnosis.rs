@@ -32,16 +32,21 @@ async fn stored_tokens_are_listed() {
         assert!(status.stdout.contains(&part), "{part} {status:?}");
     }
     let listed = run(&["list", "--json"]).await;
-    assert!(!listed.stdout.contains("hush") && !listed.stdout.contains("quiet"), "{listed:?}");
+    assert!(!listed.stdout.contains("hush"), "{listed:?}");
+    assert!(!listed.stdout.contains("quiet"), "{listed:?}");
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     let token = &listed["tokens"][0];
-    assert_eq!((&token["url"], &token["scopes"], &token["state"]), (&json!(url), &json!(["a"]), &json!("valid")));
+    assert_eq!(token["url"], json!(url));
+    assert_eq!(token["scopes"], json!(["a"]));
+    assert_eq!(token["state"], "valid");
     assert_eq!(run(&["status", &server.url("/other")]).await.code, Some(1));
 
     let with = run(&["token", &url, "--scope", "a"]).await;
-    assert_eq!((with.code, with.stdout.trim()), (Some(0), "hush"), "{with:?}");
+    assert_eq!(with.code, Some(0), "{with:?}");
+    assert_eq!(with.stdout.trim(), "hush", "{with:?}");
     let without = run(&["token", &url, "--scope", "a b"]).await;
-    assert_eq!((without.code, without.stdout.as_str()), (Some(1), ""), "{without:?}");
+    assert_eq!(without.code, Some(1), "{without:?}");
+    assert_eq!(without.stdout.as_str(), "", "{without:?}");
     assert!(without.stderr.contains("lacks the scopes b"), "{without:?}");
 
     // An unreadable file is reported, and a logout removes it.
@@ -72,7 +77,8 @@ async fn a_failed_revocation() {
     let logout = Portcullis::run(&["logout", &url, "--store", store.as_str()]).await;
     assert_eq!(logout.code, Some(1), "{logout:?}");
     assert!(logout.stderr.contains("signed out on this machine"), "{logout:?}");
-    assert!(logout.stderr.contains("503") && logout.stderr.contains("body: maintenance"), "{logout:?}");
+    assert!(logout.stderr.contains("503"), "{logout:?}");
+    assert!(logout.stderr.contains("body: maintenance"), "{logout:?}");
     assert_eq!(Portcullis::run(&["status", &url, "--store", store.as_str()]).await.code, Some(1));
 }
 
@@ -115,6 +121,7 @@ async fn the_debug_log_has_every_request() {
     }
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
     for secret in ["hidden", "code=", "state=", token.stdout.trim()] {
-        assert!(!secret.is_empty() && !log.contains(secret), "{secret} {log}");
+        assert!(!secret.is_empty(), "{secret} {log}");
+        assert!(!log.contains(secret), "{secret} {log}");
     }
 }

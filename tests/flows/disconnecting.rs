@@ -96,7 +96,8 @@ async fn until_the_stream_is_resumed() {
         .open(&deployment, Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7"))
         .await;
     timeout(Duration::from_secs(1), continued.events.closed()).await.unwrap();
-    assert!(!of_other.events.is_closed() && !plain.events.is_closed());
+    assert!(!of_other.events.is_closed());
+    assert!(!plain.events.is_closed());
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&other);
     assert_eq!(deployment.send(delete).await.status, 200);
     timeout(Duration::from_secs(1), of_other.events.closed()).await.unwrap();

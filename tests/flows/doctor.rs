@@ -23,9 +23,11 @@ async fn the_demo_has_no_problem() {
 
     let finished = Portcullis::run(&["doctor", &url, "--json"]).await;
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
-    assert_eq!((finished.code, &report["resource"]), (Some(0), &Value::from(url)));
+    assert_eq!(finished.code, Some(0));
+    assert_eq!(report["resource"], Value::from(url));
     assert!(report["steps"].as_array().unwrap().len() > 6, "{report}");
-    assert_eq!((&report["first_cause"], &report["summary"]["problems"]), (&Value::Null, &Value::from(0)));
+    assert_eq!(report["first_cause"], Value::Null);
+    assert_eq!(report["summary"]["problems"], Value::from(0));
     assert_eq!(report["requests"][0]["url"], report["resource"]);
 }
 
@@ -109,6 +111,7 @@ async fn a_token_is_explained() {
         assert_eq!(finished.stdout.contains("a request without a token"), arguments[0] == "doctor", "{finished:?}");
     }
     let empty = Portcullis::run_with_input(&["explain-token", &url], " \n").await;
-    assert_eq!((empty.code, empty.stderr.lines().count()), (Some(2), 1), "{empty:?}");
+    assert_eq!(empty.code, Some(2), "{empty:?}");
+    assert_eq!(empty.stderr.lines().count(), 1, "{empty:?}");
     assert!(!demo.log().contains("opaque-secret"), "the server logs no token");
 }

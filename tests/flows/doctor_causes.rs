@@ -38,7 +38,8 @@ async fn assert_cause(
     let finished = Portcullis::run(&["doctor", "--json", &server.url("/mcp")]).await;
     let report: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{finished:?}"));
     let cause = &report["first_cause"];
-    assert_eq!((finished.code, &cause["rule"]["id"]), (Some(1), &json!(rule)), "{case}: {cause:#}");
+    assert_eq!(finished.code, Some(1), "{case}: {cause:#}");
+    assert_eq!(cause["rule"]["id"], json!(rule), "{case}: {cause:#}");
     let text = format!("{} {}", cause["text"].as_str().unwrap(), cause["fix"].as_str().unwrap());
     assert!(words.iter().all(|word| text.contains(word)), "{case}: {words:?}: {text}");
 }

@@ -75,23 +75,27 @@ async fn all_clients_are_rewritten_once() {
         5,
         "{preview:?}"
     );
-    assert!(!preview.stdout.contains("hush") && preview.stderr.contains("--write"), "{preview:?}");
+    assert!(!preview.stdout.contains("hush"), "{preview:?}");
+    assert!(preview.stderr.contains("--write"), "{preview:?}");
     CLIENTS.iter().for_each(|(path, list)| assert_eq!(home.read(path), text(list)));
 
     let written = home.run(&["import-mcp-remote", "--write", "--command", "portcullis"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     for (path, list) in CLIENTS {
         let result = home.read(path);
-        assert!(result.contains("// mine") && result.contains("\"command\": \"portcullis\""), "{result}");
+        assert!(result.contains("// mine"), "{result}");
+        assert!(result.contains("\"command\": \"portcullis\""), "{result}");
         assert!(
             result.contains("[\"connect\", \"https://a.example/mcp\", \"--header\", \"X-Key: hush\", \"--store\""),
             "{result}"
         );
         let backup = format!("{path}.backup-1");
-        assert_eq!((home.read(&backup), mode(home.0.path().join(&backup).as_path())), (text(list), 0o600));
+        assert_eq!(home.read(&backup), text(list));
+        assert_eq!(mode(home.0.path().join(&backup).as_path()), 0o600);
     }
     let again = home.run(&["import-mcp-remote", "--write"]).await;
-    assert!(again.code == Some(0) && again.stderr.contains("nothing to change"), "{again:?}");
+    assert!(again.code == Some(0), "{again:?}");
+    assert!(again.stderr.contains("nothing to change"), "{again:?}");
     assert!(!home.0.path().join(".cursor/mcp.json.backup-2").exists());
 }
 
@@ -139,7 +143,8 @@ async fn tokens_move_with_their_registration() {
     assert_eq!(written.code, Some(0), "{written:?}");
     let secret = token["refresh_token"].as_str().unwrap();
     assert!(!format!("{preview:?}{written:?}").contains(secret));
-    assert!(!home.0.path().join(&tokens_file).exists() && !home.0.path().join(&client_file).exists());
+    assert!(!home.0.path().join(&tokens_file).exists());
+    assert!(!home.0.path().join(&client_file).exists());
     let renewed = home.run(&["token", &url]).await;
     assert_eq!(renewed.code, Some(0), "{renewed:?}");
     assert_ne!(renewed.stdout.trim(), token["access_token"].as_str().unwrap(), "the expired token was refreshed");

@@ -25,7 +25,8 @@ async fn a_configuration_for_mcp_remote_works() {
     assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
     bridge.close();
     let (code, rest, log) = bridge.wait().await;
-    assert_eq!((code, rest), (Some(0), vec![]));
+    assert_eq!(code, Some(0));
+    assert_eq!(rest, vec![]);
     for option in ["--allow-http is ignored: ", "--keep-alive is ignored: ", "--frobnicate is ignored: "] {
         assert_eq!(log.matches(option).count(), 1, "{log}");
     }
@@ -44,9 +45,11 @@ async fn weakening_options_exit_with_2() {
         &["--debug"],
     ] {
         let ended = Portcullis::run(&[&["mcp-remote"][..], arguments].concat()).await;
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert_eq!(ended.stdout.as_str(), "", "{ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
     let help = Portcullis::run(&["mcp-remote", "https://mcp.example.com/mcp", "--help"]).await;
-    assert!(help.code == Some(0) && help.stdout.contains("Usage"), "{help:?}");
+    assert!(help.code == Some(0), "{help:?}");
+    assert!(help.stdout.contains("Usage"), "{help:?}");
 }

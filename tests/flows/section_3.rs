@@ -37,7 +37,8 @@ async fn the_whole_flow() {
     let resource = format!("http://{}/mcp", demo.address());
 
     let response = Request::post("/mcp", INITIALIZE).send(demo.address()).await;
-    assert_eq!((response.status, response.challenge("error")), (401, None), "{response:?}");
+    assert_eq!(response.status, 401, "{response:?}");
+    assert_eq!(response.challenge("error"), None, "{response:?}");
     let metadata_url = response.challenge("resource_metadata").unwrap();
     assert_eq!(metadata_url, format!("http://{}/.well-known/oauth-protected-resource/mcp", demo.address()));
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
@@ -104,11 +105,8 @@ async fn after_delete() {
         let request =
             Request::new(method, "/mcp").header("Accept", "text/event-stream").bearer(&token).session(session);
         let response = request.send(demo.address()).await;
-        assert_eq!(
-            (response.status, response.text().as_str()),
-            (400, "Invalid or missing session ID"),
-            "{method}: {response:?}"
-        );
+        assert_eq!(response.status, 400, "{method}: {response:?}");
+        assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{method}: {response:?}");
     }
 }
 

@@ -64,7 +64,8 @@ async fn a_server_that_reads_the_client_from_the_body() {
     assert!(doctor.stdout.contains("requires `client_id` in the body"), "{doctor:?}");
     let wrong = ["login", &peer.url("/mcp"), "--client-id", "me", "--token-auth-method", "client_secret_post"];
     let rejected = Portcullis::run(&wrong).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("needs --client-secret-file"), "{rejected:?}");
+    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("needs --client-secret-file"), "{rejected:?}");
 }
 
 /// I4: `client_id` in the body is omitted where the server rejects it beside `client_secret_basic`.
@@ -169,15 +170,18 @@ async fn a_login_on_another_device() {
     let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
     let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    assert!(login.stderr.contains(&peer.url("/device")) && login.stderr.contains("BCDF-GHJK"), "{login:?}");
-    assert!(!login.stderr.contains("the-device") && peer.requests("/authorize").is_empty());
+    assert!(login.stderr.contains(&peer.url("/device")), "{login:?}");
+    assert!(login.stderr.contains("BCDF-GHJK"), "{login:?}");
+    assert!(!login.stderr.contains("the-device"));
+    assert!(peer.requests("/authorize").is_empty());
     let registered = peer.requests("/register")[0].message();
     assert!(registered["grant_types"].to_string().contains("device_code"), "{registered}");
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
     assert_eq!(token.stdout.trim(), "the-token");
     let other = Peer::start(|_| None).await;
     let rejected = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("--device"), "{rejected:?}");
+    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("--device"), "{rejected:?}");
 }
 
 /// I8: `connect --device` and mcp-remote's `--device-code` print the page and the code to standard error, and no browser
@@ -192,10 +196,9 @@ async fn connect_on_another_device() {
         bridge.close();
         let (code, _, log) = bridge.wait().await;
         assert_eq!(code, Some(0), "{log}");
-        assert!(
-            log.contains(&peer.url("/device")) && log.contains("BCDF-GHJK") && !log.contains("the-device"),
-            "{log}"
-        );
+        assert!(log.contains(&peer.url("/device")), "{log}");
+        assert!(log.contains("BCDF-GHJK"), "{log}");
+        assert!(!log.contains("the-device"), "{log}");
         assert!(peer.requests("/authorize").is_empty());
     }
 }
@@ -247,16 +250,20 @@ async fn forgotten_registrations_are_replaced() {
     }
     known.fetch_add(1, Ordering::Relaxed);
     let login = run(&["login", &url, "--auto-consent"]).await;
-    assert_eq!((login.code, registrations()), (Some(0), 2), "{login:?}");
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(registrations(), 2, "{login:?}");
     assert_eq!(run(&["login", &url, "--auto-consent", "--fresh"]).await.code, Some(0));
     assert_eq!(registrations(), 3);
     let logout = run(&["logout", &url, "--forget-client"]).await;
-    assert!(logout.code == Some(0) && logout.stderr.contains("registrations deleted here: 1"), "{logout:?}");
+    assert!(logout.code == Some(0), "{logout:?}");
+    assert!(logout.stderr.contains("registrations deleted here: 1"), "{logout:?}");
     assert_eq!(run(&["login", &url, "--auto-consent"]).await.code, Some(0));
     assert_eq!(registrations(), 4);
     assert_eq!(run(&["login", &other, "--auto-consent"]).await.code, Some(0));
     let all = run(&["logout", "--all"]).await;
-    assert!(all.code == Some(0) && all.stderr.contains(&url) && all.stderr.contains(&other), "{all:?}");
+    assert!(all.code == Some(0), "{all:?}");
+    assert!(all.stderr.contains(&url), "{all:?}");
+    assert!(all.stderr.contains(&other), "{all:?}");
     for signed_out in [&url, &other] {
         assert_eq!(run(&["token", signed_out]).await.code, Some(1));
     }
@@ -292,8 +299,10 @@ async fn connect_without_a_user() {
         initialize_through_connect(&peer.url("/mcp"), &[&client[..], &["--store", store.as_str()]].concat()).await;
     assert_eq!(response["result"]["serverInfo"]["name"], "peer", "{response}");
     let sent = peer.requests("/token")[0].form();
-    assert_eq!((sent["grant_type"].as_str(), sent["client_id"].as_str()), ("client_credentials", "me"));
-    assert!(peer.requests("/authorize").is_empty() && peer.requests("/register").is_empty());
+    assert_eq!(sent["grant_type"].as_str(), "client_credentials");
+    assert_eq!(sent["client_id"].as_str(), "me");
+    assert!(peer.requests("/authorize").is_empty());
+    assert!(peer.requests("/register").is_empty());
 
     let peer = Peer::start(|_| None).await;
     let response =

@@ -21,7 +21,8 @@ const CLIENT: u8 = 3;
 async fn the_span_of_a_request_has_its_decision() {
     let exported = Exported::new().await;
     let (request, _) = exported.spans_of_call();
-    assert_eq!((request.text("name"), &request.json["kind"]), ("POST /mcp", &json!(SERVER)));
+    assert_eq!(request.text("name"), "POST /mcp");
+    assert_eq!(request.json["kind"], json!(SERVER));
     assert!(request.json.get("parentSpanId").is_none(), "the client's trace is not continued: {request:?}");
     for (name, value) in [
         ("http.request.method", "POST"),
@@ -42,10 +43,12 @@ async fn the_span_of_a_request_has_its_decision() {
 async fn the_span_of_the_upstream_is_a_child() {
     let exported = Exported::new().await;
     let (request, upstream) = exported.spans_of_call();
-    assert_eq!((upstream.text("name"), &upstream.json["kind"]), ("upstream", &json!(CLIENT)));
+    assert_eq!(upstream.text("name"), "upstream");
+    assert_eq!(upstream.json["kind"], json!(CLIENT));
     assert_eq!(upstream.text("parentSpanId"), request.text("spanId"));
     assert!(upstream.start() < upstream.end(), "{upstream:?}");
-    assert!(request.start() <= upstream.start() && upstream.end() <= request.end(), "{request:?}, {upstream:?}");
+    assert!(request.start() <= upstream.start(), "{request:?}, {upstream:?}");
+    assert!(upstream.end() <= request.end(), "{request:?}, {upstream:?}");
 }
 
 /// L2: the upstream gets the identifiers of its own span, and not the client's trace context.

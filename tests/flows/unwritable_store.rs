@@ -45,12 +45,16 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
 
     let full = run_on_full_disk(&["token", &url, "--store", store.as_str()], "").await;
-    assert_eq!((full.code, full.stdout.as_str()), (Some(1), ""), "{full:?}");
-    assert!(full.stderr.contains("cannot write the credential file") && full.stderr.contains("--store"), "{full:?}");
-    assert_eq!((server.requests("/token").len(), server.requests("/authorize").len()), (1, 1));
+    assert_eq!(full.code, Some(1), "{full:?}");
+    assert_eq!(full.stdout.as_str(), "", "{full:?}");
+    assert!(full.stderr.contains("cannot write the credential file"), "{full:?}");
+    assert!(full.stderr.contains("--store"), "{full:?}");
+    assert_eq!(server.requests("/token").len(), 1);
+    assert_eq!(server.requests("/authorize").len(), 1);
 
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
-    assert_eq!((token.code, token.stdout.trim()), (Some(0), "token-2"), "{token:?}");
+    assert_eq!(token.code, Some(0), "{token:?}");
+    assert_eq!(token.stdout.trim(), "token-2", "{token:?}");
     assert_eq!(server.requests("/authorize").len(), 1);
 }
 
@@ -67,7 +71,8 @@ async fn a_sign_in_without_a_writable_store() {
             true => run_on_full_disk(&arguments, "").await,
             false => Portcullis::run(&arguments).await,
         };
-        assert_eq!((login.code, server.requests("/authorize").len()), (Some(1), 0), "{login:?}");
+        assert_eq!(login.code, Some(1), "{login:?}");
+        assert_eq!(server.requests("/authorize").len(), 0, "{login:?}");
         assert!(login.stderr.contains("--store"), "{login:?}");
     }
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));

@@ -20,7 +20,8 @@ async fn by_delete() {
     let before = deployment.upstream.count();
     for _ in 0..2 {
         let response = deployment.send(delete()).await;
-        assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{response:?}");
+        assert_eq!(response.status, 400, "{response:?}");
+        assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{response:?}");
         deployment.portcullis.assert_denied(&response, "session.ended").await;
     }
     deployment.echo(&token, &session).await.assert_no_session();
@@ -58,7 +59,8 @@ async fn by_delete_at_an_upstream_that_fails() {
         let before = deployment.upstream.count();
         let response =
             deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
-        assert_eq!((response.status, response.body.len()), (204, 0), "{response:?}");
+        assert_eq!(response.status, 204, "{response:?}");
+        assert_eq!(response.body.len(), 0, "{response:?}");
         deployment.echo(&token, &session).await.assert_no_session();
         deployment.upstream.wait_for_requests(before + 2).await;
         let seen = deployment.upstream.recorded().split_off(before);

@@ -26,7 +26,8 @@ fn limited(max_per_owner: usize) -> String {
 
 fn assert_full(response: &HttpResponse) {
     response.assert_rpc_error(503, -32603);
-    assert_eq!((response.header("retry-after"), response.count("mcp-session-id")), (Some("30"), 0), "{response:?}");
+    assert_eq!(response.header("retry-after"), Some("30"), "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
 }
 
 /// Starts a deployment whose upstream keeps each GET stream open until its sender is dropped.
@@ -84,7 +85,8 @@ async fn a_session_for_each_task() {
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
     let records = fs::read_to_string(audit.path()).unwrap();
     let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();
-    assert_eq!((ended("evicted"), ended("shutdown")), (evicted.len(), MAX));
+    assert_eq!(ended("evicted"), evicted.len());
+    assert_eq!(ended("shutdown"), MAX);
 }
 
 /// E9: sessions with an open stream or a request in progress are not evicted. When all are in use, new ones get 503

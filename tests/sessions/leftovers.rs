@@ -47,7 +47,8 @@ async fn before_the_response_begins() {
 
     respond.send(()).await.unwrap();
     let ended = recorded.recv().await.unwrap();
-    assert!(ended.starts_with("delete /backend ") && ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
+    assert!(ended.starts_with("delete /backend "), "{ended}");
+    assert!(ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
     respond.send(()).await.unwrap();
     deployment.open_session(&token).await;
 }

@@ -26,14 +26,16 @@ async fn opened_and_used() {
 
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let response = deployment.send(in_session(Request::post(Deployment::ENDPOINT, notification))).await;
-    assert_eq!((response.status, response.body.len()), (202, 0), "{response:?}");
+    assert_eq!(response.status, 202, "{response:?}");
+    assert_eq!(response.body.len(), 0, "{response:?}");
     let response = deployment
         .send(in_session(Request::post(Deployment::ENDPOINT, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
         .await;
     assert_eq!(response.status, 202, "a response to the server's own request: {response:?}");
     let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream");
     let response = deployment.send(in_session(get)).await;
-    assert_eq!((response.status, response.header("content-type")), (200, Some("text/event-stream")), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.header("content-type"), Some("text/event-stream"), "{response:?}");
     for seen in deployment.upstream.recorded().iter().skip(1) {
         assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "{seen:?}");
     }
@@ -76,7 +78,8 @@ async fn a_refreshed_token() {
 async fn tokens_without_a_subject() {
     let deployment = Deployment::start().await;
     let response = deployment.try_token(&deployment.token().without("sub").sign()).await;
-    assert_eq!((response.status, response.count("mcp-session-id")), (403, 0), "{response:?}");
+    assert_eq!(response.status, 403, "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
     assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
     deployment.portcullis.assert_denied(&response, "session.no_owner").await;
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
@@ -131,12 +134,14 @@ async fn what_opens_no_session() {
     let untyped =
         Request::new("POST", Deployment::ENDPOINT).header("Content-Type", "text/plain").bearer(&token).body(INITIALIZE);
     let response = deployment.send(untyped).await;
-    assert_eq!((response.status, response.count("mcp-session-id")), (415, 0), "{response:?}");
+    assert_eq!(response.status, 415, "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
     // Escapes do not hide the method.
     let escaped = INITIALIZE.replace("initialize", "\\u0069nitialize");
     let response = deployment.send(Request::post(Deployment::ENDPOINT, escaped).bearer(&token)).await;
-    assert_eq!((response.status, response.count("mcp-session-id")), (200, 1), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 1, "{response:?}");
 }
 
 /// F4: in a session, invalid JSON gets -32700, invalid JSON-RPC -32600, and another content type 415.

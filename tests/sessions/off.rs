@@ -17,7 +17,8 @@ async fn sessions_without_owners() {
     deployment.send(post()).await.assert_no_session();
     deployment.send(post().session("unknown")).await.assert_no_session();
     let response = deployment.send(Request::new("GET", Deployment::ENDPOINT)).await;
-    assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{response:?}");
+    assert_eq!(response.status, 400, "{response:?}");
+    assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{response:?}");
     let modern = modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     assert_eq!(deployment.send(modern).await.status, 200);
     let response = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).session(session)).await;

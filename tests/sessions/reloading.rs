@@ -19,10 +19,12 @@ async fn a_valid_change_keeps_the_rest() {
     let elsewhere = reloading.open_session("/other", &other).await;
     let (fetches, initialized) = (reloading.issuer.key_requests(), initializes(&reloading.upstream));
     let line = reloading.reload(&[SCOPES]).await;
-    assert_eq!((&line["config.changes"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
+    assert_eq!(line["config.changes"], 1, "{line}");
+    assert_eq!(line["sessions.ended"], 0, "{line}");
     let change = reloading.portcullis.logged("a setting has changed", |_| true).await;
     assert_eq!(change["config.key"], "resource[\"/mcp\"].required_scopes", "{change}");
-    assert_eq!((&change["config.old"], &change["config.new"]), (&"[\"mcp:tools\"]".into(), &"[\"mcp:admin\"]".into()));
+    assert_eq!(change["config.old"], "[\"mcp:tools\"]");
+    assert_eq!(change["config.new"], "[\"mcp:admin\"]");
     assert_eq!(reloading.call("/mcp", &mcp, &session).await.status, 403);
     assert_eq!(reloading.call("/other", &other, &elsewhere).await.status, 200);
     reloading.reload(&[]).await;
@@ -124,10 +126,9 @@ async fn a_changed_upstream() {
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
     reloading.upstream.wait_for_requests(2).await;
-    assert_eq!(
-        (initializes(&new), new.count_of(&Method::DELETE), reloading.upstream.count_of(&Method::DELETE)),
-        (1, 0, 1)
-    );
+    assert_eq!(initializes(&new), 1);
+    assert_eq!(new.count_of(&Method::DELETE), 0);
+    assert_eq!(reloading.upstream.count_of(&Method::DELETE), 1);
 }
 
 /// B4, J10: tokens of a removed issuer are rejected immediately, and their sessions end.
@@ -167,7 +168,8 @@ async fn streams_that_do_not_satisfy_new_rules() {
         assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     }
     let line = reloading.reload(&[SCOPES]).await;
-    assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
+    assert_eq!(line["streams.ended"], 1, "{line}");
+    assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(ReloadableServer::next_event(&mut streams[0]).await, None);
     events.send(1);
     assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));

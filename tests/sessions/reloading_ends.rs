@@ -41,9 +41,12 @@ async fn a_late_session_of_a_former_upstream() {
     let session = answer.header("mcp-session-id").unwrap();
     reloading.upstream.wait_for_requests(2).await;
     let deleted = reloading.upstream.last();
-    assert_eq!((&deleted.method, deleted.header("mcp-session-id")), (&Method::DELETE, Some("late")));
+    assert_eq!(deleted.method, Method::DELETE);
+    assert_eq!(deleted.header("mcp-session-id"), Some("late"));
     reloading.call("/mcp", &token, session).await.assert_no_session();
-    assert_eq!((new.count(), newest.count(), reloading.upstream.count()), (0, 0, 2));
+    assert_eq!(new.count(), 0);
+    assert_eq!(newest.count(), 0);
+    assert_eq!(reloading.upstream.count(), 2);
 }
 
 /// J10, E12: the sessions of an issuer that is removed from one resource end there, even those in no table, and stay ended when
@@ -60,7 +63,8 @@ async fn an_issuer_removed_from_one_resource() {
     let reloading = reloading.restart().await;
     let first = format!("\"/mcp\"\nissuers = [\"{}\"]", reloading.issuer.test_issuer().issuer().as_str());
     let line = reloading.reload(&[("\"/mcp\"", &first)]).await;
-    assert_eq!((&line["level"], &line["sessions.ended"]), (&"INFO".into(), &0.into()), "{line}");
+    assert_eq!(line["level"], "INFO", "{line}");
+    assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(reloading.call("/mcp", &mcp, &ended).await.status, 401);
     reloading.reload(&[]).await;
     reloading.call("/mcp", &mcp, &ended).await.assert_no_session();
@@ -91,7 +95,8 @@ async fn an_end_that_cannot_be_recorded() {
     assert_eq!(line["level"], "INFO", "{line}");
     let warning =
         reloading.portcullis.logged("session.end_not_recorded", |line| line["ends.unrecorded"].is_number()).await;
-    assert_eq!((&warning["level"], &warning["ends.unrecorded"]), (&"WARN".into(), &1.into()), "{warning}");
+    assert_eq!(warning["level"], "WARN", "{warning}");
+    assert_eq!(warning["ends.unrecorded"], 1, "{warning}");
     reloading.reload(&[]).await;
     reloading.call("/other", &token, &kept).await.assert_no_session();
     reloading.portcullis.signal(Signal::TERM);

@@ -95,7 +95,8 @@ async fn a_call_gets_itself_a_token() {
     assert_eq!(client.call("ping", None).await.unwrap(), true);
 
     let token = client.token().unwrap();
-    assert_eq!((token.issuer(), token.resource().url()), (&issuer, start.url()));
+    assert_eq!(token.issuer(), &issuer);
+    assert_eq!(token.resource().url(), start.url());
     let heads = heads.lock().unwrap();
     assert_eq!(heads.len(), 3);
     assert!(heads[2].contains(token.access_token().secret()));

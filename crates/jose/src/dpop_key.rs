@@ -145,7 +145,8 @@ mod tests {
         let key = DpopKey::generate().unwrap();
         let proof = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
         let header = segment(&proof, 0);
-        assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));
+        assert_eq!(header["typ"], "dpop+jwt");
+        assert_eq!(header["alg"], "ES256");
         assert_eq!(header["jwk"].as_object().unwrap().keys().collect::<std::collections::BTreeSet<_>>().len(), 4);
         assert!(header["jwk"].get("d").is_none());
         let claims = segment(&proof, 1);

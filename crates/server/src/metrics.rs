@@ -151,7 +151,8 @@ mod tests {
         let uri = |path: &str| ResourceUri::parse(&format!("https://mcp.example.com/{path}")).unwrap();
         let (one, same, other) =
             (metrics.of_resource(&uri("a")), metrics.of_resource(&uri("a")), metrics.of_resource(&uri("b")));
-        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
+        assert!(Arc::ptr_eq(&one, &same));
+        assert!(!Arc::ptr_eq(&one, &other));
         drop((one, same));
         drop(metrics.of_resource(&uri("b")));
         assert_eq!(metrics.resources.lock().unwrap().len(), 1);

@@ -173,7 +173,8 @@ mod tests {
         let alice = Owner::Subject { issuer: ISSUER, subject: "alice", client: Some("app") };
         let mut ids: Vec<ScopeId> = EndScope::wide(alice, &target).map(|scope| scope.id()).collect();
         assert_eq!(ids.len(), 6);
-        assert!(ids.iter().all(|id| id.is_wide()) && !EndScope::Owner(alice).id().is_wide());
+        assert!(ids.iter().all(|id| id.is_wide()));
+        assert!(!EndScope::Owner(alice).id().is_wide());
         ids.extend([
             EndScope::Owner(alice).id(),
             EndScope::Owner(Owner::Anonymous).id(),

@@ -290,7 +290,8 @@ mod tests {
             ("other text", format!("no record\n{line}\u{0}\n"), 1, 2),
         ] {
             let parsed = parse::<LastUse>(text.as_bytes());
-            assert_eq!((parsed.records.len(), parsed.unreadable), (records, unreadable), "{name}");
+            assert_eq!(parsed.records.len(), records, "{name}");
+            assert_eq!(parsed.unreadable, unreadable, "{name}");
         }
     }
 

@@ -81,7 +81,8 @@ async fn a_legacy_session() {
 
     let mut stream = client.open_stream().await.unwrap();
     let shown = format!("{client:?} {stream:?}");
-    assert!(shown.contains("McpClient { settings: ") && shown.contains("MessageStream { ready: 0"), "{shown}");
+    assert!(shown.contains("McpClient { settings: "), "{shown}");
+    assert!(shown.contains("MessageStream { ready: 0"), "{shown}");
     assert!(!shown.contains("hush"), "{shown}");
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 1);
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 2);

@@ -202,7 +202,8 @@ pub(crate) mod tests {
             ProviderSettings { omit_resource: true, parameters: parameters.into(), ..ProviderSettings::default() };
         let request = request_with("a offline_access", true, &settings);
         let query = query(&request);
-        assert_eq!((query["login_hint"].as_str(), query["prompt"].as_str()), ("a&b", "login"));
+        assert_eq!(query["login_hint"].as_str(), "a&b");
+        assert_eq!(query["prompt"].as_str(), "login");
         assert!(!query.contains_key("resource"));
         assert_eq!(request.url().query_pairs().filter(|(name, _)| name == "prompt").count(), 1);
     }
@@ -238,7 +239,8 @@ pub(crate) mod tests {
             }
             let (code, error) = (validate("code=c"), validate("error=access_denied"));
             if promises {
-                assert_eq!((code, error), (missing.clone(), missing.clone()));
+                assert_eq!(code, missing.clone());
+                assert_eq!(error, missing.clone());
             } else {
                 assert_eq!(code, Ok("c".into()));
                 assert_eq!(error.unwrap_err().code(), "redirect.denied");
@@ -267,7 +269,8 @@ pub(crate) mod tests {
     fn debug_is_redacted() {
         let request = request(true);
         let shown = format!("{request:?}");
-        assert!(!shown.contains(&state(&request)) && shown.contains(ISSUER), "{shown}");
+        assert!(!shown.contains(&state(&request)), "{shown}");
+        assert!(shown.contains(ISSUER), "{shown}");
         let answer = RedirectParameters::parse("code=hush&state=hush").unwrap();
         assert_eq!(format!("{answer:?}"), "RedirectParameters([redacted])");
     }

@@ -63,15 +63,15 @@ async fn a_challenge_leads_to_a_token() {
 
     let authorization = query(&user.last_visit());
     let sent = form(&network.to(TOKEN_URL)[0]);
-    assert_eq!((authorization["resource"].as_str(), sent["resource"].as_str()), (RESOURCE, RESOURCE));
-    assert_eq!((authorization["client_id"].as_str(), sent["client_id"].as_str()), ("registered", "registered"));
+    assert_eq!(authorization["resource"].as_str(), RESOURCE);
+    assert_eq!(sent["resource"].as_str(), RESOURCE);
+    assert_eq!(authorization["client_id"].as_str(), "registered");
+    assert_eq!(sent["client_id"].as_str(), "registered");
     assert_eq!(authorization["scope"], "mcp:tools");
     assert_eq!(sent["grant_type"], "authorization_code");
     assert_eq!(sent["code"], "the-code");
-    assert_eq!(
-        (authorization["redirect_uri"].as_str(), sent["redirect_uri"].as_str()),
-        ("http://127.0.0.1:7/callback", "http://127.0.0.1:7/callback")
-    );
+    assert_eq!(authorization["redirect_uri"].as_str(), "http://127.0.0.1:7/callback");
+    assert_eq!(sent["redirect_uri"].as_str(), "http://127.0.0.1:7/callback");
     assert!(PkceChallenge::parse(&authorization["code_challenge"]).unwrap().matches(&sent["code_verifier"]));
 
     let urls: Vec<_> = network.requests().iter().map(|request| request.url.to_string()).collect();
@@ -89,7 +89,8 @@ async fn a_challenge_of_the_caller_is_used() {
     let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.answer_challenge(&start, Some(&challenge)).await.unwrap();
-    assert_eq!((token.access_token().secret(), token.is_dpop_bound()), ("hush", false));
+    assert_eq!(token.access_token().secret(), "hush");
+    assert!(!token.is_dpop_bound());
     assert_eq!(query(&user.last_visit())["scope"], "brought");
     assert!(network.to(RESOURCE).is_empty());
 }
@@ -305,7 +306,8 @@ async fn revision_2025_03_26_is_an_option() {
         assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
         let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
         let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
-        assert_eq!((token.issuer().as_str(), token.resource().as_str()), (OWN, RESOURCE));
+        assert_eq!(token.issuer().as_str(), OWN);
+        assert_eq!(token.resource().as_str(), RESOURCE);
         assert!(user.last_visit().as_str().starts_with("https://mcp.example.com/authorize?"));
         assert_eq!(query(&user.last_visit())["code_challenge_method"], "S256");
     }

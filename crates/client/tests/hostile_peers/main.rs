@@ -99,7 +99,8 @@ async fn only_safe_endpoints_are_used() {
         let site = Site::new().await;
         site.change("\"issuer\"", &format!("\"{member}\":\"http://auth.example.com/x\",\"issuer\""));
         assert_eq!(site.error_code().await, Some("discovery.insecure_endpoint"), "{member}");
-        assert!(!site.was_requested("/register") && !site.was_requested("/token"));
+        assert!(!site.was_requested("/register"));
+        assert!(!site.was_requested("/token"));
     }
 }
 
@@ -121,7 +122,8 @@ async fn a_broader_resource_is_rejected() {
     let base = &site.base;
     site.json(PRM, &format!(r#"{{"resource":"{base}/","authorization_servers":["{base}"]}}"#));
     assert_eq!(site.error_code().await, Some("client.broader_resource"));
-    assert!(!site.was_requested("/register") && !site.was_requested("/token"));
+    assert!(!site.was_requested("/register"));
+    assert!(!site.was_requested("/token"));
 }
 
 /// G6: redirects are not followed.

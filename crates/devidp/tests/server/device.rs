@@ -20,7 +20,8 @@ async fn register(server: &Server) -> String {
     });
     let response = server.register_with(&body).await;
     assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
-    assert!(response.json().get("redirect_uris").is_none() && response.json().get("response_types").is_none());
+    assert!(response.json().get("redirect_uris").is_none());
+    assert!(response.json().get("response_types").is_none());
     response.text("client_id")
 }
 
@@ -48,16 +49,19 @@ async fn a_device_is_approved_on_the_page() {
     assert_eq!(metadata["device_authorization_endpoint"], format!("{}/device_authorization", server.issuer));
     let client = register(&server).await;
     let started = start(&server, &client).await;
-    assert_eq!((&started["expires_in"], &started["interval"]), (&json!(600), &json!(5)));
+    assert_eq!(started["expires_in"], 600);
+    assert_eq!(started["interval"], 5);
     assert_eq!(started["verification_uri"], format!("{}/device", server.issuer));
     let user_code = text(&started, "user_code");
     let device_code = text(&started, "device_code");
 
     let pending = poll(&server, &client, device_code).await;
-    assert_eq!((pending.status, &*pending.error()), (StatusCode::BAD_REQUEST, "authorization_pending"));
+    assert_eq!(pending.status, StatusCode::BAD_REQUEST);
+    assert_eq!(&*pending.error(), "authorization_pending");
 
     let entry = server.get("/device").await;
-    assert!(entry.body.contains("action=\"/authorize/device\"") && entry.body.contains("name=\"user_code\""));
+    assert!(entry.body.contains("action=\"/authorize/device\""));
+    assert!(entry.body.contains("name=\"user_code\""));
     let typed = user_code.to_lowercase().replace('-', "");
     let page = server.get(&format!("/authorize/device?user_code={typed}")).await;
     assert_eq!(page.status, StatusCode::OK);
@@ -66,13 +70,16 @@ async fn a_device_is_approved_on_the_page() {
     }
     let submitted = submit(&server, &page, "allow").await;
     assert_eq!(submitted.status, StatusCode::OK, "{}", submitted.body);
-    assert!(submitted.body.contains("Your device is connected") && submitted.location().is_none());
+    assert!(submitted.body.contains("Your device is connected"));
+    assert!(submitted.location().is_none());
 
     server.clock.advance(INTERVAL);
     let tokens = poll(&server, &client, device_code).await;
     assert_eq!(tokens.status, StatusCode::OK, "{}", tokens.body);
     let token = claims(&tokens.text("access_token"));
-    assert_eq!((&token["aud"], &token["sub"], &token["client_id"]), (&json!(RESOURCE), &json!("zoe"), &json!(client)));
+    assert_eq!(token["aud"], json!(RESOURCE));
+    assert_eq!(token["sub"], "zoe");
+    assert_eq!(token["client_id"], json!(client));
     assert_eq!(server.refresh(&client, &tokens.text("refresh_token")).await.status, StatusCode::OK);
 
     server.clock.advance(INTERVAL);
@@ -119,7 +126,8 @@ async fn a_device_is_denied() {
     let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     assert!(submit(&server, &page, "deny").await.body.contains("The request was denied"));
     let denied = poll(&server, &client, text(&started, "device_code")).await;
-    assert_eq!((denied.status, &*denied.error()), (StatusCode::BAD_REQUEST, "access_denied"));
+    assert_eq!(denied.status, StatusCode::BAD_REQUEST);
+    assert_eq!(&*denied.error(), "access_denied");
     server.clock.advance(INTERVAL);
     assert_eq!(poll(&server, &client, text(&started, "device_code")).await.error(), "invalid_grant");
 }

@@ -57,7 +57,8 @@ async fn a_document_describes_a_client() {
     assert_eq!(web.hits(URL), 1, "the document is remembered");
     let fetched = &web.requests(URL)[0];
     assert_eq!(fetched.policy, UrlPolicy::Peer { loopback_http: true, private_addresses: false });
-    assert_eq!((fetched.max_body, fetched.timeout), (16 * 1024, Duration::from_secs(5)));
+    assert_eq!(fetched.max_body, 16 * 1024);
+    assert_eq!(fetched.timeout, Duration::from_secs(5));
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert_eq!(metadata["client_id_metadata_document_supported"], true);
 }
@@ -109,10 +110,10 @@ async fn invalid_documents_are_rejected() {
     ] {
         web.serve(URL, 200, body.clone());
         let response = request_code(&server, URL).await;
-        assert_eq!((response.status, response.location()), (StatusCode::BAD_REQUEST, None), "{body}");
-        assert!(
-            response.body.contains("metadata document cannot be used") && response.body.contains("For development")
-        );
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(response.location(), None, "{body}");
+        assert!(response.body.contains("metadata document cannot be used"));
+        assert!(response.body.contains("For development"));
     }
     for status in [201, 302, 404, 500] {
         web.serve(URL, status, document(URL).to_string());
@@ -164,7 +165,8 @@ async fn the_redirect_uri_must_be_in_the_document() {
     let parameters = authorization_request(URL, "x");
     for other in ["http://127.0.0.1:4321/other", "https://client.example/callback"] {
         let response = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
-        assert_eq!((response.status, response.location()), (StatusCode::BAD_REQUEST, None), "{other}");
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{other}");
+        assert_eq!(response.location(), None, "{other}");
     }
 }
 
@@ -226,7 +228,8 @@ async fn the_consent_page_names_the_document() {
     web.serve(URL, 200, document(URL).to_string());
     let server = Server::start(|settings| settings.client_documents = DocumentFetch::With(Arc::new(web))).await;
     let page = request_code(&server, URL).await;
-    assert!(page.body.contains(&format!("<code>{URL}</code>")) && page.body.contains("Weather Notes"), "{}", page.body);
+    assert!(page.body.contains(&format!("<code>{URL}</code>")), "{}", page.body);
+    assert!(page.body.contains("Weather Notes"), "{}", page.body);
 }
 
 /// Documents can be disabled.

@@ -36,17 +36,17 @@ async fn a_proof_binds_the_token_to_its_key() {
     let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
     let code = server.code(&client, &verifier).await;
     let response = send(&server, &proof(&server, &key, |_| ()), &token_request(&client, &code, &verifier)).await;
-    assert_eq!((response.status, &*response.text("token_type")), (StatusCode::OK, "DPoP"));
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(&*response.text("token_type"), "DPoP");
     assert!(response.header("dpop-nonce").is_none());
     let token = response.text("access_token");
     let claims = claims(&token);
-    assert_eq!((&claims["cnf"], &claims["typ"]), (&json!({ "jkt": key.thumbprint() }), &json!("DPoP")));
+    assert_eq!(claims["cnf"], json!({ "jkt": key.thumbprint() }));
+    assert_eq!(claims["typ"], "DPoP");
     let form = encoded(&[("token", &token), ("client_id", "resource"), ("client_secret", "hush")]);
     let introspection = server.send(Method::POST, "/introspect", &[FORM], &form).await.json();
-    assert_eq!(
-        (&introspection["token_type"], &introspection["cnf"]["jkt"]),
-        (&json!("DPoP"), &json!(key.thumbprint()))
-    );
+    assert_eq!(introspection["token_type"], "DPoP");
+    assert_eq!(introspection["cnf"]["jkt"], json!(key.thumbprint()));
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata["dpop_signing_alg_values_supported"].as_array().unwrap().contains(&json!("ES256")));
 }
@@ -61,7 +61,8 @@ async fn invalid_proofs_are_rejected() {
     let now = server.clock.now();
     let assert_rejected = async |proof: &str| {
         let response = send(&server, proof, &parameters).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_dpop_proof"), "{proof}");
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{proof}");
+        assert_eq!(&*response.error(), "invalid_dpop_proof", "{proof}");
     };
     assert_rejected(&proof(&server, &key, |proof| proof.method = "GET")).await;
     assert_rejected(&proof(&server, &key, |proof| proof.url = "http://127.0.0.1:1/token")).await;
@@ -125,7 +126,8 @@ async fn a_nonce_is_required() {
     let mut nonce = String::new();
     for wrong in [None, Some("wrong")] {
         let response = send(&server, &proof(&server, &key, |proof| proof.nonce = wrong), &parameters).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "use_dpop_nonce"));
+        assert_eq!(response.status, StatusCode::BAD_REQUEST);
+        assert_eq!(&*response.error(), "use_dpop_nonce");
         assert!(response.header("access-control-expose-headers").unwrap().contains("dpop-nonce"));
         nonce = response.header("dpop-nonce").unwrap().to_owned();
     }
@@ -138,7 +140,8 @@ async fn a_nonce_is_required() {
     };
     server.clock.advance(Duration::from_secs(30));
     let response = send(&server, &with_nonce(&server), &parameters).await;
-    assert_eq!((response.status, response.header("dpop-nonce")), (StatusCode::OK, Some(&*nonce)));
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.header("dpop-nonce"), Some(&*nonce));
 
     // The nonce is replaced every five minutes and accepted for another five minutes.
     let parameters = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", "x")];
@@ -176,7 +179,8 @@ async fn codes_and_refresh_tokens_are_bound() {
     assert_eq!(server.token(&refresh).await.error(), "invalid_grant");
     assert_eq!(send(&server, &proof(&server, &other, |_| ()), &refresh).await.error(), "invalid_grant");
     let response = send(&server, &proof(&server, &key, |_| ()), &refresh).await;
-    assert_eq!((response.status, &*response.text("token_type")), (StatusCode::OK, "DPoP"));
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(&*response.text("token_type"), "DPoP");
     assert_eq!(claims(&response.text("access_token"))["cnf"]["jkt"], key.thumbprint());
 
     let malformed = server.authorize(&changed(&parameters, "dpop_jkt", "short")).await;

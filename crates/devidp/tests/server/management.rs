@@ -47,7 +47,8 @@ async fn a_registration_is_read() {
         let path = path(&server, &registered);
         assert_eq!(path, format!("{issuer_path}/register/{}", registered["client_id"].as_str().unwrap()));
         let read = manage(&server, Method::GET, &path, &registered["registration_access_token"], &json!(null)).await;
-        assert_eq!((read.status, read.header("cache-control")), (StatusCode::OK, Some("no-store")));
+        assert_eq!(read.status, StatusCode::OK);
+        assert_eq!(read.header("cache-control"), Some("no-store"));
         assert_eq!(read.json(), registered);
     }
 }
@@ -60,7 +61,8 @@ async fn other_callers_are_rejected() {
     let path = path(&server, &client);
     for method in [Method::GET, Method::PUT, Method::DELETE] {
         let none = server.send(method.clone(), &path, &[JSON], "{}").await;
-        assert_eq!((none.status, &*none.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{method}");
+        assert_eq!(none.status, StatusCode::UNAUTHORIZED, "{method}");
+        assert_eq!(&*none.error(), "invalid_token", "{method}");
         let wrong = manage(&server, method.clone(), &path, &other["registration_access_token"], &json!({})).await;
         assert_eq!(wrong.status, StatusCode::UNAUTHORIZED, "{method}");
         assert!(wrong.header("www-authenticate").unwrap().starts_with("Bearer "));
@@ -156,7 +158,8 @@ async fn a_registration_is_deleted() {
     let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
     let path = path(&server, &client);
     let deleted = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
-    assert_eq!((deleted.status, &*deleted.body), (StatusCode::NO_CONTENT, ""));
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    assert_eq!(&*deleted.body, "");
     assert_eq!(server.token(&token_request(id, &code, &verifier)).await.error(), "invalid_client");
     let again = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
@@ -168,12 +171,14 @@ async fn a_forgotten_client_sees_an_error_page() {
     let server = Server::start(|settings| (settings.auto_consent, settings.admin) = (true, true)).await;
     let (id, tokens) = server.refreshable().await;
     let other = server.register().await;
-    assert!(server.control.forget_client(&id) && !server.control.forget_client(&id));
+    assert!(server.control.forget_client(&id));
+    assert!(!server.control.forget_client(&id));
     let verifier = verifier();
     let page = server.authorize(&authorization_request(&id, verifier.challenge())).await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(page.location().is_none() && page.body.contains("not registered here"));
+    assert!(page.location().is_none());
+    assert!(page.body.contains("not registered here"));
     let refresh_token = tokens["refresh_token"].as_str().unwrap();
     assert_eq!(server.refresh(&id, refresh_token).await.error(), "invalid_client");
 

@@ -166,22 +166,27 @@ async fn entra_renames_claims_and_refreshes_with_scope() {
         assert_eq!(tokens.text("scope"), scope);
         let token = tokens.text("access_token");
         let payload = claims(&token);
-        assert_eq!((&payload["aud"], &payload["ver"]), (&json!(audience), &json!(version)));
-        assert_eq!((&payload["scp"], &payload["tid"]), (&json!("mcp:tools offline_access"), &json!(TENANT)));
+        assert_eq!(payload["aud"], json!(audience));
+        assert_eq!(payload["ver"], json!(version));
+        assert_eq!(payload["scp"], "mcp:tools offline_access");
+        assert_eq!(payload["tid"], json!(TENANT));
         absent(&payload, &["scope", "client_id", "jti", "typ"]);
         let (client, other, issuer) = if version == "2.0" {
             ("azp", "appid", server.issuer.clone())
         } else {
             ("appid", "azp", format!("http://{}/sts.windows.net/{TENANT}/", server.address))
         };
-        assert_eq!((&payload[client], &payload["iss"]), (&json!("web"), &json!(issuer)));
+        assert_eq!(payload[client], "web");
+        assert_eq!(payload["iss"], json!(issuer));
         absent(&payload, &[other]);
         let active = introspect(&server, &token).await;
-        assert_eq!((&active["active"], &active["client_id"]), (&json!(true), &json!("web")));
+        assert_eq!(active["active"], true);
+        assert_eq!(active["client_id"], "web");
 
         let first = tokens.text("refresh_token");
         let rejected = refresh(&server, &first, None).await;
-        assert_eq!((rejected.status, &*rejected.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
+        assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
+        assert_eq!(&*rejected.error(), "invalid_request");
         assert!(rejected.text("error_description").starts_with("AADSTS90009: "));
         let second = refresh(&server, &first, Some(&scope)).await;
         assert_ne!(second.text("refresh_token"), first);
@@ -203,9 +208,11 @@ async fn google_needs_access_type() {
     let plain = sign_in(&server, &[("scope", "mcp:tools offline_access"), ("resource", RESOURCE)]).await;
     absent(&plain.json(), &["refresh_token"]);
     let token = plain.text("access_token");
-    assert!(token.starts_with("ya29.") && !token[5..].contains('.'), "{token}");
+    assert!(token.starts_with("ya29."), "{token}");
+    assert!(!token[5..].contains('.'), "{token}");
     let active = introspect(&server, &token).await;
-    assert_eq!((&active["active"], &active["sub"]), (&json!(true), &json!("alice")));
+    assert_eq!(active["active"], true);
+    assert_eq!(active["sub"], "alice");
     absent(&active, &["aud"]);
     assert_eq!(introspect(&server, &format!("ya29.{}", "a".repeat(44))).await["active"], false);
     assert_eq!(introspect(&server, &token[5..]).await["active"], false);
@@ -225,10 +232,8 @@ async fn google_needs_access_type() {
     let verifier = verifier();
     let code = authorize(&server, &verifier, &[("client_id", "public")]).await.redirect_parameter("code").unwrap();
     let rejected = post(&server, "token", &[], &token_request("public", &code, &verifier)).await;
-    assert_eq!(
-        (&*rejected.error(), &*rejected.text("error_description")),
-        ("invalid_request", "client_secret is missing.")
-    );
+    assert_eq!(&*rejected.error(), "invalid_request");
+    assert_eq!(&*rejected.text("error_description"), "client_secret is missing.");
 }
 
 /// K1: GitHub: form-encoded responses, errors with status 200 and other names.
@@ -254,7 +259,8 @@ async fn github_responds_in_its_own_format() {
     let pairs: std::collections::BTreeMap<_, _> =
         url::form_urlencoded::parse(form.body.as_bytes()).into_owned().collect();
     assert!(pairs["access_token"].starts_with("gho_"), "{}", form.body);
-    assert_eq!((&*pairs["token_type"], pairs.len()), ("bearer", 3), "{}", form.body);
+    assert_eq!(&*pairs["token_type"], "bearer", "{}", form.body);
+    assert_eq!(pairs.len(), 3, "{}", form.body);
     assert!(["repo,gist", "gist,repo"].contains(&&*pairs["scope"]), "{}", form.body);
     let json = exchange(&[("accept", "text/html, application/json;q=0.9")]).await;
     assert_eq!(json.header("content-type"), Some("application/json; charset=utf-8"));
@@ -271,7 +277,8 @@ async fn github_responds_in_its_own_format() {
         let request = changed(&token_request(client, code, &verifier), "client_secret", secret);
         let response = post(&server, "token", &[("accept", "application/json")], &request).await;
         let members: Value = serde_json::from_str(&response.body).unwrap();
-        assert_eq!((response.status, &members["error"]), (StatusCode::OK, &json!(error)));
+        assert_eq!(response.status, StatusCode::OK);
+        assert_eq!(members["error"], json!(error));
     }
 }
 
@@ -286,12 +293,16 @@ async fn okta_renames_claims() {
     assert!(!document["scopes_supported"].as_array().unwrap().contains(&json!("mcp:tools")));
     let body = json!({ "redirect_uris": [REDIRECT] }).to_string();
     let rejected = server.send(Method::POST, &path(&server, "register"), &[JSON], &body).await;
-    assert_eq!((rejected.status, &rejected.json()["errorCode"]), (StatusCode::UNAUTHORIZED, &json!("E0000011")));
+    assert_eq!(rejected.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(rejected.json()["errorCode"], "E0000011");
 
     let tokens = sign_in(&server, &[("scope", "mcp:tools"), ("resource", RESOURCE)]).await;
     let payload = claims(&tokens.text("access_token"));
-    assert_eq!((&payload["aud"], &payload["scp"]), (&json!("api://default"), &json!(["mcp:tools"])));
-    assert_eq!((&payload["cid"], &payload["uid"], &payload["ver"]), (&json!("web"), &json!("alice"), &json!(1)));
+    assert_eq!(payload["aud"], "api://default");
+    assert_eq!(payload["scp"], json!(["mcp:tools"]));
+    assert_eq!(payload["cid"], "web");
+    assert_eq!(payload["uid"], "alice");
+    assert_eq!(payload["ver"], 1);
     absent(&payload, &["scope", "azp", "client_id", "typ"]);
     let token = tokens.text("access_token");
     assert_eq!(introspect(&server, &token).await["active"], true);
@@ -312,8 +323,10 @@ async fn auth0_needs_an_audience() {
     assert_eq!(introspect(&server, &opaque).await["active"], true);
     let tokens = sign_in(&server, &[("audience", RESOURCE), ("scope", "mcp:tools offline_access")]).await;
     let payload = claims(&tokens.text("access_token"));
-    assert_eq!((&payload["aud"], &payload["permissions"]), (&json!(RESOURCE), &json!(["mcp:tools"])));
-    assert_eq!((&payload["azp"], &payload["iss"]), (&json!("web"), &json!(server.issuer)));
+    assert_eq!(payload["aud"], json!(RESOURCE));
+    assert_eq!(payload["permissions"], json!(["mcp:tools"]));
+    assert_eq!(payload["azp"], "web");
+    assert_eq!(payload["iss"], json!(server.issuer));
     absent(&payload, &["client_id"]);
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none" });
     assert_eq!(server.register_with(&body).await.status, StatusCode::CREATED);
@@ -340,7 +353,8 @@ async fn keycloak_ignores_resource() {
     assert!(!document["token_endpoint_auth_methods_supported"].as_array().unwrap().contains(&json!("none")));
     let verifier = verifier();
     let response = authorize(&server, &verifier, &[("resource", RESOURCE)]).await;
-    assert!(response.redirect_parameter("session_state").is_some() && response.redirect_parameter("iss").is_some());
+    assert!(response.redirect_parameter("session_state").is_some());
+    assert!(response.redirect_parameter("iss").is_some());
     let twice = format!("resource={}", "http%3A%2F%2F127.0.0.1%3A1%2F");
     let request = encoded(&authorization_request("web", verifier.challenge()));
     let duplicated = server.get(&format!("{}?{request}&{twice}", path(&server, "authorize"))).await;
@@ -351,7 +365,8 @@ async fn keycloak_ignores_resource() {
     assert!(tokens.json().get("refresh_token").is_some(), "without offline_access");
     let payload = claims(&tokens.text("access_token"));
     absent(&payload, &["aud", "client_id"]);
-    assert_eq!((&payload["azp"], &payload["preferred_username"]), (&json!("web"), &json!("alice")));
+    assert_eq!(payload["azp"], "web");
+    assert_eq!(payload["preferred_username"], "alice");
 
     let register = async |extra: Value| {
         let mut body = json!({ "redirect_uris": [REDIRECT] });
@@ -362,7 +377,8 @@ async fn keycloak_ignores_resource() {
     let unknown = register(json!({ "resource": RESOURCE })).await;
     assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
     let openid = register(json!({ "scope": "openid mcp:tools" })).await;
-    assert_eq!((openid.status, &*openid.error()), (StatusCode::FORBIDDEN, "insufficient_scope"));
+    assert_eq!(openid.status, StatusCode::FORBIDDEN);
+    assert_eq!(&*openid.error(), "insufficient_scope");
 }
 
 /// K1: further claims are in every token, and in introspection responses.
@@ -378,7 +394,8 @@ async fn further_claims_are_added() {
         let scope = if provider == Provider::Entra { &*scope } else { "mcp:tools" };
         let token = sign_in(&server, &[("scope", scope)]).await.text("access_token");
         let payload = claims(&token);
-        assert_eq!((&payload["groups"], &payload["permissions"]), (&json!(["a", "b"]), &json!(["x"])), "{provider:?}");
+        assert_eq!(payload["groups"], json!(["a", "b"]), "{provider:?}");
+        assert_eq!(payload["permissions"], json!(["x"]), "{provider:?}");
         assert_eq!(introspect(&server, &token).await["groups"], json!(["a", "b"]));
     }
 }

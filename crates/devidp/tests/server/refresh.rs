@@ -26,7 +26,8 @@ async fn is_active(server: &Server, token: &str) -> bool {
 }
 
 fn assert_rejected(response: &Response, error: &str) {
-    assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, error), "{}", response.body);
+    assert_eq!(response.status, StatusCode::BAD_REQUEST, "{}", response.body);
+    assert_eq!(&*response.error(), error, "{}", response.body);
 }
 
 /// K1: each refresh issues a new access token and a new refresh token for the same session.
@@ -36,7 +37,8 @@ async fn a_refresh_token_is_replaced_on_use() {
     let (client, first) = server.refreshable().await;
     assert_eq!(first["scope"], "mcp:tools offline_access");
     let second = server.refresh(&client, first["refresh_token"].as_str().unwrap()).await;
-    assert_eq!((second.status, second.header("cache-control")), (StatusCode::OK, Some("no-store")));
+    assert_eq!(second.status, StatusCode::OK);
+    assert_eq!(second.header("cache-control"), Some("no-store"));
     assert_ne!(second.text("refresh_token"), first["refresh_token"].as_str().unwrap());
     let (old, new) = (claims(first["access_token"].as_str().unwrap()), claims(&second.text("access_token")));
     for same in ["iss", "aud", "sub", "azp", "sid", "scope", "auth_time"] {
@@ -87,7 +89,8 @@ async fn a_refresh_token_requires_offline_access() {
     let request = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
     let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
     let response = server.token(&token_request(&client, &code, &verifier)).await.json();
-    assert_eq!((&response["scope"], response.get("refresh_token")), (&"mcp:tools".into(), None));
+    assert_eq!(response["scope"], "mcp:tools");
+    assert_eq!(response.get("refresh_token"), None);
     // The client is registered but does not request the scope.
     let (client, _) = server.refreshable().await;
     for scope in [Some("mcp:tools"), None] {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 fn assert_rejected(response: &Response, status: StatusCode, error: &str) {
-    assert_eq!((response.status, &*response.error()), (status, error), "{}", response.body);
+    assert_eq!(response.status, status, "{}", response.body);
+    assert_eq!(&*response.error(), error, "{}", response.body);
     assert_eq!(response.header("cache-control"), Some("no-store"));
     assert!(response.json().get("access_token").is_none());
 }
@@ -103,7 +104,8 @@ async fn other_content_types_and_methods_are_rejected() {
     let response = server.send(Method::POST, "/token", &[FORM], &"a".repeat(16 * 1024 + 1)).await;
     assert_rejected(&response, StatusCode::PAYLOAD_TOO_LARGE, "invalid_request");
     let response = server.get("/token?grant_type=authorization_code").await;
-    assert_eq!((response.status, response.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, Some("POST")));
+    assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(response.header("allow"), Some("POST"));
 }
 
 async fn confidential(server: &Server, method: &str) -> (String, String) {

@@ -222,7 +222,9 @@ async fn earlier_attempts_are_shown() {
         ]);
         let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
         let first = "https://auth.example.com/.well-known/oauth-authorization-server (status 403";
-        assert!(error.contains(first) && error.contains(ends) && error.contains("openid-configuration"), "{error}");
+        assert!(error.contains(first), "{error}");
+        assert!(error.contains(ends), "{error}");
+        assert!(error.contains("openid-configuration"), "{error}");
     }
 }
 
@@ -296,5 +298,6 @@ async fn the_name_of_an_insecure_endpoint_is_escaped() {
     let document = format!(r#"{{"issuer":"https://auth.example.com","{name}":"http://auth.example.com/"}}"#);
     let script = Script::new([(FIRST, Ok((200, document)))]);
     let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
-    assert!(error.contains(r"\u{1b}[2Ja") && error.len() < 250, "{error}");
+    assert!(error.contains(r"\u{1b}[2Ja"), "{error}");
+    assert!(error.len() < 250, "{error}");
 }

@@ -236,7 +236,8 @@ async fn scopes_that_nobody_can_grant_are_told() {
     fixture.issuer(json!({"scopes_supported": ["openid"]}));
     let report = fixture.examine().await;
     let finding = report.findings().find(|finding| finding.rule.id == "scopes.known").unwrap();
-    assert_eq!((finding.verdict, finding.text.as_str()), (Verdict::Warning, "the server does not list: mcp:tools"));
+    assert_eq!(finding.verdict, Verdict::Warning);
+    assert_eq!(finding.text.as_str(), "the server does not list: mcp:tools");
 }
 
 /// G6: what a peer names is fetched under the peer's policy, the start under the operator's.
@@ -271,7 +272,8 @@ async fn a_report_is_json_for_machines() {
     assert!(step["findings"][0]["fix"].is_string());
 
     let cause = &report["first_cause"];
-    assert_eq!((&cause["url"], &cause["rule"]["id"]), (&json!(RESOURCE), &json!("challenge.status")));
+    assert_eq!(cause["url"], json!(RESOURCE));
+    assert_eq!(cause["rule"]["id"], "challenge.status");
     assert_eq!(cause["step"], step["title"]);
     let count = |verdict: &str| {
         let findings = report["steps"].as_array().unwrap().iter().flat_map(|step| step["findings"].as_array().unwrap());

@@ -218,7 +218,8 @@ mod tests {
         let mut many = Spellings::default();
         let results: Vec<_> =
             (0..1000).map(|number| many.add(&format!("file:///{number}{}", "a".repeat(2000)))).collect();
-        assert!(results.first() == Some(&Ok(())) && results.last() == Some(&Err(UriError::TooManySpellings)));
+        assert!(results.first() == Some(&Ok(())));
+        assert!(results.last() == Some(&Err(UriError::TooManySpellings)));
     }
 
     /// F12: a URI with characters that URL parsers remove or replace is rejected.

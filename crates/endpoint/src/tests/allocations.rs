@@ -65,7 +65,8 @@ async fn admitting_a_message_allocates_little() {
     // The guard: the request's id, the path that is remembered, what the caller's clones share, three for the extension,
     // two for the response's headers. The endpoint: what the message is about, the body's share of the budget, and the
     // identifier that the backend knows. The test: its copy of what was told.
-    assert!(modern <= 11 && legacy <= 12, "{modern} {legacy}");
+    assert!(modern <= 11, "{modern} {legacy}");
+    assert!(legacy <= 12, "{modern} {legacy}");
 }
 
 /// L3: an open event stream in the session makes its requests allocate no more.

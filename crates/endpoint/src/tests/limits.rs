@@ -34,7 +34,8 @@ async fn sessions_in_use_are_not_evicted() {
     assert!(poll_once(&mut delete).is_pending());
     let seen = fixture.inner.seen().len();
     let response = fixture.post(&[], initialize()).await;
-    assert_eq!((response.status, response.header("retry-after")), (503, Some("30")));
+    assert_eq!(response.status, 503);
+    assert_eq!(response.header("retry-after"), Some("30"));
     assert_eq!(response.json()["id"], 1);
     assert_eq!(fixture.decided(), (503, Some("session.owner_full")));
     assert_eq!(fixture.inner.seen().len(), seen);
@@ -78,12 +79,14 @@ async fn a_session_without_a_place_is_refused() {
     ];
     fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
     let refused = opening.await.unwrap();
-    assert_eq!((refused.status().as_u16(), refused.headers().get(SESSION)), (503, None));
+    assert_eq!(refused.status().as_u16(), 503);
+    assert_eq!(refused.headers().get(SESSION), None);
     assert_eq!(refused.headers()["retry-after"], "30");
     let body = refused.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&body).unwrap()["id"], 1);
     assert_eq!(fixture.decided(), (503, Some("session.owner_full")));
-    assert_eq!((fixture.ended(), fixture.sessions.len()), (vec![], 2));
+    assert_eq!(fixture.ended(), vec![]);
+    assert_eq!(fixture.sessions.len(), 2);
 }
 
 /// E9: an `initialize` that the backend refuses, or whose client goes away, ends no session.
@@ -100,7 +103,8 @@ async fn a_failed_initialize_ends_nothing() {
     let mut opening = Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
     assert!(poll_once(&mut opening).is_pending());
     drop(opening);
-    assert_eq!((fixture.ended(), fixture.sessions.len()), (vec![], 2));
+    assert_eq!(fixture.ended(), vec![]);
+    assert_eq!(fixture.sessions.len(), 2);
 }
 
 /// E2: capacity is reserved while the backend thinks, and given back when the client goes away.
@@ -110,7 +114,8 @@ async fn capacity_is_reserved_during_initialize() {
     let start = || Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
     fixture.inner.falls_silent(true);
     let (mut first, mut second) = (start(), start());
-    assert!(poll_once(&mut first).is_pending() && poll_once(&mut second).is_pending());
+    assert!(poll_once(&mut first).is_pending());
+    assert!(poll_once(&mut second).is_pending());
     assert_eq!(fixture.post(&[], initialize()).await.status, 503);
     drop(first);
     fixture.inner.falls_silent(false);

@@ -15,9 +15,11 @@ async fn modern_requests_have_no_session() {
         fixture.inner.responds(200, &[(SESSION, "minted-by-the-backend")], "{}");
         let headers = [MODERN, ("mcp-method", "tools/list"), (SESSION, stray), ("mcp-param-region", "us-west1")];
         let response = fixture.post(&headers, modern("tools/list", json!({}))).await;
-        assert_eq!((response.status, response.header(SESSION)), (200, None));
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header(SESSION), None);
         let seen = fixture.inner.last();
-        assert_eq!((seen.header(SESSION), seen.header("mcp-param-region")), (None, Some("us-west1")));
+        assert_eq!(seen.header(SESSION), None);
+        assert_eq!(seen.header("mcp-param-region"), Some("us-west1"));
         assert_eq!(seen.era, Era::Modern(Revision::V2026_07_28));
         assert_eq!(seen.subject.as_deref(), Some("alice"));
     }
@@ -52,11 +54,13 @@ async fn modern_requests_are_held_against_their_headers() {
         (&[MODERN, method, name], &bare, -32602),
     ] {
         let response = fixture.post(headers, body).await;
-        assert_eq!((response.error(), response.json()["id"].clone()), ((400, code), json!(7)), "{headers:?}");
+        assert_eq!(response.error(), (400, code), "{headers:?}");
+        assert_eq!(response.json()["id"].clone(), json!(7), "{headers:?}");
     }
     for (body, code) in [("{", -32700), ("[]", -32600), ("\"x\"", -32600)] {
         let response = fixture.post(&[MODERN], body).await;
-        assert_eq!((response.error(), response.json()["id"].clone()), ((400, code), json!(null)));
+        assert_eq!(response.error(), (400, code));
+        assert_eq!(response.json()["id"].clone(), json!(null));
     }
     assert!(fixture.inner.seen().is_empty());
     assert_eq!(fixture.post(&[MODERN, method, ("mcp-name", "=?base64?YWRk?=")], &call).await.status, 200);
@@ -111,7 +115,8 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
         let layer = EndpointLayer::new(fixture.settings.clone()).unwrap();
         fixture.inner.responds(status, &json, body);
         let response = fixture.post_through(&layer, &[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
-        assert_eq!((response.status, &*response.body), (status, body.as_bytes()));
+        assert_eq!(response.status, status);
+        assert_eq!(&*response.body, body.as_bytes());
         let mut message = modern("tools/list", json!({}));
         message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
         let headers = [(VERSION, "2099-01-01"), ("mcp-method", "tools/list")];
@@ -129,10 +134,12 @@ async fn methods_of_older_revisions_are_answered_by_the_upstream() {
     for method in ["resources/subscribe", "resources/unsubscribe"] {
         fixture.inner.responds(404, &[("content-type", "application/json")], UNKNOWN);
         let response = fixture.post(&[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
-        assert_eq!((response.status, &*response.body), (404, UNKNOWN.as_bytes()), "{method}");
+        assert_eq!(response.status, 404, "{method}");
+        assert_eq!(&*response.body, UNKNOWN.as_bytes(), "{method}");
     }
     let read = fixture.post(&[MODERN, ("mcp-method", "resources/read")], modern("resources/read", json!({}))).await;
-    assert_eq!((read.error(), read.json()["id"].clone()), ((400, -32602), json!(7)));
+    assert_eq!(read.error(), (400, -32602));
+    assert_eq!(read.json()["id"].clone(), json!(7));
 }
 
 /// F5: where only modern revisions are served there are no streams and no initialize.
@@ -142,14 +149,16 @@ async fn a_modern_only_endpoint_serves_post_alone() {
     fixture.settings.revisions = Revisions::from_iter([Revision::V2026_07_28]);
     for method in ["GET", "DELETE", "PUT"] {
         let response = fixture.send(method, &[(SESSION, "any")], "").await;
-        assert_eq!((response.status, response.header("allow")), (405, Some("POST")));
+        assert_eq!(response.status, 405);
+        assert_eq!(response.header("allow"), Some("POST"));
     }
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.error(), (400, -32022));
     assert_eq!(response.json()["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
     for body in ["{", "[]", &request("ping", json!({})).to_string()] {
         let (status, code) = fixture.post(&[], body).await.error();
-        assert!(status == 400 && !(-32019..=-32000).contains(&code), "{body}");
+        assert!(status == 400, "{body}");
+        assert!(!(-32019..=-32000).contains(&code), "{body}");
     }
     assert_eq!(fixture.post(&[MODERN, ("mcp-method", "ping")], modern("ping", json!({}))).await.status, 200);
 }
@@ -172,8 +181,10 @@ async fn an_unknown_modern_method_keeps_its_404() {
     fixture.inner.responds(404, &[("content-type", "application/json")], body);
     let headers = [MODERN, ("mcp-method", "acme/x"), (SESSION, &identifier)];
     let response = fixture.post(&headers, modern("acme/x", json!({}))).await;
-    assert_eq!((response.status, response.body.as_ref()), (404, body.as_bytes()));
-    assert_eq!((fixture.sessions.len(), fixture.ended().len()), (1, 0));
+    assert_eq!(response.status, 404);
+    assert_eq!(response.body.as_ref(), body.as_bytes());
+    assert_eq!(fixture.sessions.len(), 1);
+    assert_eq!(fixture.ended().len(), 0);
 }
 
 /// E11, F5: initialize under a modern header opens nothing, here or behind the endpoint.
@@ -183,6 +194,8 @@ async fn a_modern_header_does_not_smuggle_an_initialize() {
     let response = fixture.post(&[MODERN, ("mcp-method", "initialize")], initialize()).await;
     assert_eq!(response.error(), (400, -32020));
     let response = fixture.post(&[MODERN, ("mcp-method", "initialize")], modern("initialize", json!({}))).await;
-    assert_eq!((response.error(), response.header(SESSION)), ((404, -32601), None));
-    assert!(fixture.sessions.is_empty() && fixture.inner.seen().is_empty());
+    assert_eq!(response.error(), (404, -32601));
+    assert_eq!(response.header(SESSION), None);
+    assert!(fixture.sessions.is_empty());
+    assert!(fixture.inner.seen().is_empty());
 }

@@ -19,13 +19,16 @@ async fn another_owner_finds_nothing() {
     ] {
         fixture.comes_with(&other);
         let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
-        assert_eq!((response.status, response.json()), (400, no_session()));
+        assert_eq!(response.status, 400);
+        assert_eq!(response.json(), no_session());
         for method in ["GET", "DELETE"] {
             let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
-            assert_eq!((response.status, response.body.as_ref()), (400, b"Invalid or missing session ID".as_ref()));
+            assert_eq!(response.status, 400);
+            assert_eq!(response.body.as_ref(), b"Invalid or missing session ID".as_ref());
         }
     }
-    assert_eq!((fixture.inner.seen().len(), fixture.sessions.len()), (seen, 1));
+    assert_eq!(fixture.inner.seen().len(), seen);
+    assert_eq!(fixture.sessions.len(), 1);
     fixture.comes_with(&fixture.test_issuer.token().scope("other scopes"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
 }
@@ -68,7 +71,8 @@ async fn a_token_without_subject_opens_no_session() {
     fixture.comes_with(&client);
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.error(), (403, -32600));
-    assert_eq!((response.json()["id"].clone(), response.header("www-authenticate")), (json!(1), None));
+    assert_eq!(response.json()["id"].clone(), json!(1));
+    assert_eq!(response.header("www-authenticate"), None);
     assert_eq!(fixture.decided(), (403, Some("session.no_owner")));
     assert!(fixture.inner.seen().is_empty());
 

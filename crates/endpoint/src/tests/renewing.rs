@@ -77,7 +77,8 @@ async fn a_new_identifier_works_only_for_its_owner() {
     fixture.comes_with(&token(&fixture, "b").subject("mallory"));
     for identifier in [&first, &second] {
         let response = ping(&fixture, identifier).await;
-        assert_eq!((response.status, response.header(SESSION)), (400, None));
+        assert_eq!(response.status, 400);
+        assert_eq!(response.header(SESSION), None);
         assert_eq!(fixture.decided(), (400, Some("session.unknown")));
     }
     fixture.comes_with(&owner);
@@ -108,7 +109,8 @@ async fn an_ended_session_is_not_renewed() {
     fixture.comes_with(&token(&fixture, "b"));
     fixture.inner.responds(404, &[], "");
     let response = ping(&fixture, &first).await;
-    assert_eq!((response.status, response.header(SESSION)), (404, None));
+    assert_eq!(response.status, 404);
+    assert_eq!(response.header(SESSION), None);
 }
 
 /// E10: where it is configured, the owner gets 404 for an ended session, in the form of each method; identifiers that
@@ -126,7 +128,8 @@ async fn the_owner_may_hear_that_a_session_has_ended() {
     }
     for method in ["GET", "DELETE"] {
         let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
-        assert_eq!((response.status, response.body.as_ref()), (404, b"Session not found".as_ref()));
+        assert_eq!(response.status, 404);
+        assert_eq!(response.body.as_ref(), b"Session not found".as_ref());
     }
     assert_eq!(ping(&fixture, "made-up").await.status, 400);
     assert_eq!(fixture.send("GET", &[], "").await.status, 400);
@@ -141,5 +144,6 @@ async fn ended_is_unknown_by_default() {
     let (fixture, identifier) = opened("a").await;
     fixture.send("DELETE", &[(SESSION, &identifier)], "").await;
     let (ended, unknown) = (ping(&fixture, &identifier).await, ping(&fixture, "made-up").await);
-    assert_eq!((ended.status, ended.body), (400, unknown.body));
+    assert_eq!(ended.status, 400);
+    assert_eq!(ended.body, unknown.body);
 }

@@ -95,7 +95,8 @@ async fn sessions_of_other_processes_continue() {
     journal.is_incomplete.store(true, Ordering::Relaxed);
     for (retry_after, reason) in [("1", "session.not_ready"), ("30", "session.store_full")] {
         let response = second.post(&headers, request("tools/list", json!({}))).await;
-        assert_eq!((response.error(), response.header("retry-after")), ((503, -32603), Some(retry_after)));
+        assert_eq!(response.error(), (503, -32603));
+        assert_eq!(response.header("retry-after"), Some(retry_after));
         assert_eq!(second.decided(), (503, Some(reason)));
         assert_eq!(second.send("GET", &headers, "").await.status, 503);
         journal.is_incomplete.store(false, Ordering::Relaxed);

@@ -73,7 +73,8 @@ async fn one_refusal_names_all_missing_scopes() {
     for (token, scope) in [(none, "admin base tools"), (some, "admin base logs tools"), (most, "admin base tools")] {
         fixture.comes_with(&token);
         let response = fixture.post(&[(SESSION, &identifier)], &drop_all).await;
-        assert_eq!((response.status, response.scope()), (403, scope.to_owned()));
+        assert_eq!(response.status, 403);
+        assert_eq!(response.scope(), scope.to_owned());
         let challenge = response.challenge();
         assert_eq!(challenge.error.as_deref(), Some("insufficient_scope"));
         assert_eq!(
@@ -147,10 +148,12 @@ async fn required_scopes_are_needed_for_everything() {
     fixture.comes_with(&fixture.test_issuer.token().scope("other"));
     for method in ["GET", "DELETE"] {
         let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
-        assert_eq!((response.status, response.scope()), (403, "base".to_owned()), "{method}");
+        assert_eq!(response.status, 403, "{method}");
+        assert_eq!(response.scope(), "base".to_owned(), "{method}");
     }
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
-    assert_eq!((fixture.sessions.len(), fixture.inner.seen().len()), (1, 1));
+    assert_eq!(fixture.sessions.len(), 1);
+    assert_eq!(fixture.inner.seen().len(), 1);
 }
 
 /// B3: expiry is checked before scopes.
@@ -159,7 +162,8 @@ async fn an_expired_token_is_unauthorized_with_any_scopes() {
     let mut fixture = Fixture::guarded("base");
     fixture.comes_with(&fixture.test_issuer.token().scope("other").expires_in(-60));
     let response = fixture.post(&[], initialize()).await;
-    assert_eq!((response.status, response.challenge().error.as_deref()), (401, Some("invalid_token")));
+    assert_eq!(response.status, 401);
+    assert_eq!(response.challenge().error.as_deref(), Some("invalid_token"));
 }
 
 /// F7: where authorization is off, rules count for nothing.
@@ -271,14 +275,16 @@ async fn claims_are_wanted_by_rules() {
     ] {
         fixture.comes_with(token);
         let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
-        assert_eq!((fixture.decided(), fixture.told().spared), (decided, spared), "{name}");
+        assert_eq!(fixture.decided(), decided, "{name}");
+        assert_eq!(fixture.told().spared, spared, "{name}");
         if response.status == 403 {
             assert!(!response.headers.contains_key("www-authenticate"));
             assert_eq!(response.json()["error"], "access_denied");
         }
     }
     let response = fixture.post(&[(SESSION, &identifier)], &request("ping", json!({}))).await;
-    assert_eq!((response.status, fixture.told().spared), (200, None));
+    assert_eq!(response.status, 200);
+    assert_eq!(fixture.told().spared, None);
 }
 
 /// J5: messages that a rule matches are limited for each principal, once nothing else speaks against them, and the response
@@ -302,7 +308,8 @@ async fn tools_are_limited() {
         assert_eq!(fixture.decided(), expected, "{name}");
         if response.status == 429 {
             assert_eq!(response.header("retry-after"), Some("30"));
-            assert_eq!((&response.json()["error"]["code"], &response.json()["id"]), (&json!(-32603), &json!(7)));
+            assert_eq!(response.json()["error"]["code"], -32603);
+            assert_eq!(response.json()["id"], 7);
         }
     }
     fixture.comes_with(&fixture.test_issuer.token().subject("bob").scope(""));

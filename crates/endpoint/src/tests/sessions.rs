@@ -12,14 +12,18 @@ async fn initialize_opens_a_session() {
     let fixture = Fixture::open();
     fixture.inner.responds(200, &[(SESSION, BACKEND), ("x-other", "kept")], "{\"result\":1}");
     let response = fixture.post(&[("origin", "https://page.example")], initialize()).await;
-    assert_eq!((response.status, response.body.as_ref()), (200, b"{\"result\":1}".as_ref()));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.body.as_ref(), b"{\"result\":1}".as_ref());
     let identifier = response.header(SESSION).unwrap();
-    assert!(identifier.len() >= 22 && identifier != BACKEND);
+    assert!(identifier.len() >= 22);
+    assert!(identifier != BACKEND);
     assert_eq!(response.header("x-other"), Some("kept"));
     let exposed = response.header("access-control-expose-headers").unwrap().to_ascii_lowercase();
-    assert!(exposed.contains(SESSION) && exposed.contains(VERSION), "{exposed}");
+    assert!(exposed.contains(SESSION), "{exposed}");
+    assert!(exposed.contains(VERSION), "{exposed}");
     let seen = fixture.inner.last();
-    assert_eq!((seen.header(SESSION), seen.body.as_ref()), (None, initialize().to_string().as_bytes()));
+    assert_eq!(seen.header(SESSION), None);
+    assert_eq!(seen.body.as_ref(), initialize().to_string().as_bytes());
     assert_eq!(seen.era, Era::Legacy { version: Some(Revision::V2025_11_25) });
     assert_eq!(fixture.sessions.len(), 1);
 }
@@ -31,7 +35,8 @@ async fn a_refused_initialize_opens_nothing() {
     for status in [302, 400, 401, 404, 500] {
         fixture.inner.responds(status, &[(SESSION, BACKEND)], "no");
         let response = fixture.post(&[], initialize()).await;
-        assert_eq!((response.status, response.header(SESSION)), (status, None));
+        assert_eq!(response.status, status);
+        assert_eq!(response.header(SESSION), None);
         assert!(fixture.sessions.is_empty());
     }
 }
@@ -42,9 +47,11 @@ async fn initialize_with_an_unknown_identifier_is_refused() {
     let fixture = Fixture::open();
     for identifier in ["made-up", BACKEND, ""] {
         let response = fixture.post(&[(SESSION, identifier)], initialize()).await;
-        assert_eq!((response.status, response.json()), (400, no_session()));
+        assert_eq!(response.status, 400);
+        assert_eq!(response.json(), no_session());
     }
-    assert!(fixture.inner.seen().is_empty() && fixture.sessions.is_empty());
+    assert!(fixture.inner.seen().is_empty());
+    assert!(fixture.sessions.is_empty());
 }
 
 /// E4: requests go to the session with the backend's own identifier; the client sees only ours.
@@ -54,12 +61,14 @@ async fn requests_in_a_session_are_mapped_both_ways() {
     let identifier = fixture.initialize().await;
     fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
     let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
-    assert_eq!((response.status, response.header(SESSION)), (200, Some(&*identifier)));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header(SESSION), Some(&*identifier));
     assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
 
     fixture.inner.responds(200, &[(SESSION, "another-backend-session")], "{}");
     let response = fixture.send("GET", &[(SESSION, &identifier)], "").await;
-    assert_eq!((response.status, response.header(SESSION)), (200, None));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header(SESSION), None);
     assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
 
     for message in [
@@ -81,7 +90,9 @@ async fn identifiers_are_redacted_in_headers() {
     fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
     let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
     let shown = format!("{:?} {:?}", response.headers, fixture.inner.last().headers);
-    assert!(shown.contains(SESSION) && !shown.contains(&identifier) && !shown.contains(BACKEND), "{shown}");
+    assert!(shown.contains(SESSION), "{shown}");
+    assert!(!shown.contains(&identifier), "{shown}");
+    assert!(!shown.contains(BACKEND), "{shown}");
 }
 
 /// E4: a backend without sessions of its own is given no identifier, and its clients have one all the same.
@@ -124,7 +135,8 @@ async fn a_post_without_a_session_is_rejected_for_every_body() {
         {
             let headers = [headers, &[("content-type", content_type)]].concat();
             let response = fixture.send("POST", &headers, body.to_vec()).await;
-            assert_eq!((response.status, response.json()), (400, no_session()), "{}", body.escape_ascii());
+            assert_eq!(response.status, 400, "{}", body.escape_ascii());
+            assert_eq!(response.json(), no_session(), "{}", body.escape_ascii());
         }
     }
     assert!(fixture.inner.seen().is_empty());
@@ -138,12 +150,14 @@ async fn connection_options_are_no_part_of_a_request() {
     let seen = fixture.inner.seen().len();
     let headers = [("connection", "close, Mcp-Session-Id"), (SESSION, &*identifier)];
     let response = fixture.post(&headers, request("tools/list", json!({}))).await;
-    assert_eq!((response.status, response.json()), (400, no_session()));
+    assert_eq!(response.status, 400);
+    assert_eq!(response.json(), no_session());
     assert_eq!(fixture.send("GET", &headers, "").await.status, 400);
     assert_eq!(fixture.inner.seen().len(), seen);
     let headers = [("connection", "x-mine"), ("x-mine", "1"), (SESSION, &*identifier)];
     assert_eq!(fixture.send("GET", &headers, "").await.status, 200);
-    assert_eq!((fixture.inner.last().header("connection"), fixture.inner.last().header("x-mine")), (None, None));
+    assert_eq!(fixture.inner.last().header("connection"), None);
+    assert_eq!(fixture.inner.last().header("x-mine"), None);
 }
 
 /// E5: initialize is checked like any message.
@@ -164,7 +178,8 @@ async fn streams_without_a_session_are_refused_in_plain_text() {
     for method in ["GET", "DELETE"] {
         for headers in [&[][..], &[(SESSION, "unknown")], &[(SESSION, "")], &[(SESSION, "a"), (SESSION, "b")]] {
             let response = fixture.send(method, headers, "").await;
-            assert_eq!((response.status, response.body.as_ref()), (400, b"Invalid or missing session ID".as_ref()));
+            assert_eq!(response.status, 400);
+            assert_eq!(response.body.as_ref(), b"Invalid or missing session ID".as_ref());
             assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"));
         }
     }
@@ -183,7 +198,8 @@ async fn the_session_header_can_have_another_name() {
     assert_eq!(response.header(SESSION), None);
     fixture.send("GET", &[("acme-session-id", &identifier), (SESSION, "guess")], "").await;
     let seen = fixture.inner.last();
-    assert_eq!((seen.header("acme-session-id"), seen.header(SESSION)), (Some(BACKEND), None));
+    assert_eq!(seen.header("acme-session-id"), Some(BACKEND));
+    assert_eq!(seen.header(SESSION), None);
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
 }
 

@@ -14,14 +14,21 @@ async fn a_stream_ends_with_its_token() {
     let streams = Streams::new().await;
     let mut open = streams.get().await;
     open.events.send("data: 1\n\n");
-    assert_eq!((open.read(), open.read()), (piece("data: 1\n\n"), Read::Nothing));
-    assert_eq!((streams.pass(60 + LEEWAY - 1), open.woken(), open.read()), (0, 0, Read::Nothing));
-    assert_eq!((streams.pass(1), open.woken()), (1, 1));
+    assert_eq!(open.read(), piece("data: 1\n\n"));
+    assert_eq!(open.read(), Read::Nothing);
+    assert_eq!(streams.pass(60 + LEEWAY - 1), 0);
+    assert_eq!(open.woken(), 0);
+    assert_eq!(open.read(), Read::Nothing);
+    assert_eq!(streams.pass(1), 1);
+    assert_eq!(open.woken(), 1);
     open.events.send("data: 2\n\n");
     assert!(!open.events.is_dropped());
     assert_eq!(open.read(), Read::End);
-    assert!(open.events.is_dropped() && open.body.is_end_stream());
-    assert_eq!((open.read(), streams.open_streams(), streams.pass(1)), (Read::End, 0, 0));
+    assert!(open.events.is_dropped());
+    assert!(open.body.is_end_stream());
+    assert_eq!(open.read(), Read::End);
+    assert_eq!(streams.open_streams(), 0);
+    assert_eq!(streams.pass(1), 0);
     assert_eq!(streams.told(), [("stream.token_expired", true, Some("alice".to_owned()))]);
 }
 
@@ -31,11 +38,15 @@ async fn an_event_is_completed() {
     let streams = Streams::new().await;
     let mut open = streams.get().await;
     open.events.send("data: 1\n\ndata: 2");
-    assert_eq!((open.read(), open.read()), (piece("data: 1\n\ndata: 2"), Read::Nothing));
-    assert_eq!((streams.pass(60 + LEEWAY), open.read()), (1, Read::Nothing));
+    assert_eq!(open.read(), piece("data: 1\n\ndata: 2"));
+    assert_eq!(open.read(), Read::Nothing);
+    assert_eq!(streams.pass(60 + LEEWAY), 1);
+    assert_eq!(open.read(), Read::Nothing);
     open.events.send(" and more");
     open.events.send("\r\n\r\ndata: 3\r\n\r\n");
-    assert_eq!((open.read(), open.read(), open.read()), (piece(" and more"), piece("\r\n\r\n"), Read::End));
+    assert_eq!(open.read(), piece(" and more"));
+    assert_eq!(open.read(), piece("\r\n\r\n"));
+    assert_eq!(open.read(), Read::End);
     assert_eq!(streams.told().len(), 1);
 }
 
@@ -45,11 +56,20 @@ async fn an_event_without_an_end_fails() {
     let streams = Streams::new().await;
     let mut open = streams.get().await;
     open.events.send("data: 1");
-    assert_eq!((open.read(), open.read()), (piece("data: 1"), Read::Nothing));
-    assert_eq!((streams.pass(60 + LEEWAY), open.woken(), open.read()), (1, 1, Read::Nothing));
-    assert_eq!((streams.pass(9), open.woken(), open.read()), (0, 1, Read::Nothing));
-    assert_eq!((streams.pass(1), open.woken(), open.read(), open.read()), (0, 1, Read::Failure, Read::End));
-    assert_eq!((streams.open_streams(), streams.told().len()), (0, 1));
+    assert_eq!(open.read(), piece("data: 1"));
+    assert_eq!(open.read(), Read::Nothing);
+    assert_eq!(streams.pass(60 + LEEWAY), 1);
+    assert_eq!(open.woken(), 1);
+    assert_eq!(open.read(), Read::Nothing);
+    assert_eq!(streams.pass(9), 0);
+    assert_eq!(open.woken(), 1);
+    assert_eq!(open.read(), Read::Nothing);
+    assert_eq!(streams.pass(1), 0);
+    assert_eq!(open.woken(), 1);
+    assert_eq!(open.read(), Read::Failure);
+    assert_eq!(open.read(), Read::End);
+    assert_eq!(streams.open_streams(), 0);
+    assert_eq!(streams.told().len(), 1);
 }
 
 /// L3: the end of a token is noticed also before the stream is read for the first time, and in the midst of what is ready.
@@ -64,7 +84,8 @@ async fn a_stream_that_is_not_read_ends() {
     }
     assert_eq!(streams.pass(60 + LEEWAY), 2);
     assert_eq!(unread.read(), Read::End);
-    assert_eq!((behind.read(), behind.read()), (piece("\n"), Read::End));
+    assert_eq!(behind.read(), piece("\n"));
+    assert_eq!(behind.read(), Read::End);
 }
 
 /// L3: the owner's newer token with at least the same scopes moves the end of the session's streams.
@@ -77,8 +98,12 @@ async fn a_newer_token_extends_the_streams_of_its_session() {
     // An older token takes nothing back.
     streams.comes_with(30, "mcp:tools mcp:more", |token| token);
     assert_eq!(streams.call().await, 200);
-    assert_eq!((streams.pass(60 + LEEWAY), one.read(), other.read()), (0, Read::Nothing, Read::Nothing));
-    assert_eq!((streams.pass(240), one.read(), other.read()), (2, Read::End, Read::End));
+    assert_eq!(streams.pass(60 + LEEWAY), 0);
+    assert_eq!(one.read(), Read::Nothing);
+    assert_eq!(other.read(), Read::Nothing);
+    assert_eq!(streams.pass(240), 2);
+    assert_eq!(one.read(), Read::End);
+    assert_eq!(other.read(), Read::End);
 }
 
 /// L3: a newer token extends each stream for which its scopes are enough, and no other.
@@ -90,7 +115,9 @@ async fn a_newer_token_with_fewer_scopes_extends_nothing() {
     let mut wide = streams.get().await;
     streams.comes_with(300, "mcp:tools mcp:other", |token| token);
     assert_eq!(streams.call().await, 200);
-    assert_eq!((streams.pass(60 + LEEWAY), narrow.read(), wide.read()), (1, Read::Nothing, Read::End));
+    assert_eq!(streams.pass(60 + LEEWAY), 1);
+    assert_eq!(narrow.read(), Read::Nothing);
+    assert_eq!(wide.read(), Read::End);
 }
 
 /// E7, L3: tokens of somebody else, and those in another session, extend nothing.
@@ -107,7 +134,8 @@ async fn tokens_of_others_extend_nothing() {
     streams.session = streams.fixture.initialize().await;
     assert_eq!(streams.call().await, 200);
     assert!(first != streams.session);
-    assert_eq!((streams.pass(60 + LEEWAY), open.read()), (1, Read::End));
+    assert_eq!(streams.pass(60 + LEEWAY), 1);
+    assert_eq!(open.read(), Read::End);
 }
 
 /// L3: the token of a request that is refused extends nothing.
@@ -117,7 +145,8 @@ async fn a_refused_request_extends_nothing() {
     let mut open = streams.get().await;
     streams.comes_with(300, "mcp:other", |token| token);
     assert_eq!(streams.call().await, 403);
-    assert_eq!((streams.pass(60 + LEEWAY), open.read()), (1, Read::End));
+    assert_eq!(streams.pass(60 + LEEWAY), 1);
+    assert_eq!(open.read(), Read::End);
 }
 
 /// L3: responses to POST that stream end as well, in a session and without one, where nothing extends them.
@@ -139,7 +168,9 @@ async fn responses_to_posts_end() {
     streams.comes_with(300, "mcp:tools", |token| token);
     assert_eq!(streams.call().await, 200);
     assert_eq!(streams.pass(60 + LEEWAY), 2);
-    assert_eq!((legacy.read(), modern.read(), opening.read()), (Read::Nothing, Read::End, Read::End));
+    assert_eq!(legacy.read(), Read::Nothing);
+    assert_eq!(modern.read(), Read::End);
+    assert_eq!(opening.read(), Read::End);
     let mut told: Vec<_> = streams.told().into_iter().map(|(code, in_session, _)| (code, in_session)).collect();
     told.sort_unstable();
     assert_eq!(told, [("stream.token_expired", false), ("stream.token_expired", true)]);
@@ -152,13 +183,17 @@ async fn other_responses_do_not_end() {
     let get = [(SESSION, streams.session.as_str())];
     let mut plain = streams.open("GET", &get, String::new(), &[("content-type", "application/json")]).await;
     let mut unnamed = streams.open("GET", &get, String::new(), &[]).await;
-    assert_eq!((streams.open_streams(), streams.pass(600)), (0, 0));
-    assert_eq!((plain.read(), unnamed.read()), (Read::Nothing, Read::Nothing));
+    assert_eq!(streams.open_streams(), 0);
+    assert_eq!(streams.pass(600), 0);
+    assert_eq!(plain.read(), Read::Nothing);
+    assert_eq!(unnamed.read(), Read::Nothing);
 
     let mut off = Streams::of(Fixture::open()).await;
     off.fixture.comes_without_token();
     let mut open = off.get().await;
-    assert_eq!((off.open_streams(), off.pass(600), open.read()), (1, 0, Read::Nothing));
+    assert_eq!(off.open_streams(), 1);
+    assert_eq!(off.pass(600), 0);
+    assert_eq!(open.read(), Read::Nothing);
 }
 
 /// L3: where events end in encoded bytes is not known: such a stream ends where it is.
@@ -168,7 +203,9 @@ async fn an_encoded_stream_ends_at_once() {
     const ENCODED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-encoding", "gzip")];
     let mut open = streams.open("GET", &[(SESSION, &streams.session)], String::new(), ENCODED).await;
     open.events.send("some bytes");
-    assert_eq!((open.read(), streams.pass(60 + LEEWAY), open.read()), (piece("some bytes"), 1, Read::End));
+    assert_eq!(open.read(), piece("some bytes"));
+    assert_eq!(streams.pass(60 + LEEWAY), 1);
+    assert_eq!(open.read(), Read::End);
 }
 
 /// L3: the registry is as large as the number of open streams, however many there were.
@@ -185,7 +222,8 @@ async fn a_stream_leaves_nothing_behind() {
     let mut open = streams.get().await;
     streams.comes_with(300, "mcp:tools", |token| token);
     assert_eq!(streams.call().await, 200);
-    assert_eq!((streams.pass(60 + LEEWAY), open.read()), (0, Read::Nothing));
+    assert_eq!(streams.pass(60 + LEEWAY), 0);
+    assert_eq!(open.read(), Read::Nothing);
 }
 
 /// L3: a wake-up that is lost is repeated until the body has ended.
@@ -194,7 +232,9 @@ async fn wake_ups_are_repeated() {
     let streams = Streams::new().await;
     let mut open = streams.get().await;
     assert_eq!(open.read(), Read::Nothing);
-    assert_eq!((streams.pass(60 + LEEWAY), open.woken()), (1, 1));
-    assert_eq!((streams.pass(1), open.woken()), (0, 1));
+    assert_eq!(streams.pass(60 + LEEWAY), 1);
+    assert_eq!(open.woken(), 1);
+    assert_eq!(streams.pass(1), 0);
+    assert_eq!(open.woken(), 1);
     assert_eq!(open.read(), Read::End);
 }

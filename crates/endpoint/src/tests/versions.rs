@@ -89,13 +89,16 @@ async fn a_negotiated_version_that_is_not_served_fails_at_once() {
         fixture.inner.responds(200, &[("content-type", content_type), (SESSION, BACKEND)], body);
         fixture.inner.with_extension(guard);
         let response = fixture.post(&[], initialize()).await;
-        assert_eq!((response.error(), response.header(SESSION)), ((400, -32022), None), "{body}");
+        assert_eq!(response.error(), (400, -32022), "{body}");
+        assert_eq!(response.header(SESSION), None, "{body}");
         let json = response.json();
         assert_eq!(json["id"], 1);
         assert_eq!(json["error"]["data"], json!({"supported": ["2025-11-25"], "requested": "2025-11-25"}));
         assert!(json["error"]["message"].as_str().unwrap().contains("2025-11-25"), "{json}");
         assert_eq!(fixture.decided(), (400, Some("era.version_negotiated")));
-        assert_eq!((fixture.sessions.len(), fixture.ended().len(), ended.load(Ordering::Relaxed)), (0, 0, 1));
+        assert_eq!(fixture.sessions.len(), 0);
+        assert_eq!(fixture.ended().len(), 0);
+        assert_eq!(ended.load(Ordering::Relaxed), 1);
     }
 }
 
@@ -112,7 +115,8 @@ async fn a_session_is_recorded_or_ends() {
             end.fetch_add(1, Ordering::Relaxed);
         }));
         assert_eq!(fixture.post(&[], initialize()).await.status, 200);
-        assert_eq!((fixture.sessions.len(), ended.load(Ordering::Relaxed)), (1, 0), "{content_type}");
+        assert_eq!(fixture.sessions.len(), 1, "{content_type}");
+        assert_eq!(ended.load(Ordering::Relaxed), 0, "{content_type}");
     }
 }
 
@@ -139,7 +143,8 @@ async fn the_oldest_served_revision_works_with_and_without_its_header() {
     let mut asks = initialize();
     asks["params"]["protocolVersion"] = json!("2025-03-26");
     let response = fixture.post(&[], asks).await;
-    assert_eq!((response.status, &*response.body), (200, body.as_bytes()));
+    assert_eq!(response.status, 200);
+    assert_eq!(&*response.body, body.as_bytes());
     let identifier = response.header(SESSION).unwrap().to_owned();
     let era = Era::Legacy { version: Some(Revision::V2025_03_26) };
     for headers in [&[(SESSION, &*identifier)][..], &[(SESSION, &identifier), (VERSION, "2025-03-26")]] {

@@ -110,13 +110,15 @@ mod tests {
     fn permits_are_counted() {
         let limit = ConnectionLimit::new(2);
         let (first, second) = (limit.acquire(), limit.clone().acquire());
-        assert!(first.is_some() && second.is_some());
+        assert!(first.is_some());
+        assert!(second.is_some());
         assert!(limit.acquire().is_none());
         assert_eq!(limit.open(), 2);
         drop(first);
         assert_eq!(limit.open(), 1);
         let third = limit.acquire();
-        assert!(third.is_some() && limit.acquire().is_none());
+        assert!(third.is_some());
+        assert!(limit.acquire().is_none());
     }
 
     /// L9: concurrent threads never hold more permits than the limit.

@@ -183,7 +183,8 @@ async fn sessions_are_ended_at_the_upstream() {
     let (status, (request, mut served)) =
         tokio::join!(bench.upstream.end_session(header.clone(), b"backend-id"), serve);
     assert_eq!(status, StatusCode::NO_CONTENT);
-    assert!(request.starts_with("DELETE /mcp HTTP/1.1\r\n") && request.contains("mcp-session-id: backend-id\r\n"));
+    assert!(request.starts_with("DELETE /mcp HTTP/1.1\r\n"));
+    assert!(request.contains("mcp-session-id: backend-id\r\n"));
 
     assert_eq!(bench.upstream.end_session(header.clone(), b"two\r\nlines").await, StatusCode::BAD_REQUEST);
 

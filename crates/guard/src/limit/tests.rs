@@ -114,7 +114,8 @@ fn rates_have_a_range() {
     ] {
         assert_eq!(Rate::new(requests, per), Err(error), "{requests} {per:?}");
     }
-    assert_eq!((RateError::Requests.code(), RateError::Per.code()), ("settings.rate_requests", "settings.rate_per"));
+    assert_eq!(RateError::Requests.code(), "settings.rate_requests");
+    assert_eq!(RateError::Per.code(), "settings.rate_per");
     for (requests, secs) in [(1, 86_400), (1_000_000, 1), (1_000_000, 86_400), (1, 1)] {
         let (_, limiter) = limiter(rate(requests, secs), 100);
         assert!(limiter.check_address(address("192.0.2.1")).is_ok());

@@ -193,7 +193,8 @@ mod tests {
         assert!(!is_unambiguous(None, true, 304, false));
         assert!(is_unambiguous(Some(5), false, 200, true));
         assert!(!is_unambiguous(None, true, 200, true));
-        assert!(is_unambiguous(Some(5), false, 200, false) && is_unambiguous(None, true, 200, false));
+        assert!(is_unambiguous(Some(5), false, 200, false));
+        assert!(is_unambiguous(None, true, 200, false));
         assert!(!is_unambiguous(Some(5), true, 200, false));
     }
 

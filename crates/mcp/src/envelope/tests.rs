@@ -38,7 +38,8 @@ fn a_request_is_parsed_without_copying() {
     assert_eq!(envelope.method(), Some("tools/call"));
     assert_eq!(envelope.id().unwrap().get(), "\"a-1\"");
     assert_eq!(envelope.name(), Some("add"));
-    assert!(matches!(envelope.method, Some(Cow::Borrowed(_))) && envelope.names.is_borrowed());
+    assert!(matches!(envelope.method, Some(Cow::Borrowed(_))));
+    assert!(envelope.names.is_borrowed());
     assert_eq!(envelope.protocol_version(), None);
     assert!(!envelope.is_initialize());
 }
@@ -101,7 +102,8 @@ fn other_bytes_than_json_are_a_parse_error() {
     }
     let bad =
         Envelope::parse(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xFF\"}", EnvelopeLimits::default()).unwrap_err();
-    assert_eq!((bad, bad.rpc_code()), (EnvelopeError::NotUtf8, ErrorCode::ParseError));
+    assert_eq!(bad, EnvelopeError::NotUtf8);
+    assert_eq!(bad.rpc_code(), ErrorCode::ParseError);
     assert_eq!(EnvelopeError::NotJson.rpc_code().value(), -32700);
 }
 
@@ -110,7 +112,8 @@ fn other_bytes_than_json_are_a_parse_error() {
 fn a_batch_is_rejected() {
     for text in ["[]", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "[1, 2]"] {
         let error = parse(text).unwrap_err();
-        assert_eq!((error, error.rpc_code().value()), (EnvelopeError::Batch, -32600), "{text}");
+        assert_eq!(error, EnvelopeError::Batch, "{text}");
+        assert_eq!(error.rpc_code().value(), -32600, "{text}");
     }
 }
 
@@ -234,7 +237,8 @@ fn required_names_are_required() {
     ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let error = parse(&text).unwrap_err();
-        assert_eq!((error, error.rpc_code().value()), (EnvelopeError::InvalidParams, -32602), "{text}");
+        assert_eq!(error, EnvelopeError::InvalidParams, "{text}");
+        assert_eq!(error.rpc_code().value(), -32602, "{text}");
     }
     assert_eq!(
         parse(r#"{"jsonrpc":"2.0","id":1,"method":"resources/read"}"#).err(),
@@ -248,13 +252,15 @@ fn versions_of_each_era_are_read() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
     let envelope = parse(initialize).unwrap();
     assert!(envelope.is_initialize());
-    assert_eq!((envelope.initialize_version(), envelope.protocol_version()), (Some("2025-11-25"), None));
+    assert_eq!(envelope.initialize_version(), Some("2025-11-25"));
+    assert_eq!(envelope.protocol_version(), None);
     let notification = parse(r#"{"jsonrpc":"2.0","method":"initialize","params":{}}"#).unwrap();
     assert!(!notification.is_initialize());
 
     let modern = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"protocolVersion":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"a":1}}}}"#;
     let envelope = parse(modern).unwrap();
-    assert_eq!((envelope.initialize_version(), envelope.protocol_version()), (None, Some("2026-07-28")));
+    assert_eq!(envelope.initialize_version(), None);
+    assert_eq!(envelope.protocol_version(), Some("2026-07-28"));
     assert!(envelope.has_client_capabilities());
     for capabilities in ["null", "[]", "\"x\""] {
         let text = modern.replace(r#"{"a":1}"#, capabilities);

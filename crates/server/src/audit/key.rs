@@ -129,7 +129,8 @@ mod tests {
             prop_assert_eq!(&key.clone().into_owned(), &key);
             let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool"));
             let other_resource = UsageKey::new("https://mcp.example.com/other", Some(one.principal()), tool);
-            prop_assert!(other_tool != key && other_resource != key);
+            prop_assert!(other_tool != key);
+            prop_assert!(other_resource != key);
             prop_assert_ne!(&UsageKey::new(TestIssuer::RESOURCE, None, tool), &key);
         }
     }

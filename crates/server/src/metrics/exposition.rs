@@ -107,9 +107,7 @@ mod tests {
                 format!("portcullis_upstream_duration_seconds_bucket{{resource=\"r\",le=\"{bound}\"}} {count}\n");
             assert!(text.contains(&line), "{line}{text}");
         }
-        assert!(
-            text.contains("_sum{resource=\"r\"} 40.000070\n") && text.contains("_count{resource=\"r\"} 3\n"),
-            "{text}"
-        );
+        assert!(text.contains("_sum{resource=\"r\"} 40.000070\n"), "{text}");
+        assert!(text.contains("_count{resource=\"r\"} 3\n"), "{text}");
     }
 }

@@ -191,11 +191,11 @@ pub(super) mod tests {
     fn one_value_is_attached() {
         let session = opened_at(Duration::ZERO);
         assert_eq!(session.attachment::<u8>(), None);
-        assert_eq!((session.attach(|| 1_u8), session.attach(|| 2_u8)), (Some(&1), Some(&1)));
-        assert_eq!(
-            (session.attachment::<u8>(), session.attachment::<u16>(), session.attach(|| 3_u16)),
-            (Some(&1), None, None)
-        );
+        assert_eq!(session.attach(|| 1_u8), Some(&1));
+        assert_eq!(session.attach(|| 2_u8), Some(&1));
+        assert_eq!(session.attachment::<u8>(), Some(&1));
+        assert_eq!(session.attachment::<u16>(), None);
+        assert_eq!(session.attach(|| 3_u16), None);
     }
 
     #[test]
@@ -229,7 +229,8 @@ pub(super) mod tests {
         assert_eq!(session.evict(2999), Eviction::UsedSince(3000));
         assert_eq!(session.evict(3000), Eviction::JustEnded);
         assert_eq!(session.evict(3000), Eviction::Ended);
-        assert_eq!((session.last_used(), session.end()), (None, false));
+        assert_eq!(session.last_used(), None);
+        assert!(!session.end());
         assert_eq!(session.begin_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
         assert_eq!(session.end_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
     }

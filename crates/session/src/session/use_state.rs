@@ -151,16 +151,20 @@ mod tests {
         assert_eq!(used, usage(7, 0));
         assert!(!state.end_if(opened));
         assert!(state.end_if(used));
-        assert!(!state.end_if(used) && !state.end());
-        assert_eq!((state.usage(), state.change(Change::Continue)), (None, Status::Ended));
+        assert!(!state.end_if(used));
+        assert!(!state.end());
+        assert_eq!(state.usage(), None);
+        assert_eq!(state.change(Change::Continue), Status::Ended);
     }
 
     #[test]
     fn a_refused_change_changes_nothing() {
         let state = UseState::opened();
-        assert_eq!((state.change(|_| Change::Refuse), state.usage()), (Status::Ended, Some(usage(0, 1))));
+        assert_eq!(state.change(|_| Change::Refuse), Status::Ended);
+        assert_eq!(state.usage(), Some(usage(0, 1)));
         let idle = Status::JustEnded(EndReason::Idle);
-        assert_eq!((state.change(|_| Change::End(EndReason::Idle)), state.usage()), (idle, None));
+        assert_eq!(state.change(|_| Change::End(EndReason::Idle)), idle);
+        assert_eq!(state.usage(), None);
     }
 
     /// E9: a session does not end while another thread uses it.

@@ -203,7 +203,8 @@ mod tests {
         let tickets: Vec<_> = (0..MAX_RECORDS).map(|_| queue.add_record(END, Duration::ZERO)).collect();
         assert!(!queue.take_skipped());
         assert!(queue.add_record(END, Duration::ZERO).await.is_err());
-        assert!(queue.take_skipped() && !queue.take_skipped());
+        assert!(queue.take_skipped());
+        assert!(!queue.take_skipped());
         let taken = queue.take_records(MAX_RECORDS);
         queue.close();
         assert!(queue.add_record(END, Duration::ZERO).await.is_err());
@@ -229,7 +230,8 @@ mod tests {
         queue.add_announced(&vec![session; MAX_USES + 1]);
         queue.disconnect();
         queue.add_announced(&[session]);
-        assert!(queue.take_limit_uses().is_empty() && queue.take_announced().is_empty());
+        assert!(queue.take_limit_uses().is_empty());
+        assert!(queue.take_announced().is_empty());
     }
 
     /// E13: inactive tokens wait for the connection, up to a limit.

@@ -57,7 +57,8 @@ async fn an_issuer_can_be_unavailable_at_startup() {
     fixture.fake.publish(&fixture.test_issuer);
     fixture.pass(10).await;
     let error = fixture.verifier.verify(&token).await.unwrap_err();
-    assert_eq!((error.code(), error.retry_after()), ("issuer.unavailable", Some(Duration::from_secs(20))));
+    assert_eq!(error.code(), "issuer.unavailable");
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(20)));
     fixture.pass(20).await;
     assert!(fixture.verifier.verify(&token).await.is_ok());
 }
@@ -318,7 +319,8 @@ async fn stale_keys_are_refreshed_without_delay() {
 #[tokio::test]
 async fn debug_prints_the_health() {
     let shown = format!("{:?}", Fixture::new().issuer);
-    assert!(shown.starts_with("TrustedIssuer { issuer: ") && shown.contains("issuer.example"), "{shown}");
+    assert!(shown.starts_with("TrustedIssuer { issuer: "), "{shown}");
+    assert!(shown.contains("issuer.example"), "{shown}");
     assert!(shown.ends_with("health: Pending, .. }"), "{shown}");
 }
 

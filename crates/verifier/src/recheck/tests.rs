@@ -83,7 +83,8 @@ async fn references_share_checks() {
     let first = watch(&fixture, TOKEN).await;
     let second = watch(&fixture, TOKEN).await;
     assert!(Arc::ptr_eq(&first, &second));
-    assert_eq!((calls(&fixture), fixture.issuer.rechecks().len()), (1, 1));
+    assert_eq!(calls(&fixture), 1);
+    assert_eq!(fixture.issuer.rechecks().len(), 1);
     pass(&fixture, INTERVAL - INTERVAL / 5 - 1).await;
     assert_eq!(calls(&fixture), 1);
     pass(&fixture, INTERVAL / 5 + 1).await;
@@ -142,9 +143,11 @@ async fn a_rejected_token_fails() {
         let before = calls(&fixture);
         set_response(&fixture, &active());
         pass(&fixture, INTERVAL).await;
-        assert_eq!((watched.latest().unwrap_err(), calls(&fixture)), (lost, before));
+        assert_eq!(watched.latest().unwrap_err(), lost);
+        assert_eq!(calls(&fixture), before);
         let again = watch(&fixture, TOKEN).await;
-        assert!(again.latest().is_ok() && !Arc::ptr_eq(&watched, &again));
+        assert!(again.latest().is_ok());
+        assert!(!Arc::ptr_eq(&watched, &again));
         drop(watched);
         assert_eq!(fixture.issuer.rechecks().len(), 1);
     }
@@ -173,7 +176,8 @@ async fn a_check_updates_the_token() {
     let fixture = fixture().await;
     let watched = watch(&fixture, TOKEN).await;
     let latest = watched.latest().unwrap();
-    assert_eq!((latest.principal().valid_until(), latest.principal().scopes().to_string()), (None, "a b".to_owned()));
+    assert_eq!(latest.principal().valid_until(), None);
+    assert_eq!(latest.principal().scopes().to_string(), "a b".to_owned());
     let exp = ManualClock::START.as_secs() + 1000;
     let mut response = with("exp", exp);
     response["scope"] = json!("a");
@@ -334,5 +338,6 @@ async fn debug_prints_no_token() {
     let held = hold(&fixture, TOKEN).await;
     let watched = held.watch().unwrap();
     let shown = format!("{held:?} {watched:?} {:?} {:?}", held.clone(), fixture.issuer);
-    assert!(shown.contains("HeldToken") && !shown.contains("canary"), "{shown}");
+    assert!(shown.contains("HeldToken"), "{shown}");
+    assert!(!shown.contains("canary"), "{shown}");
 }

@@ -164,6 +164,7 @@ mod tests {
         let mut program = Program::start("e2e-find-line", &mut shell, &env::temp_dir()).unwrap();
         assert_eq!(program.find_line(|line| line.strip_prefix("tw").map(str::to_owned)).await.unwrap(), "o");
         let message = program.find_line(|_| None::<()>).await.unwrap_err().to_string();
-        assert!(message.contains("exit status: 3") && message.contains("one"), "{message}");
+        assert!(message.contains("exit status: 3"), "{message}");
+        assert!(message.contains("one"), "{message}");
     }
 }

@@ -144,7 +144,8 @@ async fn invalid_lines_get_an_error() {
         client.bytes(line).await;
         client.bytes(b"\n").await;
         let response = client.next().await;
-        assert_eq!((&response["error"]["code"], &response["id"]), (&json!(code), &Value::Null), "{}", line.len());
+        assert_eq!(response["error"]["code"], json!(code), "{}", line.len());
+        assert_eq!(response["id"], Value::Null, "{}", line.len());
     }
     client.request(7, "ping", json!({})).await;
     assert_eq!(client.next().await["id"], 7);

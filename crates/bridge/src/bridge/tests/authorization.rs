@@ -113,7 +113,8 @@ async fn requests_wait_for_one_refresh() {
     for _ in 1..=5 {
         assert!(client.next().await["result"].is_object());
     }
-    assert_eq!((user.visits(), grants(&network)), (1, vec!["authorization_code".into(), "refresh_token".into()]));
+    assert_eq!(user.visits(), 1);
+    assert_eq!(grants(&network), vec!["authorization_code".into(), "refresh_token".into()]);
     client.close().await;
 }
 
@@ -172,7 +173,8 @@ async fn a_token_survives_an_outage() {
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
-    assert_eq!((user.visits(), grants(&network).len()), (1, 1));
+    assert_eq!(user.visits(), 1);
+    assert_eq!(grants(&network).len(), 1);
 }
 
 /// A failed sign-in is an error of every request that waits for it. The next request tries again.
@@ -255,7 +257,8 @@ async fn a_loop_of_403_ends() {
     let before = network.to(RESOURCE).len();
     client.request(1, "tools/call", json!({ "name": "t" })).await;
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
-    assert_eq!((network.to(RESOURCE).len() - before, user.visits()), (3, 3));
+    assert_eq!(network.to(RESOURCE).len() - before, 3);
+    assert_eq!(user.visits(), 3);
     client.request(2, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
 }
@@ -287,7 +290,8 @@ async fn the_end_of_the_input_does_not_wait_for_the_user() {
         settle().await;
         let began = tokio::time::Instant::now();
         let rest = if ends { client.close().await } else { client.stop().await };
-        assert_eq!((&rest[0]["id"], &rest[0]["error"]["data"]["reason"]), (&json!(0), &json!("bridge.ended")));
+        assert_eq!(rest[0]["id"], 0);
+        assert_eq!(rest[0]["error"]["data"]["reason"], "bridge.ended");
         assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
     }
     let mut client = in_memory(&network, &user);
@@ -382,6 +386,7 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
         assert_eq!(sent, expected.map(|(method, session)| (method.to_owned(), session)), "{status}");
         assert!(client.close().await.is_empty());
         let ended = network.to(RESOURCE).pop().unwrap();
-        assert_eq!((ended.method.as_str(), &ended.headers["mcp-session-id"]), ("DELETE", &"c2".parse().unwrap()));
+        assert_eq!(ended.method.as_str(), "DELETE");
+        assert_eq!(ended.headers["mcp-session-id"], "c2".parse().unwrap());
     }
 }

@@ -120,7 +120,8 @@ async fn a_session_is_opened_once_for_a_request() {
     let mut client = Client::initialized(&server).await;
     client.request(1, "tools/list", json!({})).await;
     let response = client.next().await;
-    assert_eq!((&response["id"], &response["error"]["code"]), (&json!(1), &json!(-32000)), "the server's own error");
+    assert_eq!(response["id"], 1, "the server's own error");
+    assert_eq!(response["error"]["code"], -32000, "the server's own error");
     assert_eq!(server.named("initialize").len(), 2);
     assert_eq!(server.named("tools/list").len(), 2);
 }
@@ -196,7 +197,8 @@ async fn a_stream_is_resumed_after_its_last_event() {
     assert_eq!(client.next().await["result"], json!({}));
     assert!(began.elapsed() >= Duration::from_secs(21), "three times 7 s: {:?}", began.elapsed());
     let resumed = server.requests().into_iter().find(|request| request.header("last-event-id").is_some()).unwrap();
-    assert_eq!((resumed.header("mcp-session-id"), resumed.header("accept")), (Some("s1"), Some("text/event-stream")));
+    assert_eq!(resumed.header("mcp-session-id"), Some("s1"));
+    assert_eq!(resumed.header("accept"), Some("text/event-stream"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +246,8 @@ async fn a_cancelled_request_has_no_response() {
     client.notify("notifications/cancelled", json!({})).await;
     body.closed().await;
     let forwarded = server.named("notifications/cancelled");
-    assert_eq!((forwarded.len(), &forwarded[0].body["params"]["reason"]), (1, &json!("tired")));
+    assert_eq!(forwarded.len(), 1);
+    assert_eq!(forwarded[0].body["params"]["reason"], "tired");
     client.request(2, "ping", json!({})).await;
     assert_eq!(client.next().await["id"], 2);
     assert!(client.close().await.is_empty());
@@ -288,7 +291,8 @@ async fn requests_of_the_server_are_forwarded() {
     drop(body);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let again = server.named("GET");
-    assert_eq!((again.len(), again[1].header("last-event-id")), (2, Some("1")), "the stream is resumed");
+    assert_eq!(again.len(), 2, "the stream is resumed");
+    assert_eq!(again[1].header("last-event-id"), Some("1"), "the stream is resumed");
     client.close().await;
 }
 
@@ -326,8 +330,10 @@ async fn the_end_of_the_input_leaves_time_for_responses() {
     client.request(2, "endless", json!({})).await;
     let rest = client.close().await;
     assert_eq!(rest.len(), 2, "{rest:?}");
-    assert_eq!((&rest[0]["id"], &rest[0]["result"]), (&json!(1), &json!({})));
-    assert_eq!((&rest[1]["id"], &rest[1]["error"]["data"]["reason"]), (&json!(2), &json!("bridge.ended")));
+    assert_eq!(rest[0]["id"], 1);
+    assert_eq!(rest[0]["result"], json!({}));
+    assert_eq!(rest[1]["id"], 2);
+    assert_eq!(rest[1]["error"]["data"]["reason"], "bridge.ended");
     assert_eq!(server.named("DELETE").len(), 1);
 }
 

@@ -33,7 +33,8 @@ async fn request(client: &mut Client, method: &str, params: Value) {
     let id = i64::try_from(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap();
     client.request(id, method, params).await;
     let response = client.next().await;
-    assert_eq!((&response["id"], response["result"].is_object()), (&json!(id), true), "{response}");
+    assert_eq!(response["id"], json!(id), "{response}");
+    assert!(response["result"].is_object(), "{response}");
 }
 
 async fn subscribe(client: &mut Client, uri: &str) {
@@ -222,7 +223,8 @@ async fn notifications_detect_a_lost_session() {
                 |request: &&ServerRequest| request.name() == name && request.header("mcp-session-id") == Some(session);
             requests.iter().filter(wanted).count()
         };
-        assert_eq!((sent("first"), sent("later")), (1, again), "{name}");
+        assert_eq!(sent("first"), 1, "{name}");
+        assert_eq!(sent("later"), again, "{name}");
         assert_eq!(
             requests.iter().filter(|request| request.name() == "notifications/initialized").count(),
             2,
@@ -313,7 +315,8 @@ async fn a_forgotten_event_is_not_a_lost_session() {
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!((server.named("initialize").len(), server.named("GET").len()), (1, 3));
+    assert_eq!(server.named("initialize").len(), 1);
+    assert_eq!(server.named("GET").len(), 3);
 }
 
 /// Without subscriptions, a lost session is replaced only at the next request.

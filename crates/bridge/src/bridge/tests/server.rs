@@ -249,7 +249,8 @@ impl Client {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
         self.request(0, "initialize", params).await;
         let response = self.next().await;
-        assert_eq!((&response["id"], response["result"].is_object()), (&json!(0), true), "{response}");
+        assert_eq!(response["id"], 0, "{response}");
+        assert!(response["result"].is_object(), "{response}");
         self.notify("notifications/initialized", json!({})).await;
     }
 

@@ -118,7 +118,8 @@ async fn subscriptions_outlive_their_stream() {
     sse.streams.lock().unwrap().clear();
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     let subscribed = sse.server.named("resources/subscribe");
-    assert_eq!((subscribed.len(), &subscribed[1].body["params"]), (2, &json!({ "uri": "a:1" })));
+    assert_eq!(subscribed.len(), 2);
+    assert_eq!(subscribed[1].body["params"], json!({ "uri": "a:1" }));
     assert_eq!(sse.server.named("GET").len(), 1 + 3 + 1);
     assert!(client.close().await.is_empty());
 }

@@ -124,6 +124,7 @@ async fn requests_during_a_call_get_a_response() {
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
     let responses: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
     assert_eq!(responses[0]["result"], json!({ "action": "accept" }));
-    assert_eq!((&responses[1]["id"], &responses[1]["error"]["code"]), (&json!(71), &json!(-32601)));
+    assert_eq!(responses[1]["id"], 71);
+    assert_eq!(responses[1]["error"]["code"], -32601);
     assert_eq!(responses[2]["result"], json!({}));
 }

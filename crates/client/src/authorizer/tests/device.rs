@@ -49,7 +49,8 @@ async fn a_user_consents_on_another_device() {
     let parameters = ["client_id", "resource", "scope"].map(|name| request[name].as_str());
     assert_eq!(parameters, ["registered", RESOURCE, "mcp:tools"]);
     let poll = form(&network.to(TOKEN_URL)[0]);
-    assert_eq!((poll["device_code"].as_str(), poll["resource"].as_str()), ("the-device", RESOURCE));
+    assert_eq!(poll["device_code"].as_str(), "the-device");
+    assert_eq!(poll["resource"].as_str(), RESOURCE);
 }
 
 /// I8: a denial and an expired code end the polling; a server without the endpoint is an error.

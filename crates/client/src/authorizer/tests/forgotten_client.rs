@@ -48,7 +48,8 @@ async fn the_configuration_endpoint_is_queried() {
     }
     const ELSEWHERE: &str = "https://evil.example/register/c";
     let (count, network) = registrations(Some(ELSEWHERE), |_| None).await;
-    assert_eq!((count, network.to(ELSEWHERE).len()), (1, 0));
+    assert_eq!(count, 1);
+    assert_eq!(network.to(ELSEWHERE).len(), 0);
 }
 
 /// H3: otherwise a separate request is sent to the authorization endpoint, whose code is discarded.
@@ -64,7 +65,8 @@ async fn the_authorization_endpoint_is_queried() {
         })
     })
     .await;
-    assert_eq!((count, states.lock().unwrap().len()), (2, 1));
+    assert_eq!(count, 2);
+    assert_eq!(states.lock().unwrap().len(), 1);
     // The code of a server that grants immediately is discarded.
     let (count, granted) =
         registrations(None, |request| is_authorization(request).then(|| Reply::json(200, r#"{"code":"discarded"}"#)))

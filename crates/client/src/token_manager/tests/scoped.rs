@@ -30,7 +30,8 @@ async fn scopes_of_the_sign_in_are_requested() {
     assert_eq!(with("a b").await.0, "t3");
     fixture.server.down.store(true, Ordering::Relaxed);
     *fixture.server.grants.lock().unwrap() = Some("a".into());
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((3, 2), 1));
+    assert_eq!(fixture.server.counts(), (3, 2));
+    assert_eq!(fixture.user.visits(), 1);
     // Another process finds the token in the store.
     let other = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), authorizer);
     assert_eq!(other.token_with_scopes(&scopes("b")).await.unwrap().unwrap().access_token().secret(), "t3");

@@ -32,7 +32,8 @@ async fn a_step_up_requests_all_scopes() {
             again,
             "{missing}"
         );
-        assert_eq!((fixture.user.visits(), requested_scopes(&fixture.user).as_str()), (visits, all));
+        assert_eq!(fixture.user.visits(), visits);
+        assert_eq!(requested_scopes(&fixture.user).as_str(), all);
     }
     // The next request uses the granted scopes and does not request them again.
     let mut next = token_manager.request_authorization();
@@ -56,7 +57,8 @@ async fn a_newer_token_can_lack_the_scopes() {
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
     assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
-    assert_eq!((fixture.user.visits(), requested_scopes(&fixture.user).as_str()), (2, "files:read mcp:tools"));
+    assert_eq!(fixture.user.visits(), 2);
+    assert_eq!(requested_scopes(&fixture.user).as_str(), "files:read mcp:tools");
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t3"));
 }
 
@@ -211,14 +213,18 @@ async fn a_new_registration_is_offered() {
         assert_eq!(error.code(), "client.registration_lacks_scopes");
         let command = format!("portcullis login --fresh --scope 'files:read mcp:tools' {RESOURCE}");
         let text = error.to_string();
-        assert!(text.starts_with("insufficient_scope") && text.contains(&command), "{text}");
+        assert!(text.starts_with("insufficient_scope"), "{text}");
+        assert!(text.contains(&command), "{text}");
         let asked = fixture.user.registrations();
-        assert_eq!((asked.len(), asked[0].missing.as_str()), (questions, "files:read"));
+        assert_eq!(asked.len(), questions);
+        assert_eq!(asked[0].missing.as_str(), "files:read");
     }
-    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (1, 1));
+    assert_eq!(fixture.user.visits(), 1);
+    assert_eq!(fixture.network.to(REGISTRATION_URL).len(), 1);
     fixture.user.refuse_registration(false);
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
     assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
-    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (2, 2));
+    assert_eq!(fixture.user.visits(), 2);
+    assert_eq!(fixture.network.to(REGISTRATION_URL).len(), 2);
 }

@@ -26,13 +26,21 @@ async fn a_silent_stream_sends_comments() {
     let streams = Streams::new().await;
     let mut open = streams.get().await;
     assert_eq!(open.read_all(), Read::Nothing);
-    assert_eq!((streams.pass(14), open.woken(), open.read_all()), (0, 0, Read::Nothing));
-    assert_eq!((streams.pass(1), open.woken()), (0, 1));
-    assert_eq!((open.read_all(), open.read_all()), (piece(COMMENT), Read::Nothing));
+    assert_eq!(streams.pass(14), 0);
+    assert_eq!(open.woken(), 0);
+    assert_eq!(open.read_all(), Read::Nothing);
+    assert_eq!(streams.pass(1), 0);
+    assert_eq!(open.woken(), 1);
+    assert_eq!(open.read_all(), piece(COMMENT));
+    assert_eq!(open.read_all(), Read::Nothing);
     open.events.send("data: 1\n\n");
     assert_eq!(open.read_all(), piece("data: 1\n\n"));
-    assert_eq!((streams.pass(1), streams.pass(14), open.read_all()), (0, 0, Read::Nothing));
-    assert_eq!((streams.pass(1), open.read_all(), open.read_all()), (0, piece(COMMENT), Read::Nothing));
+    assert_eq!(streams.pass(1), 0);
+    assert_eq!(streams.pass(14), 0);
+    assert_eq!(open.read_all(), Read::Nothing);
+    assert_eq!(streams.pass(1), 0);
+    assert_eq!(open.read_all(), piece(COMMENT));
+    assert_eq!(open.read_all(), Read::Nothing);
 }
 
 /// L3: no comment splits an event, and none is added to bytes that are encoded or have a fixed length.
@@ -42,19 +50,24 @@ async fn comments_have_their_places() {
     streams.comes_with(600, "mcp:tools", |token| token);
     let mut open = streams.get().await;
     open.events.send("data: 1\n");
-    assert_eq!((open.read_all(), streams.pass(1), streams.pass(15)), (piece("data: 1\n"), 0, 0));
+    assert_eq!(open.read_all(), piece("data: 1\n"));
+    assert_eq!(streams.pass(1), 0);
+    assert_eq!(streams.pass(15), 0);
     assert_eq!(open.read_all(), Read::Nothing);
     open.events.send("\n");
-    assert_eq!((open.read_all(), open.read_all()), (piece("\n"), Read::Nothing));
+    assert_eq!(open.read_all(), piece("\n"));
+    assert_eq!(open.read_all(), Read::Nothing);
 
     const ENCODED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-encoding", "gzip")];
     const FIXED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-length", "100")];
     for response in [ENCODED, FIXED] {
         let mut open = streams.open("GET", &[(SESSION, &streams.session)], String::new(), response).await;
-        assert_eq!((streams.pass(15), open.read_all()), (0, Read::Nothing));
+        assert_eq!(streams.pass(15), 0);
+        assert_eq!(open.read_all(), Read::Nothing);
         let mut listening = modern_stream(&streams, "subscriptions/listen", response).await;
         drop(open);
-        assert_eq!((streams.pass(20), listening.read_all()), (0, Read::Nothing));
+        assert_eq!(streams.pass(20), 0);
+        assert_eq!(listening.read_all(), Read::Nothing);
     }
 }
 
@@ -69,11 +82,17 @@ async fn a_listener_receives_its_result() {
         assert_eq!(open.read(), piece("data: 1"));
     }
     assert_eq!(streams.pass(60 + LEEWAY), 3);
-    assert_eq!((quiet.read_all(), quiet.read_all()), (piece(RESULT), Read::End));
-    assert!(quiet.events.is_dropped() && quiet.body.is_end_stream());
+    assert_eq!(quiet.read_all(), piece(RESULT));
+    assert_eq!(quiet.read_all(), Read::End);
+    assert!(quiet.events.is_dropped());
+    assert!(quiet.body.is_end_stream());
     amid.events.send("\n\ndata: 2\n\n");
-    assert_eq!((amid.read(), amid.read(), amid.read()), (piece("\n\n"), piece(RESULT), Read::End));
-    assert_eq!((streams.pass(10), incomplete.read(), incomplete.read()), (0, Read::Failure, Read::End));
+    assert_eq!(amid.read(), piece("\n\n"));
+    assert_eq!(amid.read(), piece(RESULT));
+    assert_eq!(amid.read(), Read::End);
+    assert_eq!(streams.pass(10), 0);
+    assert_eq!(incomplete.read(), Read::Failure);
+    assert_eq!(incomplete.read(), Read::End);
 }
 
 /// L3: only the stream of a listener has a result.
@@ -82,7 +101,8 @@ async fn other_streams_have_no_result() {
     let streams = Streams::new().await;
     let (mut get, mut call) = (streams.get().await, modern_stream(&streams, "tools/list", EVENT_STREAM).await);
     assert_eq!(streams.pass(60 + LEEWAY), 2);
-    assert_eq!((get.read_all(), call.read_all()), (Read::End, Read::End));
+    assert_eq!(get.read_all(), Read::End);
+    assert_eq!(call.read_all(), Read::End);
 }
 
 /// L3: a drain ends the streams of listeners after the current event, also those that open later. Answers continue.
@@ -93,15 +113,25 @@ async fn a_drain_ends_listeners() {
     let mut response = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
     let (mut get, mut amid, mut listener) = (streams.get().await, streams.get().await, listen(&streams).await);
     amid.events.send("data: 1");
-    assert_eq!((amid.read(), get.read(), listener.read()), (piece("data: 1"), Read::Nothing, Read::Nothing));
-    assert_eq!((streams.fixture.settings.streams.drain(), get.woken(), listener.woken()), (3, 1, 1));
-    assert_eq!((get.read(), listener.read(), listener.read()), (Read::End, piece(RESULT), Read::End));
+    assert_eq!(amid.read(), piece("data: 1"));
+    assert_eq!(get.read(), Read::Nothing);
+    assert_eq!(listener.read(), Read::Nothing);
+    assert_eq!(streams.fixture.settings.streams.drain(), 3);
+    assert_eq!(get.woken(), 1);
+    assert_eq!(listener.woken(), 1);
+    assert_eq!(get.read(), Read::End);
+    assert_eq!(listener.read(), piece(RESULT));
+    assert_eq!(listener.read(), Read::End);
     amid.events.send("\n\n");
-    assert_eq!((amid.read(), amid.read()), (piece("\n\n"), Read::End));
+    assert_eq!(amid.read(), piece("\n\n"));
+    assert_eq!(amid.read(), Read::End);
     let mut late = listen(&streams).await;
-    assert_eq!((late.read(), late.read()), (piece(RESULT), Read::End));
+    assert_eq!(late.read(), piece(RESULT));
+    assert_eq!(late.read(), Read::End);
     response.events.send("data: 2\n\n");
-    assert_eq!((streams.pass(0), response.read(), response.read()), (0, piece("data: 2\n\n"), Read::Nothing));
+    assert_eq!(streams.pass(0), 0);
+    assert_eq!(response.read(), piece("data: 2\n\n"));
+    assert_eq!(response.read(), Read::Nothing);
     let told = streams.told();
     assert_eq!(told.len(), 4, "{told:?}");
     assert!(told.iter().all(|(code, ..)| *code == "stream.shutdown"), "{told:?}");
@@ -113,7 +143,8 @@ async fn a_drain_ends_listeners_without_a_token() {
     let mut off = Streams::of(Fixture::open()).await;
     off.fixture.comes_without_token();
     let mut open = off.get().await;
-    assert_eq!((off.fixture.settings.streams.drain(), open.read()), (1, Read::End));
+    assert_eq!(off.fixture.settings.streams.drain(), 1);
+    assert_eq!(open.read(), Read::End);
     assert_eq!(off.told(), [("stream.shutdown", true, None)]);
 }
 
@@ -128,9 +159,12 @@ async fn the_end_of_a_session_ends_its_streams() {
     streams.session = streams.fixture.initialize().await;
     let mut other = streams.get().await;
     assert_eq!(streams.fixture.send("DELETE", &[(SESSION, &deleted)], "").await.status, 200);
-    assert_eq!((streams.pass(0), get.woken() + response.woken()), (2, 0));
-    assert_eq!((get.read(), response.read()), (Read::End, Read::End));
-    assert_eq!((modern.read(), other.read()), (Read::Nothing, Read::Nothing));
+    assert_eq!(streams.pass(0), 2);
+    assert_eq!(get.woken() + response.woken(), 0);
+    assert_eq!(get.read(), Read::End);
+    assert_eq!(response.read(), Read::End);
+    assert_eq!(modern.read(), Read::Nothing);
+    assert_eq!(other.read(), Read::Nothing);
     assert!(streams.told().iter().all(|(code, in_session, _)| *code == "stream.session_ended" && *in_session));
 }
 
@@ -146,8 +180,13 @@ async fn an_administrator_ends_selected_streams() {
             request.principal.is_some_and(|principal| principal.subject() == Some(subject))
         })
     };
-    assert_eq!((end("unknown-subject"), get.read(), modern.read()), (0, Read::Nothing, Read::Nothing));
-    assert_eq!((end("alice"), get.read(), modern.read(), modern.read()), (2, Read::End, piece(RESULT), Read::End));
+    assert_eq!(end("unknown-subject"), 0);
+    assert_eq!(get.read(), Read::Nothing);
+    assert_eq!(modern.read(), Read::Nothing);
+    assert_eq!(end("alice"), 2);
+    assert_eq!(get.read(), Read::End);
+    assert_eq!(modern.read(), piece(RESULT));
+    assert_eq!(modern.read(), Read::End);
     assert_eq!(end("alice"), 0, "they have ended already");
     assert!(streams.told().iter().all(|(code, ..)| *code == "stream.administrator"));
 }

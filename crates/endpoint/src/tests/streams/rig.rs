@@ -96,7 +96,8 @@ pub(super) struct Told(Mutex<Vec<(&'static str, bool, Option<String>)>>);
 
 impl StreamObserver for Told {
     fn ended(&self, stream: &EndedStream<'_>) {
-        assert!(!stream.request_id.as_str().is_empty() && stream.resource.as_str().starts_with("https://"));
+        assert!(!stream.request_id.as_str().is_empty());
+        assert!(stream.resource.as_str().starts_with("https://"));
         let subject = stream.principal.and_then(|principal| principal.subject()).map(str::to_owned);
         self.0.lock().unwrap().push((stream.reason.code(), stream.session.is_some(), subject));
     }

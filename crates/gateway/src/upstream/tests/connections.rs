@@ -45,7 +45,8 @@ async fn concurrent_requests_do_not_share() {
         (one, two)
     };
     let (first, second, (mut one, mut two)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
-    assert_eq!((text(first).await, text(second).await), ("{}".into(), "{}".into()));
+    assert_eq!(text(first).await, "{}".into());
+    assert_eq!(text(second).await, "{}".into());
     // Only one is kept: the last one that became idle.
     one.closed().await;
     assert!(bench.is_reused(&mut two).await);
@@ -188,7 +189,8 @@ async fn unix_sockets() {
     let calls = async { [text(post(&upstream).await).await, text(post(&upstream).await).await] };
     let (responses, request) = tokio::join!(calls, serve);
     assert_eq!(responses, ["{}", "{}"]);
-    assert!(request.starts_with("POST /mcp HTTP/1.1\r\n") && request.contains("host: tools.internal\r\n"));
+    assert!(request.starts_with("POST /mcp HTTP/1.1\r\n"));
+    assert!(request.contains("host: tools.internal\r\n"));
     drop(listener);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(failure(post(&upstream).await).await.1, "upstream.unreachable");

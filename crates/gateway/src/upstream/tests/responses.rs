@@ -10,13 +10,12 @@ async fn a_request_and_its_response() {
     let (response, request) = tokio::join!(post(&bench.upstream), serve);
     let (line, rest) = request.split_once("\r\n").unwrap();
     assert_eq!(line, "POST /mcp HTTP/1.1");
-    assert!(rest.contains("x-request-id: made-here\r\n") && rest.ends_with("\r\n\r\n{}"), "{rest}");
+    assert!(rest.contains("x-request-id: made-here\r\n"), "{rest}");
+    assert!(rest.ends_with("\r\n\r\n{}"), "{rest}");
     assert!(rest.contains(&format!("host: {}\r\n", bench.listener.local_addr().unwrap())), "{rest}");
     assert!(!request.contains("canary"));
-    assert_eq!(
-        (response.status(), &response.headers()["content-type"]),
-        (StatusCode::OK, &"application/json".parse().unwrap())
-    );
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(response.headers()["content-type"], "application/json".parse().unwrap());
     assert!(response.extensions().is_empty());
     assert_eq!(text(response).await, "{}");
 }
@@ -44,7 +43,8 @@ async fn rejections_of_the_upstream() {
     let (response, mut served) = bench.first(&format!("HTTP/1.1 401 Unauthorized\r\n{challenge}")).await;
     assert!(!response.headers().contains_key("www-authenticate"));
     let (status, code, _, body) = failure(response).await;
-    assert_eq!((status, code), (502, "upstream.unauthorized"));
+    assert_eq!(status, 502);
+    assert_eq!(code, "upstream.unauthorized");
     assert!(!body.contains("secret"));
     assert!(bench.is_reused(&mut served).await);
 
@@ -93,11 +93,15 @@ async fn unusable_upstreams() {
     let address = TestUpstream::new().await.listener.local_addr().unwrap();
     let gone = upstream(address, &ManualClock::new(), |_| {});
     let (status, code, content_type, body) = failure(post(&gone).await).await;
-    assert_eq!((status, code, content_type.as_str()), (502, "upstream.unreachable", "application/json"));
+    assert_eq!(status, 502);
+    assert_eq!(code, "upstream.unreachable");
+    assert_eq!(content_type.as_str(), "application/json");
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((&body["error"]["code"], &body["id"]), (&(-32603).into(), &serde_json::Value::Null));
+    assert_eq!(body["error"]["code"], (-32603).into());
+    assert_eq!(body["id"], serde_json::Value::Null);
     let (status, _, content_type, body) = failure(call(&gone, Method::GET, "").await).await;
-    assert_eq!((status, content_type.as_str()), (502, "text/plain"));
+    assert_eq!(status, 502);
+    assert_eq!(content_type.as_str(), "text/plain");
     assert!(!body.contains("127.0.0.1"));
 
     for garbage in ["SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 1, 2\r\n\r\n"] {
@@ -120,7 +124,8 @@ async fn slow_upstreams() {
     tokio::time::pause();
     let slow = upstream(address, &ManualClock::new(), |_| {});
     let (status, code, ..) = failure(post(&slow).await).await;
-    assert_eq!((status, code), (504, "upstream.connect_timeout"));
+    assert_eq!(status, 504);
+    assert_eq!(code, "upstream.connect_timeout");
 
     let bench = TestUpstream::with(|settings| {
         settings.connect_timeout = Duration::from_secs(3600);
@@ -134,7 +139,8 @@ async fn slow_upstreams() {
     };
     let (response, ()) = tokio::join!(post(&bench.upstream), serve);
     let (status, code, ..) = failure(response).await;
-    assert_eq!((status, code), (504, "upstream.head_timeout"));
+    assert_eq!(status, 504);
+    assert_eq!(code, "upstream.head_timeout");
 }
 
 /// L1: a large request body is sent while the response is already received. Neither waits for the other.
@@ -211,7 +217,8 @@ async fn interim_responses_are_bounded() {
     let interim = |count| "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(count);
     let bench = TestUpstream::new().await;
     let (response, _) = bench.first(&format!("{}{OK}", interim(16))).await;
-    assert_eq!((response.status(), response.headers().get("link")), (StatusCode::OK, None));
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(response.headers().get("link"), None);
 
     let bench = TestUpstream::new().await;
     let (response, _) = bench.first(&format!("{}{OK}", interim(17))).await;

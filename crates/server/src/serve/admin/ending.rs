@@ -149,7 +149,8 @@ mod tests {
         let (_confirmation, pending) = EndTicket::pending();
         for tickets in [vec![EndTicket::done(), EndTicket::failed()], vec![pending]] {
             let error = ending(tickets).confirmed().await.unwrap_err();
-            assert_eq!((error.status, error.code), (StatusCode::SERVICE_UNAVAILABLE, "session.end_not_recorded"));
+            assert_eq!(error.status, StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(error.code, "session.end_not_recorded");
         }
     }
 }

@@ -53,7 +53,8 @@ fn the_least_recently_used_session_ends() {
     for session in [&first, &fourth] {
         drop(bench.hold(session));
     }
-    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
+    assert_eq!(bench.store.len(), 3);
+    assert_eq!(bench.store.0.capacity.counts(), (3, 1));
 }
 
 /// E9: the last use is the end of a request, not its beginning.
@@ -87,7 +88,8 @@ fn sessions_in_use_are_not_evicted() {
     drop(other);
     bench.open(ALICE);
     assert_eq!(bench.evicted(), [(*first.identifier()).into()]);
-    assert!(!fourth.has_ended() && !third.has_ended());
+    assert!(!fourth.has_ended());
+    assert!(!third.has_ended());
 }
 
 /// E9: a reservation evicts no session. The session that is opened with it does.
@@ -119,7 +121,8 @@ fn reservations_require_a_session_each() {
     assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
     let opened = reserved.map(|reserved| reserved.open(Box::default(), None).unwrap());
     assert_eq!(bench.evicted().len(), 2);
-    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
+    assert_eq!(bench.store.len(), 3);
+    assert_eq!(bench.store.0.capacity.counts(), (3, 1));
     assert_eq!(
         bench.reserve(ALICE).unwrap_err(),
         ReservationError::OwnerLimit,
@@ -153,7 +156,8 @@ fn a_session_is_refused_when_no_place_is_left() {
     let reserved = reserve().unwrap();
     let held = store.resolve(&target, ALICE, &scopes, identifier.as_bytes()).unwrap();
     assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), ReservationError::OwnerLimit);
-    assert_eq!((store.len(), store.0.capacity.counts()), (1, (1, 1)));
+    assert_eq!(store.len(), 1);
+    assert_eq!(store.0.capacity.counts(), (1, 1));
     drop(held);
     drop(reserve().unwrap());
 }
@@ -177,7 +181,8 @@ fn only_the_owner_at_the_limit_is_concerned() {
         bench.clock.advance(second());
         bench.open(ALICE);
     }
-    assert_eq!((bench.store.len(), bench.evicted().len()), (5, 8));
+    assert_eq!(bench.store.len(), 5);
+    assert_eq!(bench.evicted().len(), 8);
     bench.open(Owner::Anonymous);
     for owner in [ALICE, MALLORY, Owner::Anonymous] {
         assert_eq!(bench.reserve(owner).unwrap_err(), ReservationError::TotalLimit);
@@ -315,7 +320,8 @@ fn use_and_open_concurrently() -> usize {
     let (opened, used) = (opened.into_inner(), used.into_inner());
     assert!(opened > MAX);
     let mut evicted = bench.evicted();
-    assert_eq!((evicted.len(), bench.store.len()), (opened - MAX, MAX));
+    assert_eq!(evicted.len(), opened - MAX);
+    assert_eq!(bench.store.len(), MAX);
     evicted.sort_unstable();
     evicted.dedup();
     assert_eq!(evicted.len(), opened - MAX, "each ends once");

@@ -39,9 +39,14 @@ fn ages_and_uses_are_listed() {
     let listed =
         |process: &super::sealed::process::Process| process.bench.store.list(|_| true, None, 9).sessions.remove(0);
     let (here, there) = (listed(&first), listed(&second));
-    assert_eq!((here.age, here.unused_for, here.is_in_use), (Duration::from_secs(60), Duration::from_secs(60), false));
-    assert_eq!((there.age, there.unused_for, there.is_in_use), (Duration::from_secs(60), Duration::ZERO, true));
-    assert_eq!((here.session.is_adopted(), there.session.is_adopted()), (false, true));
+    assert_eq!(here.age, Duration::from_secs(60));
+    assert_eq!(here.unused_for, Duration::from_secs(60));
+    assert!(!here.is_in_use);
+    assert_eq!(there.age, Duration::from_secs(60));
+    assert_eq!(there.unused_for, Duration::ZERO);
+    assert!(there.is_in_use);
+    assert!(!here.session.is_adopted());
+    assert!(there.session.is_adopted());
     drop(in_use);
 }
 

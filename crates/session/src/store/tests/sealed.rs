@@ -21,10 +21,13 @@ fn a_session_continues_elsewhere() {
     let identifier = first.open();
     let adopted = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
     assert_eq!(adopted.backend_id(), b"11111111-2222-3333-4444-555555555555");
-    assert_eq!((adopted.protocol_version(), adopted.target()), (Some("2025-11-25"), &target()));
-    assert_eq!((adopted.identifier(), adopted.owner() == ALICE), (identifier.clone(), true));
+    assert_eq!(adopted.protocol_version(), Some("2025-11-25"));
+    assert_eq!(adopted.target(), &target());
+    assert_eq!(adopted.identifier(), identifier.clone());
+    assert!(adopted.owner() == ALICE);
     let original = first.bench.find(ALICE, identifier.as_bytes()).unwrap();
-    assert_eq!((adopted.log_hash(), adopted.created()), (original.log_hash(), original.created()));
+    assert_eq!(adopted.log_hash(), original.log_hash());
+    assert_eq!(adopted.created(), original.created());
     let again = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
     assert!(Arc::ptr_eq(adopted.session(), again.session()));
     for stranger in [MALLORY, Owner::Anonymous] {
@@ -55,10 +58,12 @@ fn concurrent_first_uses_adopt_one_session() {
             spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(adopted.iter().all(|other| Arc::ptr_eq(other.session(), adopted[0].session())));
-        assert_eq!((second.bench.store.len(), second.bench.store.0.capacity.counts()), (1, (1, 1)));
+        assert_eq!(second.bench.store.len(), 1);
+        assert_eq!(second.bench.store.0.capacity.counts(), (1, 1));
         second.bench.store.end(&adopted[0], EndReason::Deleted);
         drop(adopted);
-        assert_eq!((second.bench.store.len(), second.bench.store.0.rotated.len()), (0, 0));
+        assert_eq!(second.bench.store.len(), 0);
+        assert_eq!(second.bench.store.0.rotated.len(), 0);
         assert_eq!(second.bench.store.0.capacity.counts(), (0, 0));
     }
 }
@@ -73,7 +78,8 @@ fn idle_time_counts_from_the_last_known_use() {
     first.bench.store.record_last_uses();
     first.tell(&second);
     first.bench.clock.advance(10 * MINUTE);
-    assert_eq!((second.try_use(&unused), second.try_use(&used)), (Err(ResolveError::Ended), Ok(())));
+    assert_eq!(second.try_use(&unused), Err(ResolveError::Ended));
+    assert_eq!(second.try_use(&used), Ok(()));
     let third = process(&first.bench.clock, Duration::ZERO);
     assert_eq!(third.try_use(&used), Err(ResolveError::Ended), "it knows of no use");
 }
@@ -113,7 +119,8 @@ fn a_session_ends_where_it_was_used_last() {
     second.tell(&first);
     clock.advance(11 * MINUTE);
     assert_eq!(first.bench.store.sweep(), 1);
-    assert_eq!((first.bench.store.len(), first.bench.heard.take().len()), (0, 0), "released, and not ended");
+    assert_eq!(first.bench.store.len(), 0, "released, and not ended");
+    assert_eq!(first.bench.heard.take().len(), 0, "released, and not ended");
     assert_eq!(first.try_use(&identifier), Ok(()), "it can be used here again");
     for process in [&first, &second] {
         process.bench.store.record_last_uses();
@@ -121,7 +128,8 @@ fn a_session_ends_where_it_was_used_last() {
     first.tell(&second);
     second.tell(&first);
     clock.advance(21 * MINUTE);
-    assert_eq!((second.bench.store.sweep(), second.bench.heard.take().len()), (1, 0));
+    assert_eq!(second.bench.store.sweep(), 1);
+    assert_eq!(second.bench.heard.take().len(), 0);
     clock.advance(10 * MINUTE);
     assert_eq!(first.bench.store.sweep(), 1);
     assert_eq!(first.reasons(), [EndReason::Idle]);
@@ -142,8 +150,10 @@ fn a_session_that_is_used_elsewhere_is_not_evicted() {
     second.tell(&first);
     clock.advance(11 * MINUTE);
     first.open();
-    assert!(first.reasons().is_empty() && first.journal.ends.lock().unwrap().is_empty());
-    assert_eq!((first.bench.store.len(), first.bench.store.0.capacity.counts()), (1, (1, 1)));
+    assert!(first.reasons().is_empty());
+    assert!(first.journal.ends.lock().unwrap().is_empty());
+    assert_eq!(first.bench.store.len(), 1);
+    assert_eq!(first.bench.store.0.capacity.counts(), (1, 1));
     assert_eq!(second.try_use(&identifier), Ok(()));
 }
 
@@ -207,7 +217,8 @@ fn a_retired_identifier_is_retired_elsewhere() {
     let restarted = process(&first.bench.clock, Duration::ZERO);
     drop(first.bench.store.record_all());
     first.tell(&restarted);
-    assert_eq!((restarted.try_use(&old), restarted.try_use(&new)), (Err(ResolveError::Ended), Ok(())));
+    assert_eq!(restarted.try_use(&old), Err(ResolveError::Ended));
+    assert_eq!(restarted.try_use(&new), Ok(()));
 }
 
 /// E9, E12: an adopted session evicts the owner's least recently used one, which stays ended. At the total limit, it is
@@ -249,9 +260,12 @@ fn a_long_backend_identifier_stays_in_memory() {
         (opened.is_sealed(), opened.identifier())
     };
     let ((fits, longest), (too_long, kept)) = (open(Session::MAX_BACKEND_ID), open(Session::MAX_BACKEND_ID + 1));
-    assert!(fits && !too_long && longest.len() <= 512);
+    assert!(fits);
+    assert!(!too_long);
+    assert!(longest.len() <= 512);
     assert_eq!(first.bench.find(ALICE, kept.as_bytes()).unwrap().backend_id().len(), Session::MAX_BACKEND_ID + 1);
-    assert_eq!((second.try_use(&longest), second.try_use(&kept)), (Ok(()), Err(ResolveError::Ended)));
+    assert_eq!(second.try_use(&longest), Ok(()));
+    assert_eq!(second.try_use(&kept), Err(ResolveError::Ended));
     first.end(&kept);
     assert!(first.journal.ends.lock().unwrap().is_empty(), "it continues nowhere");
     assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
@@ -264,7 +278,8 @@ fn an_incomplete_process_continues_nothing() {
     let identifier = first.open();
     second.journal.is_incomplete.store(true, Ordering::SeqCst);
     let own = second.open();
-    assert_eq!((second.try_use(&identifier), second.try_use(&own)), (Err(ResolveError::NotReady), Ok(())));
+    assert_eq!(second.try_use(&identifier), Err(ResolveError::NotReady));
+    assert_eq!(second.try_use(&own), Ok(()));
     assert_eq!(second.bench.find(MALLORY, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
     second.journal.is_incomplete.store(false, Ordering::SeqCst);
     assert_eq!(second.try_use(&identifier), Ok(()));
@@ -290,7 +305,8 @@ fn an_overflow_ends_older_sessions_of_the_owner() {
         assert!(process.bench.resolve(MALLORY, &mallorys).is_ok());
     }
     let next = first.open();
-    assert_eq!((first.try_use(&next), second.try_use(&next)), (Ok(()), Ok(())));
+    assert_eq!(first.try_use(&next), Ok(()));
+    assert_eq!(second.try_use(&next), Ok(()));
 }
 
 /// E12: all sessions of a scope end, in a table or not. Those opened later do not, even by a clock that is behind.
@@ -306,7 +322,8 @@ fn scopes_end_at_once() {
     assert!(second.bench.resolve(MALLORY, &mallorys).is_ok());
     let (here, there) = (first.open(), second.open());
     for process in [&first, &second] {
-        assert_eq!((process.try_use(&here), process.try_use(&there)), (Ok(()), Ok(())));
+        assert_eq!(process.try_use(&here), Ok(()));
+        assert_eq!(process.try_use(&there), Ok(()));
     }
     let Owner::Subject { issuer, .. } = ALICE else { unreachable!() };
     drop(first.bench.store.end_scope(EndScope::Issuer(issuer), EndReason::Administrator));

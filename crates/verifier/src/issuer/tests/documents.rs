@@ -94,7 +94,8 @@ async fn keys_that_moved_are_found_again() {
     let fixture = Fixture::new();
     fixture.issuer.refresh_now().await.unwrap();
     fixture.issuer.refresh_now().await.unwrap();
-    assert_eq!((fixture.fake.hits(fixture.test_issuer.metadata_url()), fixture.hits()), (1, 2));
+    assert_eq!(fixture.fake.hits(fixture.test_issuer.metadata_url()), 1);
+    assert_eq!(fixture.hits(), 2);
 
     let moved = fixture.test_issuer.metadata_json().replace("/jwks", "/keys");
     fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, moved);

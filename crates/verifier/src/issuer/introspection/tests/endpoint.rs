@@ -76,7 +76,8 @@ async fn a_configured_endpoint_is_not_discovered() {
         fixture.fake.serve(configured, 200, active().to_string());
         assert_eq!(fixture.rejection(OPAQUE).await, None);
         let urls = fixture.fake.urls();
-        assert!(urls.len() <= 2 && urls.iter().all(|url| url.as_str() == configured), "{urls:?}");
+        assert!(urls.len() <= 2, "{urls:?}");
+        assert!(urls.iter().all(|url| url.as_str() == configured), "{urls:?}");
     }
 }
 
@@ -91,7 +92,8 @@ async fn unusable_settings_are_rejected() {
             settings.validation = validation(introspection.clone());
             let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(SystemClock::new()));
             let error = TrustedIssuer::new(settings, fetch, clock, Handle::current()).unwrap_err();
-            assert!(error.to_string().contains(ISSUER) && !error.to_string().contains("hush"), "{error}");
+            assert!(error.to_string().contains(ISSUER), "{error}");
+            assert!(!error.to_string().contains("hush"), "{error}");
             error.code()
         });
         rejections.sort_unstable();
@@ -183,7 +185,8 @@ async fn a_moved_endpoint_is_found() {
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.status") });
     let line = log.lines().remove(0);
-    assert!(line.starts_with("WARN ") && line.contains("token.issuer=https://issuer.example"), "{line}");
+    assert!(line.starts_with("WARN "), "{line}");
+    assert!(line.contains("token.issuer=https://issuer.example"), "{line}");
     assert!(line.contains("introspection.failure=\"introspection.status\""), "{line}");
 
     publishes(&fixture, Some("https://issuer.example/moved"));
