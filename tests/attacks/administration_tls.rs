@@ -92,10 +92,10 @@ async fn only_https_is_served() {
     assert!(!plain.contains("HTTP/"), "{plain:?}");
     assert!(!plain.contains("alice"), "{plain:?}");
     let listed = listener.run(&["sessions"], &["--ca-file", listener.authority.file()]).await;
-    assert!(listed.code == Some(0), "{listed:?}");
+    assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.contains("alice"), "{listed:?}");
     let ended = listener.run(&["end", "--subject", "alice"], &["--ca-file", listener.authority.file()]).await;
-    assert!(ended.code == Some(0), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("ended 1 session"), "{ended:?}");
     let untrusted = listener.run(&["sessions"], &[]).await;
     assert_eq!(untrusted.code, Some(1), "{untrusted:?}");

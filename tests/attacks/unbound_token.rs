@@ -59,7 +59,7 @@ async fn a_sign_in_without_resource() {
     let store = Scratch::path_for("store");
     let graph = server("https://graph.microsoft.com/User.Read", json!({})).await;
     let rejected = login(&graph, &store, &["--no-resource", "--accept-unbound-token"]).await;
-    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("Microsoft Graph"), "{rejected:?}");
     assert!(graph.requests("/register").is_empty());
     assert!(graph.requests("/token").is_empty());
@@ -84,13 +84,13 @@ async fn pkce_is_assumed_only_without_a_list() {
     let store = Scratch::path_for("store");
     let plain = server("mcp:tools", json!({ "code_challenge_methods_supported": ["plain"] })).await;
     let rejected = login(&plain, &store, &["--assume-pkce"]).await;
-    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("PKCE"), "{rejected:?}");
     assert!(plain.requests("/register").is_empty());
 
     let unlisted = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
     let rejected = login(&unlisted, &store, &[]).await;
-    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("--assume-pkce"), "{rejected:?}");
     assert_eq!(login(&unlisted, &store, &["--assume-pkce"]).await.code, Some(0));
 }

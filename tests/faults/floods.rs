@@ -242,5 +242,5 @@ async fn streams() {
     assert!(refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
     let with_response = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
     assert!(with_response >= 7, "{with_response} with a response, {} refused", refused.len());
-    assert!(with_response + refused.len() == 20, "{with_response} with a response, {} refused", refused.len());
+    assert_eq!(with_response + refused.len(), 20, "{with_response} with a response, {} refused", refused.len());
 }

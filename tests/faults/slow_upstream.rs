@@ -160,7 +160,7 @@ async fn more_requests_than_files() {
     while let Some(response) = requests.try_join_next() {
         let response = response.unwrap().unwrap();
         assert!(matches!(response.status, 429 | 503), "{response:?}");
-        assert!(response.count("retry-after") == 1, "{response:?}");
+        assert_eq!(response.count("retry-after"), 1, "{response:?}");
     }
     assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
 }

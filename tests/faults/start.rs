@@ -259,7 +259,7 @@ async fn files() {
         let starts =
             ["base_url is missing", "resource is missing"].map(|text| format!("error: {}:1: {text}", empty.as_str()));
         let has = |start: &String| lines.iter().any(|line| line.starts_with(start));
-        assert!(lines.len() == 2, "{lines:#?}");
+        assert_eq!(lines.len(), 2, "{lines:#?}");
         assert!(starts.iter().all(has), "{lines:#?}");
     }
 }

@@ -87,7 +87,7 @@ async fn calls_register_once() {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.ends_with(".json"))
             .collect();
-        assert!(names.len() == 1, "{names:?}");
+        assert_eq!(names.len(), 1, "{names:?}");
         assert!(names[0].starts_with("client-"), "{names:?}");
     }
 }
@@ -107,7 +107,7 @@ async fn a_challenge_beyond_the_scope_is_an_error() {
     let store = Scratch::path_for("store");
     let options = ["--auto-consent", "--scope", "read", "--store", store.as_str()];
     let called = Portcullis::run(&[&["call", &peer.url("/mcp"), "tools/list"][..], &options].concat()).await;
-    assert!(called.code == Some(1), "{called:?}");
+    assert_eq!(called.code, Some(1), "{called:?}");
     assert!(called.stderr.contains("admin"), "{called:?}");
     let scopes: Vec<_> = peer.requests("/authorize").iter().map(|request| request.query["scope"].clone()).collect();
     assert_eq!(scopes, ["read"]);

@@ -117,7 +117,7 @@ async fn other_redirects_are_not_followed() {
         assert!(!message.contains("secret"), "{target}: {message}");
         assert_eq!(response["error"]["data"]["reason"], "mcp.redirected");
         let call = Portcullis::run_with(&["call", &url, "tools/list"], &[("PORTCULLIS_TOKEN", "hush")]).await;
-        assert!(call.code == Some(1), "{call:?}");
+        assert_eq!(call.code, Some(1), "{call:?}");
         assert!(call.stderr.contains(&shown), "{call:?}");
         assert!(upstream.recorded().iter().all(|request| request.target == "/mcp"));
     }

@@ -116,7 +116,7 @@ async fn every_provider_starts() {
         assert_eq!(rest.find('/').map_or("", |start| &rest[start..]), issuer_path);
     }
     let unknown = Portcullis::run(&["idp", "--like", "azure"]).await;
-    assert!(unknown.code == Some(2), "{unknown:?}");
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.stderr.contains("entra"), "{unknown:?}");
 }
 
@@ -138,7 +138,7 @@ async fn a_device_is_approved_by_the_admin_api() {
     assert_eq!(post(&idp, "token", poll).await.json()["error"], "slow_down");
     let page = started["verification_uri_complete"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
     let page = send(&idp, Request::new("GET", page)).await;
-    assert!(page.status == 200);
+    assert_eq!(page.status, 200);
     assert!(page.text().contains(started["user_code"].as_str().unwrap()));
     let decision = json!({ "user_code": started["user_code"], "decision": "allow", "user": "zoe" }).to_string();
     assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 204);

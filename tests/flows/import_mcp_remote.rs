@@ -94,7 +94,7 @@ async fn all_clients_are_rewritten_once() {
         assert_eq!(mode(home.0.path().join(&backup).as_path()), 0o600);
     }
     let again = home.run(&["import-mcp-remote", "--write"]).await;
-    assert!(again.code == Some(0), "{again:?}");
+    assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.stderr.contains("nothing to change"), "{again:?}");
     assert!(!home.0.path().join(".cursor/mcp.json.backup-2").exists());
 }

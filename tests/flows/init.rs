@@ -156,7 +156,7 @@ async fn an_existing_file_is_kept() {
     let setup = Setup::start().await;
     fs::write(setup.file(), "old = true\n").unwrap();
     let rejected = setup.run(&setup.idp.issuer, &[]).await;
-    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("--force"), "{rejected:?}");
     assert_eq!(setup.written(), "old = true\n");
     assert_eq!(setup.upstream.count(), 0);
@@ -193,7 +193,7 @@ async fn offline_makes_no_requests() {
     setup.base_url = format!("http://{}", occupied.local_addr().unwrap());
     let nowhere = format!("http://{}", free_address().unwrap());
     let rejected = setup.run(&nowhere, &[]).await;
-    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("2 problems;"), "{rejected:?}");
     let requests = setup.upstream.count();
     let written = setup.run(&nowhere, &["--offline"]).await;
@@ -201,7 +201,7 @@ async fn offline_makes_no_requests() {
     assert_eq!(setup.upstream.count(), requests, "{written:?}");
     setup.assert_valid().await;
     let well_known = setup.run(&format!("{nowhere}/.well-known/x"), &["--offline", "--force"]).await;
-    assert!(well_known.code == Some(1), "{well_known:?}");
+    assert_eq!(well_known.code, Some(1), "{well_known:?}");
     assert!(well_known.stderr.contains("--issuer"), "{well_known:?}");
 }
 
@@ -295,12 +295,12 @@ async fn a_terminal_can_stop() {
     let config = folder.path().join("portcullis.toml");
     let arguments = || vec!["--offline".to_owned(), "--config".to_owned(), config.to_str().unwrap().to_owned()];
     let stopped = terminal(arguments(), vec![("[http://127.0.0.1:3000]: ", "\u{4}".to_owned())]).await;
-    assert!(stopped.code == Some(1), "{stopped:?}");
+    assert_eq!(stopped.code, Some(1), "{stopped:?}");
     assert!(stopped.shown.contains("nothing is written"), "{stopped:?}");
     assert!(!config.exists());
     fs::write(&config, "old").unwrap();
     let kept = terminal(arguments(), vec![("[y/N] ", "\n".to_owned())]).await;
-    assert!(kept.code == Some(1), "{kept:?}");
+    assert_eq!(kept.code, Some(1), "{kept:?}");
     assert!(kept.shown.contains("is unchanged"), "{kept:?}");
     assert_eq!(fs::read_to_string(&config).unwrap(), "old");
 }

@@ -50,6 +50,6 @@ async fn weakening_options_exit_with_2() {
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
     let help = Portcullis::run(&["mcp-remote", "https://mcp.example.com/mcp", "--help"]).await;
-    assert!(help.code == Some(0), "{help:?}");
+    assert_eq!(help.code, Some(0), "{help:?}");
     assert!(help.stdout.contains("Usage"), "{help:?}");
 }

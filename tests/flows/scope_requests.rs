@@ -27,7 +27,7 @@ async fn a_token_with_scopes() {
     let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
     let login = ["login", &url, "--auto-consent", "--scope", "a b", "--store", store.as_str()];
     let login = Portcullis::run(&login).await;
-    assert!(login.code == Some(0), "{login:?}");
+    assert_eq!(login.code, Some(0), "{login:?}");
     assert!(login.stderr.contains("not granted: b"), "{login:?}");
     let token =
         async |scope: &str| Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
@@ -66,7 +66,7 @@ async fn a_token_with_the_long_form_of_a_scope() {
         assert_eq!(token.stdout.trim(), "first", "{token:?}");
     }
     let refused = Portcullis::run(&["token", &url, "--scope", "read write", "--store", store.as_str()]).await;
-    assert!(refused.code == Some(1), "{refused:?}");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("lacks the scopes write"), "{refused:?}");
 }
 

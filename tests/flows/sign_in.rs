@@ -64,7 +64,7 @@ async fn a_server_that_reads_the_client_from_the_body() {
     assert!(doctor.stdout.contains("requires `client_id` in the body"), "{doctor:?}");
     let wrong = ["login", &peer.url("/mcp"), "--client-id", "me", "--token-auth-method", "client_secret_post"];
     let rejected = Portcullis::run(&wrong).await;
-    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("needs --client-secret-file"), "{rejected:?}");
 }
 
@@ -180,7 +180,7 @@ async fn a_login_on_another_device() {
     assert_eq!(token.stdout.trim(), "the-token");
     let other = Peer::start(|_| None).await;
     let rejected = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
-    assert!(rejected.code == Some(1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("--device"), "{rejected:?}");
 }
 
@@ -255,13 +255,13 @@ async fn forgotten_registrations_are_replaced() {
     assert_eq!(run(&["login", &url, "--auto-consent", "--fresh"]).await.code, Some(0));
     assert_eq!(registrations(), 3);
     let logout = run(&["logout", &url, "--forget-client"]).await;
-    assert!(logout.code == Some(0), "{logout:?}");
+    assert_eq!(logout.code, Some(0), "{logout:?}");
     assert!(logout.stderr.contains("registrations deleted here: 1"), "{logout:?}");
     assert_eq!(run(&["login", &url, "--auto-consent"]).await.code, Some(0));
     assert_eq!(registrations(), 4);
     assert_eq!(run(&["login", &other, "--auto-consent"]).await.code, Some(0));
     let all = run(&["logout", "--all"]).await;
-    assert!(all.code == Some(0), "{all:?}");
+    assert_eq!(all.code, Some(0), "{all:?}");
     assert!(all.stderr.contains(&url), "{all:?}");
     assert!(all.stderr.contains(&other), "{all:?}");
     for signed_out in [&url, &other] {

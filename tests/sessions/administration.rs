@@ -232,13 +232,13 @@ async fn the_command_does_the_same() {
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("admin.session_unknown"), "{again:?}");
     let ended = administration.run(&["end", "--subject", "alice", "--note", "x"]).await;
-    assert!(ended.code == Some(0), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("in no table"), "{ended:?}");
     let dropped = administration.run(&["drop-tokens", "--issuer", "https://issuer.example", "--json"]).await;
     assert_eq!(dropped.code, Some(0), "{dropped:?}");
     assert_eq!(administration.run(&["end"]).await.code, Some(2));
     let listed = administration.run(&["sessions"]).await;
-    assert!(listed.code == Some(0), "{listed:?}");
+    assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.contains("no such sessions"), "{listed:?}");
 }
 

@@ -71,7 +71,7 @@ async fn one_that_is_not_served() {
             deployment.upstream.wait_for_requests(2 * attempt).await;
             let deleted = deployment.upstream.recorded().into_iter().filter(|request| request.method == "DELETE");
             assert!(deleted.clone().count() == attempt);
-            assert!(deleted.last().unwrap().header("mcp-session-id") == Some("theirs"));
+            assert_eq!(deleted.last().unwrap().header("mcp-session-id"), Some("theirs"));
         }
     }
 }

@@ -36,7 +36,7 @@ async fn with_an_expiring_token() {
     idle.assert_ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
     assert!(line["request.id"].is_string(), "{line}");
-    assert!(line["session"].as_str().unwrap().len() == 16, "{line}");
+    assert_eq!(line["session"].as_str().unwrap().len(), 16, "{line}");
 
     busy.assert_forwarded(":true}\r\n").await;
     busy.events.send("\r\ndata: {\"next\":1}\r\n\r\n".into()).unwrap();

@@ -184,7 +184,7 @@ async fn over_http1(stream: TcpStream) {
         while let Some(data) = responded.next_data().await {
             length += data.expect("a body").len();
         }
-        assert!(length == 89);
+        assert_eq!(length, 89);
         assert!(responded.is_reusable());
         connection = responded;
     }

@@ -136,7 +136,7 @@ mod tests {
         assert!(!Revisions::from_iter([Revision::V2026_07_28]).has_legacy());
         let legacy = Revisions::from_iter([Revision::V2025_11_25, Revision::V2025_11_25]);
         assert!(legacy.has_legacy(), "a repeated revision is in the set once");
-        assert!(legacy.iter().count() == 1, "a repeated revision is in the set once");
+        assert_eq!(legacy.iter().count(), 1, "a repeated revision is in the set once");
         assert!(Revisions::from_iter([]).is_empty());
         assert!(!Revisions::ALL.is_empty());
     }

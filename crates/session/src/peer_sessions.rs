@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(count(1, now + LIFETIME * 2), 0);
         sessions.prune(now + LIFETIME * 2);
         assert!(sessions.owners.is_empty());
-        assert!(sessions.len.load(Ordering::Relaxed) == 0);
+        assert_eq!(sessions.len.load(Ordering::Relaxed), 0);
     }
 
     /// E13: what one process announces, another one reads.

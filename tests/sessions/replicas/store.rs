@@ -110,7 +110,7 @@ async fn redis_is_down_at_the_start() {
     let ready = readiness(replicas.replica(fresh)).await;
     assert_eq!(ready.status, 503, "{ready:?}");
     let report = ready.json()["shared"].clone();
-    assert!(report["redis"] == "unreachable", "{report}");
+    assert_eq!(report["redis"], "unreachable", "{report}");
     assert!(report["reason"].is_string(), "{report}");
     replicas.replica(fresh).logged("redis cannot be used", |line| line["level"] == "ERROR").await;
     replicas.replica(fresh).logged("their sessions get 503", |line| line["level"] == "WARN").await;

@@ -150,7 +150,7 @@ async fn a_program_controls_a_running_server() {
     let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
     let third = kids().await;
-    assert!(third.len() == 2);
+    assert_eq!(third.len(), 2);
     assert!(third.iter().all(|kid| !second.contains(kid)));
 
     let fault = r#"{"at":"token","kind":"status","status":503,"times":1}"#;

@@ -157,7 +157,7 @@ async fn a_modern_only_endpoint_serves_post_alone() {
     assert_eq!(response.json()["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
     for body in ["{", "[]", &request("ping", json!({})).to_string()] {
         let (status, code) = fixture.post(&[], body).await.error();
-        assert!(status == 400, "{body}");
+        assert_eq!(status, 400, "{body}");
         assert!(!(-32019..=-32000).contains(&code), "{body}");
     }
     assert_eq!(fixture.post(&[MODERN, ("mcp-method", "ping")], modern("ping", json!({}))).await.status, 200);

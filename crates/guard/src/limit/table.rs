@@ -165,7 +165,7 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         count(&table, 2000..2001, Duration::from_secs(20));
         let shard = &table.shards[0].lock().unwrap().counts;
-        assert!(shard.len() == 1, "idle counters are removed: {shard:?}");
+        assert_eq!(shard.len(), 1, "idle counters are removed: {shard:?}");
         assert!(shard.contains_key(&2000), "idle counters are removed: {shard:?}");
     }
 
@@ -195,7 +195,7 @@ mod tests {
         clock.advance(Duration::from_millis(500));
         count(&table, [48].into_iter(), Duration::from_secs(9));
         let shard = &table.shards[0].lock().unwrap().counts;
-        assert!(shard.len() == 2, "{shard:?}");
+        assert_eq!(shard.len(), 2, "{shard:?}");
         assert!(!shard.contains_key(&16), "{shard:?}");
     }
 

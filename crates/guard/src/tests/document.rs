@@ -92,7 +92,7 @@ async fn get_and_head() {
     let etag = get.header("etag").unwrap().to_owned();
     assert!(etag.starts_with('"'));
     assert!(etag.ends_with('"'));
-    assert!(etag.len() == 34);
+    assert_eq!(etag.len(), 34);
 
     let head = setup.send(request(Method::HEAD, METADATA_PATH)).await;
     assert_eq!(head.status, StatusCode::OK);

@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(body.read(&mut buffer), Ok(Some(Bytes::from_static(b"c"))));
         assert!(body.is_complete());
         assert!(body.read(&mut buffer) == Ok(None));
-        assert!(&buffer[..] == b"d");
+        assert_eq!(&buffer[..], b"d");
     }
 
     /// L1: only a body without a length ends with the connection.

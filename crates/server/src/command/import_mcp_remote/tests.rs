@@ -192,7 +192,7 @@ fn uncertain_servers_stay() {
         let text = format!(r#"{{"mcpServers":{{"a":{server}}}}}"#);
         let (result, rewrite) = rewritten(&text);
         assert_eq!(result, text);
-        assert!(rewrite.servers.len() == 1, "{server}");
+        assert_eq!(rewrite.servers.len(), 1, "{server}");
         assert!(rewrite.servers[0].result.is_err(), "{server}");
     }
     for server in [

@@ -115,7 +115,7 @@ fn loopback_issuers_of_public_resources_cause_a_warning() {
     let issuer = "https://auth.example.com/realms/prod";
     let local = GOOD.replace(issuer, "http://127.0.0.1:8080/realms/prod");
     let warnings = check(&local).unwrap().warnings;
-    assert!(warnings.len() == 1, "{warnings:?}");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].text.starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"), "{warnings:?}");
     assert!(check(&local.replace("https://mcp.example.com", "http://127.0.0.1:3000")).unwrap().warnings.is_empty());
     assert!(check(&GOOD.replace(issuer, "https://localhost:8443")).unwrap().warnings.is_empty());

@@ -141,7 +141,7 @@ scopes = ["mcp:route"]
         "resource[0].rule[0].scopes",
         "resource[0].route[0].scopes",
     ];
-    assert!(warnings.len() == 4, "{warnings:?}");
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
     assert!(warnings.iter().zip(keys).all(|(warning, key)| warning.text.starts_with(key)), "{warnings:?}");
     assert!(warnings[1].text.contains("did you mean `mcp:admin`?"), "{warnings:?}");
     assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
@@ -155,6 +155,6 @@ fn unknown_methods_cause_a_warning() {
     assert!(check(&with_lines(rules)).unwrap().warnings.is_empty());
     let modern = with_lines(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
     let warnings = check(&modern).unwrap().warnings;
-    assert!(warnings.len() == 1, "{warnings:?}");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].text.starts_with("resource[0].rule[1].method = \"initialize\""), "{warnings:?}");
 }

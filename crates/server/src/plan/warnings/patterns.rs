@@ -102,7 +102,7 @@ mod tests {
             ),
         ] {
             let warnings = warnings(issuer, resource);
-            assert!(warnings.len() == 1, "{words}: {warnings:#?}");
+            assert_eq!(warnings.len(), 1, "{words}: {warnings:#?}");
             assert!(warnings[0].contains(words), "{words}: {warnings:#?}");
         }
         let sound =
