@@ -28,7 +28,8 @@ struct Listener {
 
 impl Listener {
     async fn start() -> Self {
-        let (authority, token) = (PrivateAuthority::new(), Scratch::file("admin-token", Administration::TOKEN));
+        let authority = PrivateAuthority::new();
+        let token = Scratch::file("admin-token", Administration::TOKEN);
         let (certificate, key) = authority.issue("localhost");
         let files = [Scratch::file("cert.pem", &certificate.pem()), Scratch::file("key.pem", &key.serialize_pem())];
         let address = free_address().unwrap();

@@ -12,7 +12,8 @@ use serde_json::json;
 const SERVER: &str = r#"{"mcpServers":{"a":{"command":"npx","args":["mcp-remote","https://a.example/mcp"]}}}"#;
 
 async fn import(folder: &Scratch, name: &str) -> Finished {
-    let (path, state) = (format!("{}/{name}", folder.as_str()), format!("{}/state", folder.as_str()));
+    let path = format!("{}/{name}", folder.as_str());
+    let state = format!("{}/state", folder.as_str());
     let variables = [("HOME", folder.as_str()), ("XDG_STATE_HOME", state.as_str())];
     Portcullis::run_with(&["import-mcp-remote", &path, "--write"], &variables).await
 }

@@ -4,7 +4,8 @@ use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis
 use serde_json::{Value, json};
 
 async fn login(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> (Peer, Finished) {
-    let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
+    let peer = Peer::start(script).await;
+    let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
     let finished = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     (peer, finished)

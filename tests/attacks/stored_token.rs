@@ -133,7 +133,8 @@ async fn a_token_of_the_previous_format_is_safe() {
 async fn a_terminal_asks_first() {
     let host = SharedHost::start().await;
     for (typed, accepted) in [("\n", false), ("n\n", false), ("y\n", true)] {
-        let (url, store) = (host.peer.url(EVIL), host.store.as_str().to_owned());
+        let url = host.peer.url(EVIL);
+        let store = host.store.as_str().to_owned();
         let run = move || {
             let mut login = command(program());
             login.args(["login", &url, "--no-browser", "--store", &store]);

@@ -13,7 +13,8 @@ async fn run(
     command: &[&str],
     script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
 ) -> Finished {
-    let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
+    let peer = Peer::start(script).await;
+    let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
     let (name, more) = command.split_first().unwrap();
     let arguments = match *name {
@@ -72,8 +73,8 @@ async fn the_output_of_login_is_escaped() {
 #[tokio::test]
 async fn a_result_keeps_its_value_and_is_escaped() {
     let result = json!({ "content": [{ "type": "text", "text": TEXT }], TEXT: 1 });
-    let (sent, notified) =
-        (result.clone(), json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": TEXT }));
+    let sent = result.clone();
+    let notified = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": TEXT });
     let finished = run(&["call", "tools/call", r#"{"name":"x"}"#], move |request| {
         let message = request.message();
         (message["method"] == "tools/call" && request.authorization.is_some()).then(|| {
@@ -113,7 +114,8 @@ async fn the_output_of_doctor_is_escaped() {
 #[tokio::test]
 async fn the_output_of_connect_is_escaped() {
     let peer = Peer::start(|request| (request.path == "/token").then(|| error(request, StatusCode::BAD_REQUEST)));
-    let (peer, store) = (peer.await, Scratch::path_for("store"));
+    let peer = peer.await;
+    let store = Scratch::path_for("store");
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
     let arguments = ["connect", &peer.url("/mcp"), "--auto-consent", "--store", store.as_str()];
     let finished = Portcullis::run_with_input(&arguments, &input).await;

@@ -6,7 +6,8 @@ use portcullis_scenarios::{Deployment, Http2, INITIALIZE, Request};
 #[tokio::test]
 async fn several_headers() {
     let deployment = Deployment::start().await;
-    let (good, other) = (deployment.good_token(), deployment.token().subject("mallory").sign());
+    let good = deployment.good_token();
+    let other = deployment.token().subject("mallory").sign();
     let bearer = |token: &str| format!("Bearer {token}");
     let mut denied = Vec::new();
     for values in [

@@ -42,8 +42,8 @@ async fn scopes_of_other_apis() {
         ("00000003-0000-0000-c000-000000000000/Mail.ReadWrite", entra),
         ("https://www.googleapis.com/auth/drive", google),
     ] {
-        let (peer, store) =
-            (server(scope, json!({ "authorization_endpoint": endpoint })).await, Scratch::path_for("store"));
+        let peer = server(scope, json!({ "authorization_endpoint": endpoint })).await;
+        let store = Scratch::path_for("store");
         let rejected = login(&peer, &store, &["--accept-unbound-token"]).await;
         assert_eq!(rejected.code, Some(1), "{scope}: {rejected:?}");
         assert!(rejected.stderr.contains("could use the token there in your name"), "{scope}: {rejected:?}");
@@ -98,7 +98,8 @@ async fn pkce_is_assumed_only_without_a_list() {
 /// I1, I2: parameters that determine who gets the code cannot be set.
 #[tokio::test]
 async fn reserved_parameters() {
-    let (peer, store) = (server("mcp:tools", json!({})).await, Scratch::path_for("store"));
+    let peer = server("mcp:tools", json!({})).await;
+    let store = Scratch::path_for("store");
     for parameter in
         ["redirect_uri=https://evil.example/", "state=x", "RESOURCE=x", "code_challenge_method=plain", "scope=x"]
     {

@@ -86,7 +86,8 @@ async fn a_full_disk() {
 /// restart.
 #[tokio::test]
 async fn rotation() {
-    let (file, rotated) = (Scratch::path_for("audit.jsonl"), Scratch::path_for("audit.jsonl.1"));
+    let file = Scratch::path_for("audit.jsonl");
+    let rotated = Scratch::path_for("audit.jsonl.1");
     let first = deployment(file.as_str()).await;
     let decisions = |path: &Path| audit_records(path.to_owned(), |record| record["event"] == "decision");
     first.send(unauthorized()).await;

@@ -170,7 +170,8 @@ async fn rotates_by_size() {
 /// directory, the log says that records are not chained.
 #[tokio::test]
 async fn the_key_is_generated() {
-    let (state, trail) = (Scratch::path_for("state"), Trail::new());
+    let state = Scratch::path_for("state");
+    let trail = Trail::new();
     let audit = format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.file());
     let top = format!("state_dir = \"{}\"", state.as_str());
     let deployment = Deployment::builder().top(&top).tables(&audit).start().await;

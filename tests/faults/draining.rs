@@ -76,7 +76,8 @@ async fn busy_streams_are_completed() {
     assert_eq!(incomplete.connection.chunk().await.as_deref(), Some(&b":true}\n\n"[..]));
     incomplete.assert_ended().await;
     response.assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n").await;
-    let (mut connection, events) = (response.connection, response.events);
+    let mut connection = response.connection;
+    let events = response.events;
     drop(events);
     assert_eq!(connection.chunk().await, None);
     let Deployment { portcullis, .. } = deployment;
@@ -147,7 +148,9 @@ async fn connections_close() {
     assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.header("connection"), None);
     let mut http2 = Http2::connect(address).await;
     assert_eq!(http2.send(Http2::request("GET", "/healthz"), "").await.unwrap().status, 200);
-    let (mut other, http2_token, http2_session) = (http2.clone(), token.clone(), session.clone());
+    let mut other = http2.clone();
+    let http2_token = token.clone();
+    let http2_session = session.clone();
     let in_progress = tokio::spawn(async move {
         let request = Http2::post(Deployment::ENDPOINT)
             .header("authorization", format!("Bearer {http2_token}"))

@@ -37,10 +37,12 @@ async fn connections() {
     };
     let upstream = Upstream::scripted(script).await;
     let deployment = Deployment::builder().upstream(upstream).tables("[limits]\nmax_connections = 2").start().await;
-    let (address, token) = (deployment.portcullis.address(), deployment.good_token());
+    let address = deployment.portcullis.address();
+    let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let stream = Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session);
-    let (mut first, mut second) = (Connection::open(address).await, Connection::open(address).await);
+    let mut first = Connection::open(address).await;
+    let mut second = Connection::open(address).await;
     for connection in [&mut first, &mut second] {
         connection.write(&stream.to_bytes()).await;
         assert_eq!(connection.head().await.expect("a head").status, 200);
@@ -71,7 +73,8 @@ async fn idle_connections_are_replaced() {
     let deployment = limited("max_connections = 2\nheader_timeout = \"10m\"").await;
     let address = deployment.portcullis.address();
     let healthy = Request::new("GET", "/healthz");
-    let (mut silent, mut used) = (Connection::open(address).await, Connection::open(address).await);
+    let mut silent = Connection::open(address).await;
+    let mut used = Connection::open(address).await;
     silent.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ").await;
     // Long enough for both workers to accept their connections.
     tokio::time::sleep(Duration::from_secs(1)).await;

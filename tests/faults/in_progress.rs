@@ -44,7 +44,8 @@ async fn hanging() -> (BodySenders, Upstream) {
 async fn hanging_requests_of_one_principal() {
     let (open, upstream) = hanging().await;
     let deployment = Deployment::builder().upstream(upstream).start().await;
-    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").sign();
     let session = deployment.open_session(&alice).await;
     let mut hanging = JoinSet::new();
     for _ in 0..2 {

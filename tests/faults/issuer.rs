@@ -83,7 +83,8 @@ async fn rotated_keys() {
 #[tokio::test]
 async fn a_configured_jwks_uri() {
     let issuer = AuthorizationServer::start(Deployment::RESOURCE);
-    let (name, keys) = (issuer.test_issuer().issuer(), issuer.test_issuer().endpoint("jwks"));
+    let name = issuer.test_issuer().issuer();
+    let keys = issuer.test_issuer().endpoint("jwks");
     let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks_uri = \"{keys}\"");
     let deployment = Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await;
     keys_changed(&deployment.portcullis).await;

@@ -45,9 +45,13 @@ struct FaultyIssuer {
 
 impl FaultyIssuer {
     async fn start(keys: Keys) -> Self {
-        let (test_issuer, keys) = (Arc::new(OnceLock::<Arc<TestIssuer>>::new()), Arc::new(Mutex::new(keys)));
-        let (hits, senders) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
-        let (known, published, counted) = (Arc::clone(&test_issuer), Arc::clone(&keys), Arc::clone(&hits));
+        let test_issuer = Arc::new(OnceLock::<Arc<TestIssuer>>::new());
+        let keys = Arc::new(Mutex::new(keys));
+        let hits = Arc::new(AtomicUsize::new(0));
+        let senders = Mutex::new(Vec::new());
+        let known = Arc::clone(&test_issuer);
+        let published = Arc::clone(&keys);
+        let counted = Arc::clone(&hits);
         let script = move |request: &RecordedRequest| {
             let test_issuer = known.get()?;
             if request.target == test_issuer.metadata_url().path() {

@@ -136,7 +136,8 @@ async fn more_requests_than_files() {
         .tables("[limits]\nmax_connections = 1000")
         .start()
         .await;
-    let (mallory, alice) = (deployment.token().subject("mallory").sign(), deployment.token().subject("alice").sign());
+    let mallory = deployment.token().subject("mallory").sign();
+    let alice = deployment.token().subject("alice").sign();
     let mut requests = tokio::task::JoinSet::new();
     for _ in 0..REQUESTS.div_ceil(95) {
         let client = Http2::connect(deployment.portcullis.address()).await;

@@ -109,8 +109,8 @@ async fn sessions() {
 #[tokio::test]
 async fn usage() {
     let deployment = audited_deployment().await;
-    let (alice, bob) =
-        (deployment.token().subject("alice").sign(), deployment.test_issuer.token().subject("bob").sign());
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.test_issuer.token().subject("bob").sign();
     for (token, times) in [(&alice, 3), (&bob, 2)] {
         for _ in 0..times {
             deployment.try_token(token).await;

@@ -77,7 +77,8 @@ async fn a_server_of_2024_11_05() {
 async fn calls_register_once() {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
-    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let url = format!("http://{}/mcp", demo.address());
+    let store = Scratch::path_for("store");
     for _ in 0..2 {
         let options = ["--auto-consent", "--store", store.as_str()];
         let called = Portcullis::run(&[&["call", &url, "tools/list"][..], &options].concat()).await;

@@ -26,7 +26,8 @@ async fn guard_and_endpoint() {
         let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
         let deployment = Deployment::builder().tables(tables).log_format(format).start().await;
         let token = deployment.token().claim("jti", "canary-claim").sign();
-        let (unscoped, expired) = (deployment.test_issuer.token().sign(), deployment.token().expires_in(-60).sign());
+        let unscoped = deployment.test_issuer.token().sign();
+        let expired = deployment.token().expires_in(-60).sign();
         let unknown_key = deployment.token().kid("canary-kid-is-public").sign();
         let session = deployment.open_session(&token).await;
         let target = "/mcp?key=canary-query&code=canary-code";
@@ -136,7 +137,8 @@ async fn issuers() {
     let introspecting = Upstream::scripted(move |request| Some(introspection(request, &script.lock().unwrap()))).await;
     let keys = AuthorizationServer::start(Deployment::RESOURCE);
     let secret = Scratch::file("secret", SECRET);
-    let (introspecting_name, keys_name) = (introspecting.origin(), keys.test_issuer().issuer().as_str().to_owned());
+    let introspecting_name = introspecting.origin();
+    let keys_name = keys.test_issuer().issuer().as_str().to_owned();
     let tables = format!(
         "[[issuer]]\nissuer = \"{introspecting_name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
          client_secret = {{ file = \"{}\" }}\nintrospection_auth = \"basic\"\nintrospection_cache = \"0s\"\n\
@@ -280,13 +282,15 @@ async fn development_server() {
     let demo = Portcullis::start(&arguments).await;
     let line = demo.logged("authorization server is listening", |line| line["issuer"].is_string()).await;
     let idp: SocketAddr = line["issuer"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
-    let (redirect, resource) = ("http%3A%2F%2F127.0.0.1%3A4321%2Fcallback", encoded_resource(&demo.address()));
+    let redirect = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
+    let resource = encoded_resource(&demo.address());
 
     let metadata =
         r#"{"redirect_uris":["http://127.0.0.1:4321/callback"],"token_endpoint_auth_method":"client_secret_post"}"#;
     let registered = Request::post("/register", metadata).send(idp).await.json();
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_else(|| panic!("{name}: {value}")).to_owned();
-    let (client, secret) = (text(&registered, "client_id"), text(&registered, "client_secret"));
+    let client = text(&registered, "client_id");
+    let secret = text(&registered, "client_secret");
     let verifier = PkceVerifier::generate().unwrap();
     let target = format!(
         "/authorize?response_type=code&client_id={client}&redirect_uri={redirect}&code_challenge={}\

@@ -69,7 +69,8 @@ async fn check_names_an_expired_certificate() {
 /// F8, J7, J10: the metrics have the expiry of the certificate in use, the number of tasks, and rejected reloads.
 #[tokio::test]
 async fn the_metrics_show_the_certificate_and_reloads() {
-    let (certificate, administration) = (Certificate::until(EXPIRED.0), Administration::default());
+    let certificate = Certificate::until(EXPIRED.0);
+    let administration = Administration::default();
     let configuration = certificate.configuration(&administration.table());
     let file = Scratch::file("portcullis.toml", &configuration);
     let portcullis = Portcullis::start(&["serve", "--config", file.as_str()]).await;

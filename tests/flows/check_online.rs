@@ -132,7 +132,8 @@ const INTROSPECTION: &str = "validate = \"introspection\"\nclient_id = \"me\"\nc
 /// J9: sound set-ups have no problem and no warning.
 #[tokio::test]
 async fn sound_set_ups() {
-    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let server = issuer(|_| None).await;
+    let upstream = Upstream::start().await;
     let sound = || Setup::new(&server.url(""), &upstream.setting());
     sound().assert_sound("signatures").await;
     sound().issuer(INTROSPECTION).assert_sound("introspection").await;
@@ -175,7 +176,8 @@ async fn a_stateless_upstream_is_recognized() {
 /// J9: a port of another program is a problem, and that of a running server with this configuration is none.
 #[tokio::test]
 async fn the_port() {
-    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let server = issuer(|_| None).await;
+    let upstream = Upstream::start().await;
     let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = holder.local_addr().unwrap();
     let top = |address| format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n");
@@ -194,7 +196,8 @@ async fn the_port() {
 /// J9: a running server with TLS is recognized by its resource at `/`. Its certificate is for the name of the base URL.
 #[tokio::test]
 async fn a_running_server_with_tls() {
-    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let server = issuer(|_| None).await;
+    let upstream = Upstream::start().await;
     let certified = generate_simple_self_signed(["mcp.example.com".to_owned()]).unwrap();
     let certificates = Scratch::file("cert.pem", &certified.cert.pem());
     let key = Scratch::file("key.pem", &certified.signing_key.serialize_pem());

@@ -326,7 +326,8 @@ async fn a_token_of_another_client_opens_another_session() {
     ))
     .await;
 
-    let (url, store) = (format!("http://{address}/mcp"), Scratch::path_for("store"));
+    let url = format!("http://{address}/mcp");
+    let store = Scratch::path_for("store");
     let as_client = |id: &'static str| ["--auto-consent", "--client-id", id, "--store", store.as_str(), "--scope"];
     let mut bridge = Bridge::start(&url, &[&as_client("first")[..], &["mcp:tools"]].concat(), &[]);
     bridge.initialize().await;

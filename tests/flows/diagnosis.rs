@@ -15,7 +15,8 @@ async fn stored_tokens_are_listed() {
         })
     })
     .await;
-    let (url, store) = (server.url("/mcp"), Scratch::path_for("store"));
+    let url = server.url("/mcp");
+    let store = Scratch::path_for("store");
     let at_store = ["--store", store.as_str()];
     let run = async |arguments: &[&str]| Portcullis::run(&[arguments, &at_store].concat()).await;
     let before = run(&["status", &url]).await;
@@ -72,7 +73,8 @@ async fn a_failed_revocation() {
         _ => None,
     })
     .await;
-    let (url, store) = (server.url("/mcp"), Scratch::path_for("store"));
+    let url = server.url("/mcp");
+    let store = Scratch::path_for("store");
     Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     let logout = Portcullis::run(&["logout", &url, "--store", store.as_str()]).await;
     assert_eq!(logout.code, Some(1), "{logout:?}");
@@ -109,7 +111,8 @@ async fn errors_show_the_response() {
 #[tokio::test]
 async fn the_debug_log_has_every_request() {
     let server = Peer::start(|_| None).await;
-    let (url, store) = (server.url("/mcp?key=hidden"), Scratch::path_for("store"));
+    let url = server.url("/mcp?key=hidden");
+    let store = Scratch::path_for("store");
     let mut process = command(program());
     process.args(["login", &url, "--auto-consent", "--store", store.as_str()]).env("PORTCULLIS_LOG", "debug");
     let output = tokio::process::Command::from(process).output().await.unwrap();

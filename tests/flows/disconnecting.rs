@@ -84,7 +84,8 @@ async fn until_the_stream_is_resumed() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
-    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let session = deployment.open_session(&token).await;
+    let other = deployment.open_session(&token).await;
     let mut continued = streams.open(&deployment, legacy(&token, &session)).await;
     continued.assert_forwarded("id: 7\ndata: {}\n\n").await;
     let of_other = streams.open(&deployment, legacy(&token, &other)).await;

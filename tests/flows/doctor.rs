@@ -36,7 +36,8 @@ async fn the_demo_has_no_problem() {
 async fn from_the_sign_in_to_a_tool_call() {
     let listen = ["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&listen).await;
-    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let url = format!("http://{}/mcp", demo.address());
+    let store = Scratch::path_for("store");
     let arguments = ["doctor", "--login", "--auto-consent", "--json", "--store", store.as_str(), &url];
     let finished = Portcullis::run(&[&arguments[..], &["--tool", "whoami"]].concat()).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");

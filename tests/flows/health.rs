@@ -51,7 +51,8 @@ async fn a_running_server_is_healthy() {
 #[tokio::test]
 async fn a_server_without_keys_is_not_ready() {
     let text = configuration("http://127.0.0.1:3000", "");
-    let (file, portcullis) = (Scratch::file("health.toml", &text), Portcullis::serve(&text).await);
+    let file = Scratch::file("health.toml", &text);
+    let portcullis = Portcullis::serve(&text).await;
     assert_eq!(health(&file, &portcullis, &[]).await.code, Some(0));
     let ready = health(&file, &portcullis, &["--ready"]).await;
     assert_eq!(ready.code, Some(1), "{ready:?}");
@@ -66,7 +67,8 @@ async fn a_listener_with_tls_is_asked_over_tls() {
     let key = Scratch::file("key.pem", &signing_key.serialize_pem());
     let tls = format!("tls = {{ certificates = {:?}, key = {:?} }}", certificates.as_str(), key.as_str());
     let text = configuration("https://mcp.example.com", &tls);
-    let (file, portcullis) = (Scratch::file("health.toml", &text), Portcullis::serve(&text).await);
+    let file = Scratch::file("health.toml", &text);
+    let portcullis = Portcullis::serve(&text).await;
     let healthy = health(&file, &portcullis, &[]).await;
     assert_eq!(healthy.code, Some(0), "{healthy:?}");
 

@@ -93,7 +93,8 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
 /// registration needs the initial access token.
 #[tokio::test]
 async fn clients_and_tokens_come_from_files() {
-    let (secret, initial) = (Scratch::file("secret", "hush\n"), Scratch::file("initial", "first\n"));
+    let secret = Scratch::file("secret", "hush\n");
+    let initial = Scratch::file("initial", "first\n");
     let clients = format!(
         "[[client]]\nid = \"resource\"\nsecret = {{ file = \"{0}\" }}\nintrospect = true\n\
          [[client]]\nid = \"machine\"\nsecret = {{ file = \"{0}\" }}\nauth_method = \"client_secret_post\"\n\

@@ -17,7 +17,8 @@ impl Home {
 
     async fn run(&self, arguments: &[&str]) -> Finished {
         let home = self.0.as_str();
-        let (configuration, state) = (format!("{home}/.config"), format!("{home}/state"));
+        let configuration = format!("{home}/.config");
+        let state = format!("{home}/state");
         let variables = [("HOME", home), ("XDG_CONFIG_HOME", &configuration), ("XDG_STATE_HOME", &state)];
         Portcullis::run_with(arguments, &variables).await
     }
@@ -114,7 +115,8 @@ async fn tokens_move_with_their_registration() {
         let path = entries.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(prefix)).unwrap();
         serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
     };
-    let (token, client) = (entry("token-"), entry("client-"));
+    let token = entry("token-");
+    let client = entry("client-");
     assert!(token["refresh_token"].is_string());
     fs::remove_dir_all(home.path("first")).unwrap();
 
@@ -128,8 +130,8 @@ async fn tokens_move_with_their_registration() {
     let mut registration = client["registration"].clone();
     registration["issuer"] = token["issuer"].clone();
     registration["redirect_uris"] = json!(["http://localhost:4444/oauth/callback"]);
-    let (tokens_file, client_file) =
-        (format!(".mcp-auth/mcp-remote-v1/{id}_tokens.json"), format!(".mcp-auth/mcp-remote-v1/{id}_client_info.json"));
+    let tokens_file = format!(".mcp-auth/mcp-remote-v1/{id}_tokens.json");
+    let client_file = format!(".mcp-auth/mcp-remote-v1/{id}_client_info.json");
     home.write(&tokens_file, &tokens.to_string());
     home.write(&client_file, &registration.to_string());
 

@@ -40,7 +40,8 @@ impl Setup {
 
     /// Runs it with all required options.
     async fn run(&self, issuer: &str, more: &[&str]) -> Finished {
-        let (config, upstream) = (self.config(), format!("{}/mcp", self.upstream.origin()));
+        let config = self.config();
+        let upstream = format!("{}/mcp", self.upstream.origin());
         let required =
             ["init", "--config", &config, "--base-url", &self.base_url, "--upstream", &upstream, "--issuer", issuer];
         Portcullis::run(&[&required[..], more].concat()).await
@@ -172,7 +173,8 @@ async fn an_existing_file_is_kept() {
 async fn problems_need_force() {
     let setup = Setup::start().await;
     let dead = format!("http://{}/mcp", free_address().unwrap());
-    let (config, issuer) = (setup.config(), setup.idp.issuer.clone());
+    let config = setup.config();
+    let issuer = setup.idp.issuer.clone();
     let arguments =
         ["init", "--config", &config, "--base-url", &setup.base_url, "--upstream", &dead, "--issuer", &issuer];
     let rejected = Portcullis::run(&arguments).await;

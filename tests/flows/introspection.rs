@@ -51,7 +51,8 @@ impl IntrospectionEndpoint {
     /// Returns a deployment that accepts its tokens in addition to those of an issuer with keys. The endpoint is
     /// discovered.
     fn deployment(&self, more: &str) -> DeploymentBuilder {
-        let (name, settings) = (self.server.origin(), self.settings("introspection"));
+        let name = self.server.origin();
+        let settings = self.settings("introspection");
         Deployment::builder().tables(format!("[[issuer]]\nissuer = \"{name}\"\n{settings}\n{more}"))
     }
 }

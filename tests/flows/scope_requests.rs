@@ -24,7 +24,8 @@ async fn a_token_with_scopes() {
         })
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = ["login", &url, "--auto-consent", "--scope", "a b", "--store", store.as_str()];
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
@@ -56,7 +57,8 @@ async fn a_token_with_the_long_form_of_a_scope() {
         })
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = ["login", &url, "--auto-consent", "--scope", "api://1/read", "--store", store.as_str()];
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
@@ -76,7 +78,8 @@ async fn a_token_with_the_long_form_of_a_scope() {
 async fn a_step_up_that_needs_a_new_registration() {
     let registrations = AtomicUsize::new(0);
     let peer = Peer::start(move |request| script(request, &registrations)).await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let mut bridge = Bridge::start(&url, &["--device", "--store", store.as_str()], &[]);
     assert!(bridge.initialize().await["result"].is_object());
     for id in 1..=2 {

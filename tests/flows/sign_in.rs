@@ -49,7 +49,8 @@ fn body_only(request: &PeerRequest) -> Option<PeerResponse> {
 #[tokio::test]
 async fn a_server_that_reads_the_client_from_the_body() {
     for (options, is_basic) in [(&[][..], false), (&["--token-auth-method", "client_secret_basic"][..], true)] {
-        let (peer, store) = (Peer::start(body_only).await, Scratch::path_for("store"));
+        let peer = Peer::start(body_only).await;
+        let store = Scratch::path_for("store");
         let url = peer.url("/mcp");
         let arguments = ["login", &url, "--auto-consent", "--store", store.as_str()];
         let login = Portcullis::run(&[&arguments[..], options].concat()).await;
@@ -91,7 +92,8 @@ async fn a_server_that_rejects_the_client_in_the_body() {
         }
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     assert_eq!(peer.requests("/token").len(), 2);
@@ -110,7 +112,8 @@ async fn a_login_at_a_server_that_redirects() {
             })
         })
         .await;
-        let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+        let url = peer.url("/mcp");
+        let store = Scratch::path_for("store");
         let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
         assert_eq!(login.code == Some(0), works, "{login:?}");
         assert!(works || login.stderr.contains("/other, which is not followed"), "{login:?}");
@@ -138,7 +141,8 @@ async fn a_scope_with_a_long_form_in_requests() {
         })
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     assert_eq!(peer.requests("/authorize")[0].query["scope"], LONG);
@@ -167,7 +171,8 @@ fn with_device_flow(request: &PeerRequest) -> Option<PeerResponse> {
 #[tokio::test]
 async fn a_login_on_another_device() {
     let peer = Peer::start(with_device_flow).await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     assert!(login.stderr.contains(&peer.url("/device")), "{login:?}");
@@ -189,7 +194,8 @@ async fn a_login_on_another_device() {
 #[tokio::test]
 async fn connect_on_another_device() {
     for (command, option) in [("connect", "--device"), ("mcp-remote", "--device-code")] {
-        let (peer, state) = (Peer::start(with_device_flow).await, Scratch::path_for("state"));
+        let peer = Peer::start(with_device_flow).await;
+        let state = Scratch::path_for("state");
         let url = peer.url("/mcp");
         let mut bridge = Bridge::start_command(command, &[&url, option], &[("XDG_STATE_HOME", state.as_str())]);
         assert!(bridge.initialize().await["result"].is_object());
@@ -208,7 +214,8 @@ async fn connect_on_another_device() {
 async fn a_login_on_another_device_at_the_development_server() {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
-    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let url = format!("http://{}/mcp", demo.address());
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     let call = ["call", &url, "tools/call", r#"{"name":"whoami"}"#, "--store", store.as_str()];
@@ -241,7 +248,9 @@ async fn forgotten_registrations_are_replaced() {
         }
     })
     .await;
-    let (url, other, store) = (peer.url("/mcp"), peer.url("/other"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let other = peer.url("/other");
+    let store = Scratch::path_for("store");
     let run = async |arguments: &[&str]| Portcullis::run(&[arguments, &["--store", store.as_str()]].concat()).await;
     let registrations = || peer.requests("/register").len();
     for expected in [1, 1] {
@@ -292,7 +301,8 @@ async fn initialize_through_connect(url: &str, arguments: &[&str]) -> Value {
 /// I8, I10: `connect` uses the client credentials grant, or the token that a program prints. No browser is needed.
 #[tokio::test]
 async fn connect_without_a_user() {
-    let (peer, secret) = (Peer::start(|_| None).await, Scratch::file("secret", "the-secret"));
+    let peer = Peer::start(|_| None).await;
+    let secret = Scratch::file("secret", "the-secret");
     let store = Scratch::path_for("store");
     let client = ["--client-credentials", "--client-id", "me", "--client-secret-file", secret.as_str()];
     let response =

@@ -130,7 +130,8 @@ async fn both_versions_and_both_protocols() {
 /// F8: a replaced certificate is used for new connections without a restart. Mismatched files are ignored.
 #[tokio::test]
 async fn certificates_follow_their_files() {
-    let (first, second) = (localhost(), localhost());
+    let first = localhost();
+    let second = localhost();
     let listener = Listener::start(&first).await;
     let kept = connect(listener.address(), first.cert.der(), &TLS13, "http/1.1").await.unwrap();
 
@@ -174,7 +175,9 @@ impl TlsFront {
         let front = Self { port, handshakes: Arc::clone(&handshakes) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, handshakes, origin) = (acceptor.clone(), Arc::clone(&handshakes), origin.clone());
+                let acceptor = acceptor.clone();
+                let handshakes = Arc::clone(&handshakes);
+                let origin = origin.clone();
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let state = stream.get_ref().1;
@@ -201,7 +204,8 @@ async fn deployment(upstream: &Upstream, setting: String, ca: &Scratch) -> Deplo
 /// L1: requests to an https upstream use TLS with its name, over persistent connections.
 #[tokio::test]
 async fn an_upstream_in_tls() {
-    let (certified, upstream) = (localhost(), Upstream::start().await);
+    let certified = localhost();
+    let upstream = Upstream::start().await;
     let front = TlsFront::start(&certified, &upstream).await;
     let ca = Scratch::file("ca.pem", &certified.cert.pem());
     let deployment = deployment(&upstream, front.setting("localhost"), &ca).await;
@@ -219,7 +223,9 @@ async fn an_upstream_in_tls() {
 /// one log line has the reason.
 #[tokio::test]
 async fn an_upstream_with_a_wrong_certificate() {
-    let (certified, other, upstream) = (localhost(), localhost(), Upstream::start().await);
+    let certified = localhost();
+    let other = localhost();
+    let upstream = Upstream::start().await;
     let front = TlsFront::start(&certified, &upstream).await;
     for (host, trusted) in [("localhost", &other), ("127.0.0.1", &certified)] {
         let ca = Scratch::file("ca.pem", &trusted.cert.pem());

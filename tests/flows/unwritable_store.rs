@@ -38,7 +38,8 @@ async fn run_on_full_disk(arguments: &[&str], input: &str) -> Finished {
 /// I5: on a full disk, the refresh token is not used. It works when there is space again.
 #[tokio::test]
 async fn a_full_disk_does_not_use_the_refresh_token() {
-    let (server, store) = (server().await, Scratch::path_for("store"));
+    let server = server().await;
+    let store = Scratch::path_for("store");
     let url = server.url("/mcp");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
@@ -62,7 +63,8 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
 /// tokens in memory, with one warning.
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {
-    let (server, store) = (server().await, Scratch::path_for("store"));
+    let server = server().await;
+    let store = Scratch::path_for("store");
     let url = server.url("/mcp");
     // Even root cannot create a directory there.
     for (full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {

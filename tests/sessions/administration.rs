@@ -17,11 +17,12 @@ fn end(body: &Value) -> Request {
 /// E12: the list has each session with its hash, its owner, its age and its streams, page by page, and no identifier.
 #[tokio::test]
 async fn sessions_are_listed() {
-    let (administration, streams) = (Administration::default(), EventStreams::default());
+    let administration = Administration::default();
+    let streams = EventStreams::default();
     let builder = Deployment::builder().upstream(streams.upstream().await);
     let deployment = administration.of(builder, "").start().await;
-    let (alice, bob) =
-        (deployment.token().subject("alice").sign(), deployment.token().subject("bob").client_id("cli").sign());
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").client_id("cli").sign();
     let session = deployment.open_session(&alice).await;
     let _listening = streams.listen(&deployment, &alice, &session).await;
     for _ in 0..3 {
@@ -43,7 +44,8 @@ async fn sessions_are_listed() {
     let opened = deployment.portcullis.logged("stream", |_| true).await;
     assert!(!opened.is_null());
 
-    let (mut after, mut listed) = (String::new(), Vec::new());
+    let mut after = String::new();
+    let mut listed = Vec::new();
     loop {
         let page = administration.sessions(&format!("?limit=1&client=cli{after}")).await;
         listed.extend(page["sessions"].as_array().unwrap().iter().map(|entry| entry["session"].to_string()));
@@ -62,11 +64,14 @@ async fn sessions_are_listed() {
 /// second. Other subjects keep theirs, and the subject can open new ones.
 #[tokio::test]
 async fn a_subject_ends() {
-    let (administration, streams) = (Administration::default(), EventStreams::default());
+    let administration = Administration::default();
+    let streams = EventStreams::default();
     let builder = Deployment::builder().upstream(streams.upstream().await);
     let deployment = administration.of(builder, "").start().await;
-    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
-    let (session, kept) = (deployment.open_session(&alice).await, deployment.open_session(&bob).await);
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").sign();
+    let session = deployment.open_session(&alice).await;
+    let kept = deployment.open_session(&bob).await;
     let mut listening = streams.listen(&deployment, &alice, &session).await;
     let listen = modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} }));
     let mut modern = streams.open(&deployment, listen.bearer(&alice)).await;
@@ -94,7 +99,8 @@ async fn a_subject_ends() {
 /// E12: sessions in no table end with their subject or client, after a restart before and after the end.
 #[tokio::test]
 async fn sessions_in_no_table_end() {
-    let (administration, state) = (Administration::default(), Scratch::path_for("state"));
+    let administration = Administration::default();
+    let state = Scratch::path_for("state");
     let builder = Deployment::builder().top(format!("state_dir = \"{}\"", state.as_str()));
     let deployment = administration.of(builder, "").start().await;
     let tokens = ["alice", "bob", "carol"].map(|subject| deployment.token().subject(subject).client_id(subject).sign());
@@ -147,7 +153,8 @@ async fn one_session_ends() {
 /// at once.
 #[tokio::test]
 async fn cached_tokens_are_dropped() {
-    let (administration, server) = (Administration::default(), AuthorizationServer::start(Deployment::RESOURCE));
+    let administration = Administration::default();
+    let server = AuthorizationServer::start(Deployment::RESOURCE);
     let upstream = Upstream::start().await;
     let configuration = format!(
         "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\n[[issuer]]\nissuer = \"{}\"\n\
@@ -180,7 +187,8 @@ async fn cached_tokens_are_dropped() {
 /// in the trail.
 #[tokio::test]
 async fn actions_are_audited() {
-    let (administration, audit) = (Administration::default(), Scratch::file("audit.jsonl", ""));
+    let administration = Administration::default();
+    let audit = Scratch::file("audit.jsonl", "");
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
     let deployment = administration.of(Deployment::builder(), &tables).start().await;
     deployment.open_session(&deployment.token().subject("alice").sign()).await;

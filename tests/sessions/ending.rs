@@ -8,7 +8,8 @@ use serde_json::json;
 async fn by_delete() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
-    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let session = deployment.open_session(&token).await;
+    let other = deployment.open_session(&token).await;
     let delete = || Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     let response = deployment.send(delete()).await;
     assert_eq!(response.status, 200, "{response:?}");

@@ -94,7 +94,8 @@ async fn a_session_for_each_task() {
 #[tokio::test]
 async fn sessions_in_use() {
     let (streams, deployment) = streaming_deployment(2).await;
-    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").sign();
     let bobs = [deployment.open_session(&bob).await, deployment.open_session(&bob).await];
     let sessions = [deployment.open_session(&alice).await, deployment.open_session(&alice).await];
     let _first = stream(&deployment, &alice, &sessions[0]).await;

@@ -51,10 +51,8 @@ async fn a_restart_with_the_same_keys() {
 async fn a_rotation() {
     let keys = Scratch::file("session-keys", &format!("{OLD}\n"));
     let deployment = with_keys(&keys).await;
-    let (session, ended) = (
-        deployment.open_session(&deployment.good_token()).await,
-        deployment.open_session(&deployment.good_token()).await,
-    );
+    let session = deployment.open_session(&deployment.good_token()).await;
+    let ended = deployment.open_session(&deployment.good_token()).await;
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&ended);
     assert_eq!(deployment.send(delete).await.status, 200);
     let rewrite = async |text: &str, message: &str| {

@@ -16,7 +16,8 @@ async fn until_the_session_is_deleted() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
-    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let session = deployment.open_session(&token).await;
+    let other = deployment.open_session(&token).await;
     let mut listening = streams.listen(&deployment, &token, &session).await;
     let body = call(2, "tools/call", &json!({ "name": "slow" }));
     let slow = Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);

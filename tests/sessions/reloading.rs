@@ -14,10 +14,12 @@ fn initializes(upstream: &Upstream) -> usize {
 #[tokio::test]
 async fn a_valid_change_keeps_the_rest() {
     let reloading = ReloadableServer::start(Upstream::start().await, "").await;
-    let (mcp, other) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
+    let mcp = reloading.token(ReloadableServer::MCP);
+    let other = reloading.token(ReloadableServer::OTHER);
     let session = reloading.open_session("/mcp", &mcp).await;
     let elsewhere = reloading.open_session("/other", &other).await;
-    let (fetches, initialized) = (reloading.issuer.key_requests(), initializes(&reloading.upstream));
+    let fetches = reloading.issuer.key_requests();
+    let initialized = initializes(&reloading.upstream);
     let line = reloading.reload(&[SCOPES]).await;
     assert_eq!(line["config.changes"], 1, "{line}");
     assert_eq!(line["sessions.ended"], 0, "{line}");
@@ -93,7 +95,8 @@ async fn a_removed_resource() {
     let audit = Scratch::file("audit.jsonl", "");
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
     let reloading = ReloadableServer::start(Upstream::start().await, &tables).await;
-    let (mcp, token) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
+    let mcp = reloading.token(ReloadableServer::MCP);
+    let token = reloading.token(ReloadableServer::OTHER);
     let kept = reloading.open_session("/mcp", &mcp).await;
     let session = reloading.open_session("/other", &token).await;
     let removed = reloading.other_resource();
@@ -118,7 +121,8 @@ async fn a_changed_upstream() {
     let token = reloading.token(ReloadableServer::OTHER);
     let session = reloading.open_session("/other", &token).await;
     let new = Upstream::start().await;
-    let (from, setting) = (reloading.other_resource(), new.setting());
+    let from = reloading.other_resource();
+    let setting = new.setting();
     let to = from.replace(&reloading.upstream.setting(), &setting);
     let line = reloading.reload(&[(from, &to)]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
@@ -137,8 +141,8 @@ async fn a_removed_issuer() {
     let second = AuthorizationServer::start(ReloadableServer::MCP);
     let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
     let reloading = ReloadableServer::start(Upstream::start().await, &table).await;
-    let (kept, removed) =
-        (reloading.token(ReloadableServer::MCP), second.test_issuer().token().scope("mcp:tools").sign());
+    let kept = reloading.token(ReloadableServer::MCP);
+    let removed = second.test_issuer().token().scope("mcp:tools").sign();
     let session = reloading.open_session("/mcp", &removed).await;
     let other = reloading.open_session("/mcp", &kept).await;
     let line = reloading.reload(&[(&table, "")]).await;

@@ -23,9 +23,11 @@ async fn a_late_session_of_a_former_upstream() {
         })
     })
     .await;
-    let (new, newest) = (Upstream::start().await, Upstream::start().await);
+    let new = Upstream::start().await;
+    let newest = Upstream::start().await;
     let reloading = ReloadableServer::start(former, "").await;
-    let (token, address) = (reloading.token(ReloadableServer::MCP), reloading.portcullis.address());
+    let token = reloading.token(ReloadableServer::MCP);
+    let address = reloading.portcullis.address();
     let opening = Request::post("/mcp", INITIALIZE).bearer(&token);
     let opening = tokio::spawn(async move { opening.send(address).await });
     reloading.upstream.wait_for_requests(1).await;
@@ -57,7 +59,8 @@ async fn an_issuer_removed_from_one_resource() {
     let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
     let reloading = ReloadableServer::start(Upstream::start().await, &table).await;
     let token = |resource: &str| second.test_issuer().token().audience(resource).scope("mcp:tools").sign();
-    let (mcp, other) = (token(ReloadableServer::MCP), token(ReloadableServer::OTHER));
+    let mcp = token(ReloadableServer::MCP);
+    let other = token(ReloadableServer::OTHER);
     let ended = reloading.open_session("/mcp", &mcp).await;
     let kept = reloading.open_session("/other", &other).await;
     let reloading = reloading.restart().await;

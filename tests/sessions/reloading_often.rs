@@ -43,14 +43,16 @@ async fn fifty_reloads() {
         let session = reloading.open_session("/mcp", &token).await;
         streams.push(reloading.open_stream("/mcp", &token, &session).await);
     }
-    let (finished, response_count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let finished = Arc::new(AtomicBool::new(false));
+    let response_count = Arc::new(AtomicUsize::new(0));
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         let (endpoint, resource) =
             if number % 2 == 0 { ("/mcp", ReloadableServer::MCP) } else { ("/other", ReloadableServer::OTHER) };
         let token = reloading.token(resource);
         let session = reloading.open_session(endpoint, &token).await;
-        let (finished, response_count) = (Arc::clone(&finished), Arc::clone(&response_count));
+        let finished = Arc::clone(&finished);
+        let response_count = Arc::clone(&response_count);
         clients.spawn(async move {
             let mut connection = Connection::open(address).await;
             while !finished.load(Ordering::Relaxed) || response_count.load(Ordering::Relaxed) < amount.requests {

@@ -131,7 +131,8 @@ async fn within_the_limits() {
     let alice = first.good_token();
     let sessions = [first.open_session(&alice).await, first.open_session(&alice).await];
     let second = replicas.next(&first).await;
-    let (alice, bob) = (second.good_token(), second.token().subject("bob").sign());
+    let alice = second.good_token();
+    let bob = second.token().subject("bob").sign();
     for session in &sessions {
         assert_eq!(second.echo(&alice, session).await.status, 200);
     }
@@ -142,7 +143,8 @@ async fn within_the_limits() {
     }
 
     let third = replicas.next(&first).await;
-    let (alice, carol) = (third.good_token(), third.token().subject("carol").sign());
+    let alice = third.good_token();
+    let carol = third.token().subject("carol").sign();
     let bobs = third.open_session(&bob_of(&third)).await;
     for _ in 0..2 {
         third.open_session(&carol).await;

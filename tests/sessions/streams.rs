@@ -21,7 +21,8 @@ async fn ended_as(deployment: &Deployment, code: &str) -> Value {
 /// trail have the reason.
 #[tokio::test]
 async fn with_an_expiring_token() {
-    let (streams, trail) = (EventStreams::default(), Scratch::path_for("audit.jsonl"));
+    let streams = EventStreams::default();
+    let trail = Scratch::path_for("audit.jsonl");
     let deployment = Deployment::builder()
         .issuer(EXACT)
         .upstream(streams.upstream().await)
@@ -63,7 +64,8 @@ async fn with_newer_tokens() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
     let short = |scope: &str| deployment.token().scope(scope).expires_in(6).sign();
-    let (narrow, wide) = (short("mcp:tools"), short("mcp:tools mcp:admin"));
+    let narrow = short("mcp:tools");
+    let wide = short("mcp:tools mcp:admin");
     let session = deployment.open_session(&narrow).await;
     let mut kept = streams.listen(&deployment, &narrow, &session).await;
     let mut too_wide = streams.listen(&deployment, &wide, &session).await;
@@ -139,7 +141,8 @@ fn active() -> Value {
 /// rejected. Each check of the token serves all its streams.
 #[tokio::test]
 async fn with_a_revoked_token() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let endpoint = IntrospectionEndpoint::start().await;
+    let streams = EventStreams::default();
     let deployment = endpoint.deployment(1).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
@@ -147,12 +150,14 @@ async fn with_a_revoked_token() {
     for _ in 0..4 {
         open.push(streams.listen(&deployment, &token, &session).await);
     }
-    let (before, started) = (endpoint.server.count(), Instant::now());
+    let before = endpoint.server.count();
+    let started = Instant::now();
     sleep(Duration::from_secs(4)).await;
     for open in &mut open {
         open.assert_open().await;
     }
-    let (calls, seconds) = (endpoint.server.count() - before, started.elapsed().as_secs());
+    let calls = endpoint.server.count() - before;
+    let seconds = started.elapsed().as_secs();
     assert!(calls >= 2, "{calls} calls in {seconds} s");
     assert!(calls as u64 <= seconds * 5 / 4 + 1, "{calls} calls in {seconds} s");
 
@@ -184,7 +189,8 @@ async fn with_an_opaque_token() {
             "stream.scopes_reduced",
         ),
     ] {
-        let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+        let endpoint = IntrospectionEndpoint::start().await;
+        let streams = EventStreams::default();
         let mut wide = active();
         wide["scope"] = json!("mcp:tools mcp:admin");
         endpoint.set_response(200, wide);
@@ -205,7 +211,8 @@ async fn with_an_opaque_token() {
 /// L3: if the introspection endpoint fails, streams end after two intervals, but not after one.
 #[tokio::test]
 async fn with_an_issuer_that_fails() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let endpoint = IntrospectionEndpoint::start().await;
+    let streams = EventStreams::default();
     let deployment = endpoint.deployment(3).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let opened = Instant::now();
@@ -229,10 +236,12 @@ async fn with_an_issuer_that_fails() {
 /// as active.
 #[tokio::test]
 async fn with_an_issuer_that_fails_once() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let endpoint = IntrospectionEndpoint::start().await;
+    let streams = EventStreams::default();
     let settings = format!("{}\n{EXACT}", endpoint.settings("jwt+introspection", 2));
     let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
-    let (short, long) = (deployment.token().expires_in(8).sign(), deployment.token().expires_in(60).sign());
+    let short = deployment.token().expires_in(8).sign();
+    let long = deployment.token().expires_in(60).sign();
     let session = deployment.open_session(&short).await;
     let mut expiring = streams.listen(&deployment, &short, &session).await;
     let other = deployment.open_session(&long).await;

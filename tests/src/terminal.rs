@@ -46,7 +46,9 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
             let _ = kill_process(pid, Signal::KILL);
         }
     });
-    let (mut shown, mut buffer, mut seen) = (String::new(), [0; 4096], 0);
+    let mut shown = String::new();
+    let mut buffer = [0; 4096];
+    let mut seen = 0;
     let mut answers = answers.iter();
     let mut next = answers.next();
     // The last read fails because the other side is closed.

@@ -42,7 +42,8 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
     let base = format!("http://{}", listener.local_addr().unwrap());
     let start = StartUrl::parse(&format!("{base}/mcp")).unwrap();
     let heads = Heads::default();
-    let (seen, issuer) = (heads.clone(), issuer.clone());
+    let seen = heads.clone();
+    let issuer = issuer.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let head = respond(stream, scheme, &base, &issuer).await;
@@ -111,7 +112,8 @@ async fn a_browser_brings_the_answer() {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let browser = fetch.clone();
     let redirect = LoopbackRedirect::bind(move |url| {
-        let (browser, url) = (browser.clone(), url.clone());
+        let browser = browser.clone();
+        let url = url.clone();
         tokio::spawn(async move {
             let sent = browser.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await.unwrap();
             let location = sent.headers["location"].to_str().unwrap().parse().unwrap();

@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_trailing_slash_is_followed() {
-        let (with, without) = ("https://mcp.example.com/mcp/", "https://mcp.example.com/mcp");
+        let with = "https://mcp.example.com/mcp/";
+        let without = "https://mcp.example.com/mcp";
         for status in [307, 308] {
             assert_eq!(follow(without, status, with).unwrap(), with);
             assert_eq!(follow(without, status, "/mcp/#x").unwrap(), with);

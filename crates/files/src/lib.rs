@@ -119,7 +119,8 @@ mod tests {
 
     fn scratch() -> Scratch {
         let directory = tempfile::tempdir().unwrap();
-        let (path, temporary) = (directory.path().join("file"), directory.path().join("file.tmp"));
+        let path = directory.path().join("file");
+        let temporary = directory.path().join("file.tmp");
         Scratch { directory, path, temporary }
     }
 

@@ -51,8 +51,9 @@ struct TestStack {
 
 async fn test_stack() -> TestStack {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (clock, test_issuer, decided) =
-        (Arc::new(ManualClock::new()), TestIssuer::new("https://auth.example.com"), Arc::default());
+    let clock = Arc::new(ManualClock::new());
+    let test_issuer = TestIssuer::new("https://auth.example.com");
+    let decided = Arc::default();
 
     let mut issuer = IssuerSettings::new(test_issuer.issuer().clone());
     issuer.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());

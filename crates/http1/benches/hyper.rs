@@ -113,7 +113,8 @@ async fn measure(address: SocketAddr, variant: Variant) -> f64 {
         stream.set_nodelay(true).expect("a connection");
         streams.push(stream);
     }
-    let (tasks, mut requests) = (LocalSet::new(), JoinSet::new());
+    let tasks = LocalSet::new();
+    let mut requests = JoinSet::new();
     let started = thread_time();
     for stream in streams {
         match variant {
@@ -166,7 +167,8 @@ fn added() -> Vec<(HeaderName, HeaderValue)> {
 const HOST_VALUE: HeaderValue = HeaderValue::from_static("upstream.internal:8000");
 
 async fn over_http1(stream: TcpStream) {
-    let (inbound, added) = (inbound(), added().into_iter().collect::<EncodedHeaders>());
+    let inbound = inbound();
+    let added = added().into_iter().collect::<EncodedHeaders>();
     let target = PathAndQuery::from_static(TARGET);
     let mut connection = Connection::new(stream);
     for _ in 0..REQUESTS {
@@ -203,7 +205,9 @@ fn hyper_request(uri: &Uri, inbound: &HeaderMap, added: &[(HeaderName, HeaderVal
 }
 
 async fn over_hyper_inline(stream: TcpStream) {
-    let (inbound, added, uri) = (inbound(), added(), Uri::from_static(TARGET));
+    let inbound = inbound();
+    let added = added();
+    let uri = Uri::from_static(TARGET);
     let (mut sender, mut connection) = http1::handshake(TokioIo::new(stream)).await.expect("a connection");
     for _ in 0..REQUESTS {
         // Also shows whether the server has closed the connection.
@@ -234,7 +238,9 @@ async fn with<F: Future>(connection: &mut http1::Connection<TokioIo<TcpStream>, 
 }
 
 async fn over_hyper_task(stream: TcpStream) {
-    let (inbound, added, uri) = (inbound(), added(), Uri::from_static(TARGET));
+    let inbound = inbound();
+    let added = added();
+    let uri = Uri::from_static(TARGET);
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("a connection");
     let driver = tokio::task::spawn_local(connection);
     for _ in 0..REQUESTS {

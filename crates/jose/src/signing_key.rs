@@ -120,8 +120,8 @@ mod tests {
     fn keys_are_imported_from_pem() {
         let pem = |pair: &dyn KeyPair| String::from_utf8(pair.to_pem_private_key()).unwrap();
         let p256 = EcKeyPair::generate(EcCurve::P256).unwrap();
-        let (short, traditional) =
-            (RsaKeyPair::generate(1024).unwrap(), String::from_utf8(p256.to_traditional_pem_private_key()).unwrap());
+        let short = RsaKeyPair::generate(1024).unwrap();
+        let traditional = String::from_utf8(p256.to_traditional_pem_private_key()).unwrap();
         for text in [pem(&p256), traditional] {
             let key = SigningKey::from_pem(Algorithm::Es256, &text, "k").unwrap();
             assert_eq!(key.public_jwk()["x"], *p256.to_jwk_public_key().parameter("x").unwrap());

@@ -149,8 +149,9 @@ mod tests {
     fn resources_keep_their_metrics() {
         let metrics = Metrics::new(2, &SystemClock::new());
         let uri = |path: &str| ResourceUri::parse(&format!("https://mcp.example.com/{path}")).unwrap();
-        let (one, same, other) =
-            (metrics.of_resource(&uri("a")), metrics.of_resource(&uri("a")), metrics.of_resource(&uri("b")));
+        let one = metrics.of_resource(&uri("a"));
+        let same = metrics.of_resource(&uri("a"));
+        let other = metrics.of_resource(&uri("b"));
         assert!(Arc::ptr_eq(&one, &same));
         assert!(!Arc::ptr_eq(&one, &other));
         drop((one, same));

@@ -104,8 +104,8 @@ fn grow(sessions: usize) -> Row {
     });
     let lookup = median(rounds.collect());
     // Another process with the key. Its upstream differs, which is checked after the identifier is opened.
-    let (replica, moved) =
-        (SessionStore::new(settings, clock, Arc::new(())), SessionTarget::new(resource, "http://127.0.0.1:9000/mcp"));
+    let replica = SessionStore::new(settings, clock, Arc::new(()));
+    let moved = SessionTarget::new(resource, "http://127.0.0.1:9000/mcp");
     let first_use = |target: &SessionTarget, number: usize| {
         let subject = subject(number);
         let identifier = identifiers[number].as_ref().expect("it was opened");
@@ -117,7 +117,8 @@ fn grow(sessions: usize) -> Row {
     };
     let first_uses =
         |target: &SessionTarget| median((1..sessions.min(20_000)).map(|number| first_use(target, number)).collect());
-    let (unseal, adopt) = (first_uses(&moved), first_uses(&target));
+    let unseal = first_uses(&moved);
+    let adopt = first_uses(&target);
     // The stride has no common divisor with the count: each session is found once, and hardly any is in a cache.
     let cold = (0..sessions.min(20_000)).map(|turn| find(1 + turn * 7_919 % (sessions - 1)));
     Row {

@@ -167,7 +167,9 @@ mod tests {
     /// E12: a process decodes what another one has encoded.
     #[test]
     fn records_are_decoded() {
-        let (owner, session, created) = (ScopeId([1; 16]), [2; 16], UnixTime::from_secs(3));
+        let owner = ScopeId([1; 16]);
+        let session = [2; 16];
+        let created = UnixTime::from_secs(3);
         let ends = [
             SessionEnd::Session { owner, session, created, lowest_generation: None },
             SessionEnd::Session { owner, session, created, lowest_generation: Some(7) },

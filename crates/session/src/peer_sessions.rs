@@ -137,7 +137,8 @@ mod tests {
     /// E13: a session counts once, until it ends or is not announced any more, and the number is bounded.
     #[test]
     fn announced_sessions_count_for_their_owner() {
-        let (sessions, now) = (PeerSessions::new(3), Duration::from_secs(1000));
+        let sessions = PeerSessions::new(3);
+        let now = Duration::from_secs(1000);
         let count = |owner, now| sessions.count(ScopeId([owner; 16]), now, |session| session == 9);
         sessions.add(&[announced(1, 7), announced(1, 5), announced(1, 9), announced(1, 5), announced(2, 8)], now);
         assert_eq!(count(1, now), 2, "the fourth one does not fit");

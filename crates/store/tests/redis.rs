@@ -158,7 +158,8 @@ fn target() -> SessionTarget {
 #[tokio::test]
 async fn ends_reach_all_replicas() {
     let Some(redis) = Redis::start() else { return };
-    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    let one = Replica::start(&redis);
+    let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
     let mut last = String::new();
@@ -172,7 +173,8 @@ async fn ends_reach_all_replicas() {
     }
     assert_eq!(one.journal.replicas(), 2);
     assert_eq!(other.journal.replicas(), 2);
-    let (fresh, started) = (Replica::start(&redis), Instant::now());
+    let fresh = Replica::start(&redis);
+    let started = Instant::now();
     fresh.reaches(RedisState::Complete).await;
     assert!(started.elapsed() < RedisJournal::LEASE / 2, "{:?}", started.elapsed());
     assert_eq!(fresh.check(&last), Err(ResolveError::Ended));
@@ -186,10 +188,13 @@ async fn ends_reach_all_replicas() {
 #[tokio::test]
 async fn ends_survive_a_loss_of_redis() {
     let Some(mut redis) = Redis::start() else { return };
-    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    let one = Replica::start(&redis);
+    let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
-    let (kept, ended, unconfirmed) = (one.open(), one.open(), one.open());
+    let kept = one.open();
+    let ended = one.open();
+    let unconfirmed = one.open();
     assert!(other.end(&ended).await);
     redis.kill();
     one.reaches(RedisState::Unreachable).await;
@@ -242,7 +247,8 @@ async fn ends_survive_an_eviction() {
 #[tokio::test]
 async fn forgotten_scripts_are_sent_again() {
     let Some(redis) = Redis::start() else { return };
-    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    let one = Replica::start(&redis);
+    let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
     let session = one.open();
@@ -258,7 +264,8 @@ async fn forgotten_scripts_are_sent_again() {
 async fn unreadable_data_is_left_out() {
     let Some(redis) = Redis::start() else { return };
     assert_eq!(redis.command(&["ZADD", "{test}:session-ends", "1900000000000", "another version"]), "1");
-    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    let one = Replica::start(&redis);
+    let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
     for message in ["", "?", "Ean end of another version"] {
@@ -309,7 +316,8 @@ async fn the_documented_permissions_suffice() {
 #[tokio::test]
 async fn revocations_reach_all_replicas() {
     let Some(mut redis) = Redis::start() else { return };
-    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    let one = Replica::start(&redis);
+    let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
     let [first, second] = ["https://one", "https://two"].map(|issuer| EndScope::Issuer(issuer).id());
@@ -343,7 +351,8 @@ async fn revocations_reach_all_replicas() {
 #[tokio::test]
 async fn opened_sessions_count_elsewhere() {
     let Some(redis) = Redis::start() else { return };
-    let (one, other) = (Replica::start(&redis), Replica::start(&redis));
+    let one = Replica::start(&redis);
+    let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
     let first = other.open();

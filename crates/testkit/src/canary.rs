@@ -63,7 +63,8 @@ impl Canaries {
         for (canary, Canary { name, form }) in &self.0 {
             for (position, _) in text.match_indices(canary) {
                 // A secret can span lines: the text is that of its first and last line, without what is between.
-                let (before, after) = (&text[..position], &text[position + canary.len()..]);
+                let before = &text[..position];
+                let after = &text[position + canary.len()..];
                 let beginning = before.rsplit('\n').next().unwrap_or_default();
                 let end = after.split('\n').next().unwrap_or_default();
                 let line_without = |text: String, canary: &String| text.replace(canary, "[..]");

@@ -190,7 +190,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_test_issuer_is_published() {
-        let (network, test_issuer) = (ScriptedFetch::new(), TestIssuer::new("https://issuer.example"));
+        let network = ScriptedFetch::new();
+        let test_issuer = TestIssuer::new("https://issuer.example");
         network.publish(&test_issuer);
         let metadata = network.fetch(get(test_issuer.metadata_url().as_str())).await.unwrap();
         assert_eq!(metadata.body, test_issuer.metadata_json());

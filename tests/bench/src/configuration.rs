@@ -30,7 +30,8 @@ pub(super) enum Configuration {
 impl Configuration {
     /// Returns the configuration file. The key set is in the folder.
     pub(super) fn text(self, address: SocketAddr, upstream: SocketAddr, folder: &Path, audit: &Path) -> String {
-        let (issuer, additional) = (self.issuer(folder), self.additional(folder, audit));
+        let issuer = self.issuer(folder);
+        let additional = self.additional(folder, audit);
         format!(
             r#"
             listen = "{address}"

@@ -61,7 +61,8 @@ async fn compare(options: &Options) -> anyhow::Result<()> {
     npm_install(&packages, MANIFEST).await?;
     let packages = packages.join("node_modules");
     let folder = Scratch::folder("bench");
-    let (listen, idp) = (free_address()?, free_address()?);
+    let listen = free_address()?;
+    let idp = free_address()?;
     let mut demo = command(&portcullis);
     demo.args(["demo", "--auto-consent", "--listen", &listen.to_string(), "--idp-listen", &idp.to_string()]);
     demo.stdout(Stdio::null()).stderr(fs::File::create(folder.path().join("demo.log"))?);

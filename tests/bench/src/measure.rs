@@ -59,7 +59,8 @@ async fn whole(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
     let servers = Servers::start(portcullis, options.baseline.as_deref()).await?;
     let variants = servers.variants();
     eprintln!("started {}", variants.iter().map(|variant| variant.name()).collect::<Vec<_>>().join(", "));
-    let (rounds, times) = (usize::from(options.rounds), load::times(options.requests));
+    let rounds = usize::from(options.rounds);
+    let times = load::times(options.requests);
 
     eprintln!("warming up");
     for variant in variants {

@@ -102,7 +102,8 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// Fails when there are more lines than requests.
     pub(super) async fn lines_missing(&self, requests: usize) -> anyhow::Result<usize> {
-        let (mut found, mut grew) = (0, Instant::now());
+        let mut found = 0;
+        let mut grew = Instant::now();
         while found < requests && grew.elapsed() < LOG_TIMEOUT {
             sleep(Duration::from_millis(20)).await;
             let lines = BufReader::new(File::open(self.log())?).lines();

@@ -49,7 +49,8 @@ fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStrea
             let pool: Pool = Client::builder(TokioExecutor::new()).build(connector);
             while let Some(stream) = accepted.recv().await {
                 let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { continue };
-                let (pool, upstream) = (pool.clone(), upstream.clone());
+                let pool = pool.clone();
+                let upstream = upstream.clone();
                 let service = service_fn(move |request| forward(pool.clone(), upstream.clone(), request));
                 let mut protocol = http1::Builder::new();
                 // As in the server under test: head and body in one write, and no `pipeline_flush`, which delays

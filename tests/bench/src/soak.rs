@@ -91,9 +91,12 @@ async fn measure(duration: Duration, program: &Path) -> anyhow::Result<Report> {
         clients.spawn(disconnect(Arc::clone(&traffic)));
     }
     let started = Instant::now();
-    let (mut samples, mut ticks) = (Vec::new(), interval(SAMPLE_PERIOD));
+    let mut samples = Vec::new();
+    let mut ticks = interval(SAMPLE_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut next_rotation, mut next_reload, mut next_report) = (ROTATION_PERIOD, RELOAD_PERIOD, Duration::ZERO);
+    let mut next_rotation = ROTATION_PERIOD;
+    let mut next_reload = RELOAD_PERIOD;
+    let mut next_report = Duration::ZERO;
     while started.elapsed() < duration {
         tokio::select! {
             _ = ticks.tick() => {}

@@ -131,7 +131,8 @@ fn bills_of_materials(folder: &Path) -> anyhow::Result<Step> {
         Ok(python) => python,
         Err(error) => return Ok(Step::NotRun(format!("{error:#}"))),
     };
-    let (root, file) = (workspace::root(), folder.join("bom.cdx.json"));
+    let root = workspace::root();
+    let file = folder.join("bom.cdx.json");
     let version = release::version(&root)?;
     let programs = TARGETS.iter().flat_map(|target| target.programs().iter().map(move |features| (target, *features)));
     let mut count = 0;

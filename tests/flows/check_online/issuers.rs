@@ -111,7 +111,8 @@ async fn broken_issuers() {
             &["introspection_endpoint"],
         ),
     ] {
-        let (status, body) = (response.status().as_u16(), response.into_body());
+        let status = response.status().as_u16();
+        let body = response.into_body();
         let server = issuer(move |request| {
             let is_meant = request.path == path || (path.is_empty() && request.path.starts_with("/.well-known"));
             is_meant.then(|| super::status(status, body.clone()))

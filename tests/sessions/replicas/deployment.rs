@@ -36,7 +36,8 @@ impl Redis {
             eprintln!("SKIPPED: redis-server is not installed");
             return None;
         }
-        let (address, folder) = (free_address().unwrap(), Scratch::folder("redis"));
+        let address = free_address().unwrap();
+        let folder = Scratch::folder("redis");
         let process = Self::run(address, &folder).await;
         Some(Self { address, process, folder })
     }
@@ -97,7 +98,8 @@ impl Replicas {
         more: &str,
         builder: DeploymentBuilder,
     ) -> Self {
-        let (keys, administration) = (Scratch::file("session-keys", KEY), Administration::default());
+        let keys = Scratch::file("session-keys", KEY);
+        let administration = Administration::default();
         let tables = format!(
             "[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{session}\n{}\n[shared]\nredis = \"redis://{}\"\n{more}",
             keys.as_str(),

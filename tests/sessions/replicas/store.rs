@@ -13,7 +13,9 @@ use super::deployment::{Redis, Replicas, readiness, wait_for_state, wait_until_r
 async fn redis_restarts_without_data() {
     let Some(mut redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (active, ended, unused) = (replicas.open(0).await, replicas.open(0).await, replicas.open(1).await);
+    let active = replicas.open(0).await;
+    let ended = replicas.open(0).await;
+    let unused = replicas.open(1).await;
     assert_eq!(replicas.delete(1, &ended).await.status, 200);
 
     redis.kill().await;
@@ -46,7 +48,8 @@ async fn redis_restarts_without_data() {
 async fn redis_is_unreachable() {
     let Some(mut redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (active, ended) = (replicas.open(0).await, replicas.open(0).await);
+    let active = replicas.open(0).await;
+    let ended = replicas.open(0).await;
     assert_eq!(replicas.echo(1, &ended).await.status, 200);
     redis.kill().await;
     wait_for_state(replicas.replica(0), "unreachable").await;
@@ -153,7 +156,8 @@ async fn strict_mode_at_the_start() {
 async fn redis_is_emptied() {
     let Some(redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (active, ended) = (replicas.open(0).await, replicas.open(0).await);
+    let active = replicas.open(0).await;
+    let ended = replicas.open(0).await;
     assert_eq!(replicas.delete(1, &ended).await.status, 200);
     assert!(redis.command("FLUSHALL").await.starts_with("+OK"));
     assert_eq!(replicas.echo(0, &active).await.status, 200, "known sessions continue");

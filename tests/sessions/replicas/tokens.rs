@@ -54,7 +54,8 @@ impl Issuer {
 
     /// Returns the table, which follows `[shared]`.
     fn table(&self) -> String {
-        let (name, secret) = (self.server.origin(), self.secret.as_str());
+        let name = self.server.origin();
+        let secret = self.secret.as_str();
         format!(
             "[[issuer]]\nissuer = \"{name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
              client_secret = {{ file = \"{secret}\" }}"

@@ -66,7 +66,8 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
 /// I9: a legacy session needs one authorization, and all later requests have the token.
 #[tokio::test]
 async fn a_legacy_session() {
-    let (network, user) = (endpoint(legacy), ScriptedUser::consents());
+    let network = endpoint(legacy);
+    let user = ScriptedUser::consents();
     let client = client(&network, &user, Revision::V2025_11_25);
     let agreed = client.initialize().await.unwrap().unwrap();
     assert_eq!(agreed["protocolVersion"], "2025-06-18");

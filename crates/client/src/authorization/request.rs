@@ -224,10 +224,8 @@ pub(crate) mod tests {
     /// I2: the four combinations, for codes and for errors. On a mismatch, the error contains nothing of the response.
     #[test]
     fn the_issuer_is_checked_before_code_and_error() {
-        let (missing, mismatch) = (
-            Err(RedirectError::Issuer(ResponseIssuerError::Missing)),
-            Err(RedirectError::Issuer(ResponseIssuerError::Mismatch)),
-        );
+        let missing = Err(RedirectError::Issuer(ResponseIssuerError::Missing));
+        let mismatch = Err(RedirectError::Issuer(ResponseIssuerError::Mismatch));
         for promises in [true, false] {
             let request = request(promises);
             let state = state(&request);
@@ -237,7 +235,8 @@ pub(crate) mod tests {
                 assert_eq!(validate(&format!("code=c&iss={other}")), mismatch, "{other}");
                 assert_eq!(validate(&format!("error=x&error_description=hush&iss={other}")), mismatch, "{other}");
             }
-            let (code, error) = (validate("code=c"), validate("error=access_denied"));
+            let code = validate("code=c");
+            let error = validate("error=access_denied");
             if promises {
                 assert_eq!(code, missing.clone());
                 assert_eq!(error, missing.clone());

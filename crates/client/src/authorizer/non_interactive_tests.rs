@@ -182,7 +182,8 @@ async fn a_client_is_bound_to_the_first_server() {
         clock(),
         settings(ClientAuthentication::Secret(Secret::new("quiet"))),
     );
-    let (first, other) = (Issuer::parse("https://a.example").unwrap(), Issuer::parse("https://b.example").unwrap());
+    let first = Issuer::parse("https://a.example").unwrap();
+    let other = Issuer::parse("https://b.example").unwrap();
     assert_eq!(authorizer.configured_client(&first).unwrap().unwrap().issuer, first);
     assert_eq!(authorizer.configured_client(&other).unwrap_err().code(), "client.server_not_listed");
     assert!(authorizer.configured_client(&first).unwrap().is_some());
@@ -238,7 +239,8 @@ async fn a_token_is_bound_if_the_resource_requires_it() {
         );
         assert!(claims.len() == 1 || claims[0]["jti"] != claims[1]["jti"]);
 
-        let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
+        let mut headers = http::HeaderMap::new();
+        let url = Url::parse(RESOURCE).unwrap();
         token.authorize(&Method::POST, &url, clock().now(), &mut headers).unwrap();
         assert_eq!(headers[header::AUTHORIZATION], "DPoP hush");
         let proof = dpop::tests::claims(&headers[dpop::PROOF]);

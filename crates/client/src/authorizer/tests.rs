@@ -55,7 +55,8 @@ fn query(url: &Url) -> HashMap<String, String> {
 /// I1: from a challenge to a token: both requests have the metadata's resource, and the verifier matches the challenge.
 #[tokio::test]
 async fn a_challenge_leads_to_a_token() {
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let token = run(&network, &user).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(token.issuer().as_str(), ISSUER);
@@ -82,7 +83,8 @@ async fn a_challenge_leads_to_a_token() {
 /// requested.
 #[tokio::test]
 async fn a_challenge_of_the_caller_is_used() {
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let elsewhere = format!(r#"Bearer resource_metadata="{PRM_URL}", scope="brought""#);
     let challenges = portcullis_metadata::parse_challenges([elsewhere.as_bytes()]).unwrap();
     let challenge = BearerChallenge::from_challenges(&challenges).unwrap();
@@ -133,7 +135,8 @@ async fn an_invalid_response_sends_no_code() {
         (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
     ];
     for (redirect, code) in redirects {
-        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::responds(redirect));
+        let network = FetchFn::new(well_behaved);
+        let user = ScriptedUser::responds(redirect);
         assert_eq!(run(&network, &user).await.unwrap_err().code(), code);
         assert!(network.to(TOKEN_URL).is_empty());
     }
@@ -259,7 +262,8 @@ async fn a_malformed_challenge_is_ignored() {
 /// The scopes of the settings replace those of the challenge.
 #[tokio::test]
 async fn the_settings_can_set_the_scopes() {
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let scopes = Some(Scopes::parse("mine only").unwrap());
     let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
     authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
@@ -270,7 +274,8 @@ async fn the_settings_can_set_the_scopes() {
 #[tokio::test]
 async fn the_settings_can_limit_the_scopes() {
     for (scopes_are_limit, expected) in [(true, "mine only"), (false, "mine only more")] {
-        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let network = FetchFn::new(well_behaved);
+        let user = ScriptedUser::consents();
         let scopes = Some(Scopes::parse("mine only").unwrap());
         let settings = AuthorizerSettings { scopes, scopes_are_limit, ..AuthorizerSettings::default() };
         let authorizer = authorizer(&network, &user, settings);

@@ -114,8 +114,8 @@ mod tests {
             let listed = listed.map(|listed| listed.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
             secret.resolved(listed.as_deref())
         };
-        let (basic, post) =
-            (ClientAuthentication::SecretBasic(Secret::new("s")), ClientAuthentication::SecretPost(Secret::new("s")));
+        let basic = ClientAuthentication::SecretBasic(Secret::new("s"));
+        let post = ClientAuthentication::SecretPost(Secret::new("s"));
         assert_eq!(at(None), basic);
         assert_eq!(at(Some(&["none"])), basic);
         assert_eq!(at(Some(&["client_secret_basic", "client_secret_post"])), post);

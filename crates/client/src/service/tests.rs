@@ -72,8 +72,8 @@ const INSUFFICIENT_SCOPE: &str = r#"Bearer error="insufficient_scope", scope="mo
 /// I6: a request is sent again with its body after a 401 and after a 403.
 #[tokio::test]
 async fn a_rejected_request_is_retried() {
-    let (client, user) =
-        (Client::new([(401, "Bearer"), (403, INSUFFICIENT_SCOPE), (200, "")]), ScriptedUser::consents());
+    let client = Client::new([(401, "Bearer"), (403, INSUFFICIENT_SCOPE), (200, "")]);
+    let user = ScriptedUser::consents();
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 200);
     assert_eq!(client.authorization_headers(), ["none", "Bearer hush", "Bearer hush"]);
@@ -83,7 +83,8 @@ async fn a_rejected_request_is_retried() {
 /// A rejection that a new token does not resolve is returned as the response. A failed authorization is an error.
 #[tokio::test]
 async fn a_repeated_rejection_is_returned() {
-    let (client, user) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), ScriptedUser::consents());
+    let client = Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]);
+    let user = ScriptedUser::consents();
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 401);
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 403);

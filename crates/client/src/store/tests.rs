@@ -200,7 +200,8 @@ const ROOT: &str = "https://mcp.example.com/";
 /// then theirs.
 #[tokio::test]
 async fn start_urls_below_one_resource_have_their_own_tokens() {
-    let (one, other) = ("https://mcp.example.com/one/mcp", "https://mcp.example.com/other/mcp");
+    let one = "https://mcp.example.com/one/mcp";
+    let other = "https://mcp.example.com/other/mcp";
     let scratch = ScratchDirectory::new();
     for store in both_stores(&scratch) {
         write(&store, &obtained_for(Some(one), ISSUER, ROOT, "one")).await;
@@ -338,7 +339,9 @@ fn the_environment_determines_the_directory() {
         assert_eq!(CredentialStore::user_directory(), expected);
         return;
     }
-    let (state, home, local) = (("XDG_STATE_HOME", "/state"), ("HOME", "/home/me"), ("LOCALAPPDATA", "/local"));
+    let state = ("XDG_STATE_HOME", "/state");
+    let home = ("HOME", "/home/me");
+    let local = ("LOCALAPPDATA", "/local");
     for (environment, expected) in [
         (vec![state, home, local], "/state/portcullis"),
         (vec![("XDG_STATE_HOME", "state"), home], "/home/me/.local/state/portcullis"),

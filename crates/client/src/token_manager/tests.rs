@@ -148,14 +148,14 @@ async fn a_401_is_retried_once() {
 /// I5: if the rejected token has already been replaced, the newer token is used.
 #[tokio::test]
 async fn a_replaced_token_is_not_replaced_again() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
-    let (first, second) = (
-        fixture.token_manager(CredentialStore::in_directory(scratch.path())),
-        fixture.token_manager(CredentialStore::in_directory(scratch.path())),
-    );
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
+    let first = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
+    let second = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     first.sign_in().await.unwrap();
-    let (mut one, mut same, mut other) =
-        (first.request_authorization(), first.request_authorization(), second.request_authorization());
+    let mut one = first.request_authorization();
+    let mut same = first.request_authorization();
+    let mut other = second.request_authorization();
     for authorization in [&mut one, &mut same, &mut other] {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }
@@ -171,7 +171,8 @@ async fn a_replaced_token_is_not_replaced_again() {
 /// If several instances start without a token, only one asks the user.
 #[tokio::test]
 async fn one_sign_in_for_all_processes() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let keepers: Vec<_> =
         (0..3).map(|_| fixture.token_manager(CredentialStore::in_directory(scratch.path()))).collect();
     let all = keepers.into_iter().map(|token_manager| {
@@ -235,9 +236,11 @@ async fn a_token_of_the_caller_replaces_the_flow() {
 #[tokio::test]
 async fn another_server_requires_another_registration() {
     const OTHER: &str = "https://other.example";
-    let (scratch, moved) = (ScratchDirectory::new(), Arc::new(AtomicBool::new(false)));
+    let scratch = ScratchDirectory::new();
+    let moved = Arc::new(AtomicBool::new(false));
     let mut fixture = Fixture::new();
-    let (server, has_moved) = (fixture.server.clone(), moved.clone());
+    let server = fixture.server.clone();
+    let has_moved = moved.clone();
     fixture.network = FetchFn::new(move |request| match request.url.as_str() {
         PRM_URL if has_moved.load(Ordering::Relaxed) => {
             let mut document = prm(RESOURCE);
@@ -298,7 +301,8 @@ async fn a_forgotten_client_is_registered_again() {
 /// I7: a corrupted entry does not prevent a sign-in.
 #[tokio::test]
 async fn a_corrupted_entry_is_not_a_token() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     fixture.token_manager(CredentialStore::in_directory(scratch.path())).sign_in().await.unwrap();
     for entry in std::fs::read_dir(scratch.path()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{").unwrap();

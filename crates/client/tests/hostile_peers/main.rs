@@ -21,7 +21,8 @@ async fn a_valid_server_is_accepted() {
 #[tokio::test]
 async fn well_known_urls_are_tried_in_order() {
     let site = Site::new().await;
-    let (base, path) = (site.base.clone(), "/tenant/.well-known/openid-configuration");
+    let base = site.base.clone();
+    let path = "/tenant/.well-known/openid-configuration";
     site.challenge("Bearer realm=\"mcp\"");
     site.remove(PRM);
     site.remove(METADATA);

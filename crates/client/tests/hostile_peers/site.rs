@@ -49,7 +49,8 @@ impl Site {
         site.json(METADATA, &site.metadata());
         site.json("/register", r#"{"client_id":"c"}"#);
         site.json("/token", r#"{"access_token":"hush","token_type":"Bearer"}"#);
-        let (responses, requested) = (site.responses.clone(), site.requested.clone());
+        let responses = site.responses.clone();
+        let requested = site.requested.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, responses.clone(), requested.clone()));

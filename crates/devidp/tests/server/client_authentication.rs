@@ -24,8 +24,8 @@ async fn register(server: &Server, method: Option<&str>) -> Value {
 
 /// Exchanges a code. `basic` and `post` present the secret, `id` sends `client_id` in the body.
 async fn exchange(server: &Server, client: &Value, basic: bool, post: bool, id: bool) -> Response {
-    let (client_id, secret) =
-        (client["client_id"].as_str().unwrap(), client["client_secret"].as_str().unwrap_or_default());
+    let client_id = client["client_id"].as_str().unwrap();
+    let secret = client["client_secret"].as_str().unwrap_or_default();
     let verifier = verifier();
     let code = server.code(client_id, &verifier).await;
     let request = token_request(client_id, &code, &verifier);

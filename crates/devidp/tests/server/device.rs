@@ -90,7 +90,8 @@ async fn a_device_is_approved_on_the_page() {
 
 async fn submit(server: &Server, page: &Response, decision: &str) -> Response {
     let origin = format!("http://{}", server.address);
-    let (ticket, cookie) = (page.ticket(), page.cookie());
+    let ticket = page.ticket();
+    let cookie = page.cookie();
     let form = encoded(&[("ticket", &ticket), ("user", "zoe"), ("decision", decision)]);
     let headers = [FORM, ("origin", &*origin), ("cookie", &*cookie)];
     server.send(Method::POST, "/authorize/consent", &headers, &form).await
@@ -104,7 +105,8 @@ async fn other_pages_and_browsers_cannot_approve() {
     let started = start(&server, &client).await;
     let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     let form = encoded(&[("ticket", &page.ticket()), ("user", "zoe"), ("decision", "allow")]);
-    let (origin, cookie) = (format!("http://{}", server.address), page.cookie());
+    let origin = format!("http://{}", server.address);
+    let cookie = page.cookie();
     for headers in [
         vec![FORM, ("cookie", &*cookie)],
         vec![FORM, ("cookie", &*cookie), ("origin", "https://evil.example")],
@@ -167,7 +169,8 @@ async fn codes_expire() {
 #[tokio::test]
 async fn other_requests_are_rejected() {
     let server = Server::start(|_| {}).await;
-    let (client, other) = (register(&server).await, register(&server).await);
+    let client = register(&server).await;
+    let other = register(&server).await;
     let started = start(&server, &client).await;
     server.control.approve_device(text(&started, "user_code"), "alice");
     assert_eq!(poll(&server, &other, text(&started, "device_code")).await.error(), "invalid_grant");

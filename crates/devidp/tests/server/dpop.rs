@@ -12,7 +12,8 @@ use crate::support::*;
 
 /// Returns a changed proof for the token endpoint.
 fn proof(server: &Server, key: &DpopKey, change: impl for<'a> FnOnce(&mut DpopProof<'a>)) -> String {
-    let (id, url) = (PkceVerifier::generate().unwrap(), format!("{}/token", server.issuer));
+    let id = PkceVerifier::generate().unwrap();
+    let url = format!("{}/token", server.issuer);
     let issued_at = server.clock.now();
     let mut proof =
         DpopProof { id: id.secret(), method: "POST", url: &url, issued_at, nonce: None, access_token: None };
@@ -33,7 +34,9 @@ async fn a_proof_binds_the_token_to_its_key() {
         settings.clients = vec![ClientSettings { may_introspect: true, ..resource }];
     })
     .await;
-    let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
     let code = server.code(&client, &verifier).await;
     let response = send(&server, &proof(&server, &key, |_| ()), &token_request(&client, &code, &verifier)).await;
     assert_eq!(response.status, StatusCode::OK);
@@ -55,7 +58,9 @@ async fn a_proof_binds_the_token_to_its_key() {
 #[tokio::test]
 async fn invalid_proofs_are_rejected() {
     let server = Server::with_auto_consent().await;
-    let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
     let code = server.code(&client, &verifier).await;
     let parameters = token_request(&client, &code, &verifier);
     let now = server.clock.now();
@@ -99,7 +104,8 @@ async fn invalid_proofs_are_rejected() {
 #[tokio::test]
 async fn a_used_proof_is_remembered_until_it_expires() {
     let server = Server::with_auto_consent().await;
-    let (client, key) = (server.register().await, DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let key = DpopKey::generate().unwrap();
     let ahead = server.clock.now().saturating_add(Duration::from_secs(60));
     let early = proof(&server, &key, |proof| proof.issued_at = ahead);
     let parameters = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", "x")];
@@ -120,7 +126,9 @@ async fn a_nonce_is_required() {
         settings.dpop_nonces = true;
     })
     .await;
-    let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
     let code = server.code(&client, &verifier).await;
     let parameters = token_request(&client, &code, &verifier);
     let mut nonce = String::new();
@@ -135,7 +143,8 @@ async fn a_nonce_is_required() {
         let url = format!("{}/token", server.issuer);
         let id = PkceVerifier::generate().unwrap();
         let issued_at = server.clock.now();
-        let (id, nonce) = (id.secret(), Some(&*nonce));
+        let id = id.secret();
+        let nonce = Some(&*nonce);
         key.proof(&DpopProof { id, method: "POST", url: &url, issued_at, nonce, access_token: None }).unwrap()
     };
     server.clock.advance(Duration::from_secs(30));
@@ -158,7 +167,9 @@ async fn a_nonce_is_required() {
 async fn codes_and_refresh_tokens_are_bound() {
     let server = Server::with_auto_consent().await;
     let (client, _) = server.refreshable().await;
-    let (verifier, key, other) = (verifier(), DpopKey::generate().unwrap(), DpopKey::generate().unwrap());
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
+    let other = DpopKey::generate().unwrap();
     let parameters =
         changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
     let parameters = [&parameters[..], &[("dpop_jkt", key.thumbprint())]].concat();

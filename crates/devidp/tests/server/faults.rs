@@ -101,7 +101,8 @@ async fn the_issuer_can_be_replaced() {
     let metadata = server.get("/.well-known/openid-configuration").await.json();
     assert_eq!(metadata["issuer"], wrong);
     assert_eq!(metadata["token_endpoint"], format!("{}/token", server.issuer));
-    let (client, verifier) = (server.register().await, verifier());
+    let client = server.register().await;
+    let verifier = verifier();
     let parameters = authorization_request(&client, verifier.challenge());
     let struck = server.authorize(&parameters).await;
     assert_eq!(struck.redirect_parameter("iss").as_deref(), Some(wrong));

@@ -24,7 +24,8 @@ async fn server() -> Server {
 
 /// Returns a client and a token that was issued to it.
 async fn issued(server: &Server) -> (String, String) {
-    let (client, verifier) = (server.register().await, verifier());
+    let client = server.register().await;
+    let verifier = verifier();
     let code = server.code(&client, &verifier).await;
     let response = server.token(&token_request(&client, &code, &verifier)).await;
     (client, response.json()["access_token"].as_str().unwrap().to_owned())
@@ -89,7 +90,8 @@ async fn the_resource_must_authenticate() {
     let (client, token) = issued(&server).await;
     let basic = |id: &str, secret: &str| format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
     let good = basic("http%3A%2F%2F127.0.0.1%3A3000%2Fmcp", "a+secret%3A+100%25");
-    let (token, named) = (("token", token.as_str()), ("client_id", CLIENT));
+    let token = ("token", token.as_str());
+    let named = ("client_id", CLIENT);
     for form in [&[token][..], &[token, named]] {
         assert_eq!(post(&server, "/introspect", form, Some(&good)).await.status, StatusCode::OK);
     }

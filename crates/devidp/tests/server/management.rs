@@ -57,7 +57,8 @@ async fn a_registration_is_read() {
 #[tokio::test]
 async fn other_callers_are_rejected() {
     let server = Server::start(|_| {}).await;
-    let (client, other) = (register(&server).await, register(&server).await);
+    let client = register(&server).await;
+    let other = register(&server).await;
     let path = path(&server, &client);
     for method in [Method::GET, Method::PUT, Method::DELETE] {
         let none = server.send(method.clone(), &path, &[JSON], "{}").await;
@@ -84,7 +85,8 @@ async fn other_callers_are_rejected() {
 async fn a_registration_is_updated() {
     let server = Server::with_auto_consent().await;
     let client = register(&server).await;
-    let (path, token) = (path(&server, &client), &client["registration_access_token"]);
+    let path = path(&server, &client);
+    let token = &client["registration_access_token"];
     let redirect = "http://127.0.0.1:4321/other";
     let body = json!({
         "client_id": client["client_id"],
@@ -120,7 +122,8 @@ async fn a_registration_is_updated() {
 async fn invalid_updates_are_rejected() {
     let server = Server::start(|_| {}).await;
     let client = register(&server).await;
-    let (path, token) = (path(&server, &client), &client["registration_access_token"]);
+    let path = path(&server, &client);
+    let token = &client["registration_access_token"];
     for (member, value) in [
         ("client_id", json!(null)),
         ("client_id", json!("another")),

@@ -130,7 +130,8 @@ async fn the_metadata_of_entra() {
 #[tokio::test]
 async fn entra_rejects_resource() {
     let server = start(Provider::Entra, |_| {}).await;
-    let (verifier, prefix) = (verifier(), format!("api://{API}"));
+    let verifier = verifier();
+    let prefix = format!("api://{API}");
     let scope = format!("{prefix}/mcp:tools");
     let error = async |parameters: &[(&str, &str)]| {
         let response = authorize(&server, &verifier, parameters).await;

@@ -40,7 +40,8 @@ async fn a_refresh_token_is_replaced_on_use() {
     assert_eq!(second.status, StatusCode::OK);
     assert_eq!(second.header("cache-control"), Some("no-store"));
     assert_ne!(second.text("refresh_token"), first["refresh_token"].as_str().unwrap());
-    let (old, new) = (claims(first["access_token"].as_str().unwrap()), claims(&second.text("access_token")));
+    let old = claims(first["access_token"].as_str().unwrap());
+    let new = claims(&second.text("access_token"));
     for same in ["iss", "aud", "sub", "azp", "sid", "scope", "auth_time"] {
         assert_eq!(old[same], new[same], "{same}");
     }
@@ -71,7 +72,8 @@ async fn a_reused_refresh_token_ends_its_session() {
 #[tokio::test]
 async fn a_reused_code_ends_its_session() {
     let server = server().await;
-    let (client, verifier) = (server.register().await, verifier());
+    let client = server.register().await;
+    let verifier = verifier();
     let code = server.code(&client, &verifier).await;
     let token = server.token(&token_request(&client, &code, &verifier)).await.text("access_token");
     assert!(is_active(&server, &token).await);

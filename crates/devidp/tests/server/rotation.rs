@@ -18,7 +18,8 @@ async fn verifies(server: &Server, token: &str) -> bool {
 }
 
 async fn token(server: &Server) -> String {
-    let (client, verifier) = (server.register().await, verifier());
+    let client = server.register().await;
+    let verifier = verifier();
     let code = server.code(&client, &verifier).await;
     server.token(&token_request(&client, &code, &verifier)).await.text("access_token")
 }

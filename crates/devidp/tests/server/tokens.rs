@@ -55,7 +55,8 @@ async fn a_code_expires() {
     let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
-    let (early, late) = (server.code(&client, &verifier).await, server.code(&client, &verifier).await);
+    let early = server.code(&client, &verifier).await;
+    let late = server.code(&client, &verifier).await;
     server.clock.advance(Duration::from_millis(59_999));
     assert_eq!(server.token(&token_request(&client, &early, &verifier)).await.status, StatusCode::OK);
     server.clock.advance(Duration::from_millis(1));
@@ -134,8 +135,10 @@ async fn confidential_clients_use_their_registered_method() {
             headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
             server.send(Method::POST, "/token", &headers, &encoded(&parameters)).await
         };
-        let (right, wrong) = (basic(&client, &secret), basic(&client, "wrong"));
-        let (by_header, by_form) = (send(Some(wrong), bare.clone()).await, send(None, in_form("wrong")).await);
+        let right = basic(&client, &secret);
+        let wrong = basic(&client, "wrong");
+        let by_header = send(Some(wrong), bare.clone()).await;
+        let by_form = send(None, in_form("wrong")).await;
         assert_rejected(&by_header, StatusCode::UNAUTHORIZED, "invalid_client");
         assert_rejected(&by_form, StatusCode::UNAUTHORIZED, "invalid_client");
         assert_rejected(&send(None, bare.clone()).await, StatusCode::UNAUTHORIZED, "invalid_client");

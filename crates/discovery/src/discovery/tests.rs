@@ -103,7 +103,8 @@ async fn configured_values_come_last() {
     let script = Script::new([(PATH_FORM, Ok((200, "<html>".into()))), (CHALLENGED, Ok((302, String::new())))]);
     let Err(DiscoveryError::NotFound(attempts)) = resource(&script, Some(&challenge())).await else { panic!() };
     let listed: Vec<_> = attempts.iter().map(|attempt| (attempt.place.as_str(), attempt.outcome)).collect();
-    let (found, missing) = (AttemptOutcome::Status(StatusCode::FOUND), AttemptOutcome::Status(StatusCode::NOT_FOUND));
+    let found = AttemptOutcome::Status(StatusCode::FOUND);
+    let missing = AttemptOutcome::Status(StatusCode::NOT_FOUND);
     assert_eq!(listed, [(CHALLENGED, found), (PATH_FORM, AttemptOutcome::NotJson), (ROOT_FORM, missing)]);
     assert!(
         attempts.to_string().contains(&format!("{PATH_FORM} (not JSON, no content type, body: <html>)")),

@@ -63,7 +63,8 @@ mod tests {
                 ended.fetch_add(1, Ordering::Relaxed);
             })
         };
-        let (one, other) = (guard(), guard());
+        let one = guard();
+        let other = guard();
         let clone = one.clone();
         drop(one);
         assert_eq!(ended.load(Ordering::Relaxed), 0);

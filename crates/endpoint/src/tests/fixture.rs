@@ -72,7 +72,8 @@ struct Sink(Arc<Log>);
 impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
         self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
-        let (operation, spared) = (decision.operation.cloned(), decision.report_only_denial);
+        let operation = decision.operation.cloned();
+        let spared = decision.report_only_denial;
         self.0.told.lock().unwrap().push(Told { operation, spared });
     }
 }

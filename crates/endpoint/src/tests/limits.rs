@@ -55,7 +55,8 @@ async fn an_opening_session_is_in_use() {
         fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
         fixture.start("POST", &JSON, Full::from(initialize().to_string())).await.unwrap()
     };
-    let (first, _second) = (start().await, start().await);
+    let first = start().await;
+    let _second = start().await;
     assert_eq!(fixture.post(&[], initialize()).await.status, 503);
     drop(first);
     fixture.initialize().await;
@@ -113,7 +114,8 @@ async fn capacity_is_reserved_during_initialize() {
     let fixture = Fixture::guarded("");
     let start = || Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
     fixture.inner.falls_silent(true);
-    let (mut first, mut second) = (start(), start());
+    let mut first = start();
+    let mut second = start();
     assert!(poll_once(&mut first).is_pending());
     assert!(poll_once(&mut second).is_pending());
     assert_eq!(fixture.post(&[], initialize()).await.status, 503);

@@ -40,7 +40,8 @@ async fn modern_requests_need_no_owner() {
 async fn modern_requests_are_held_against_their_headers() {
     let fixture = Fixture::guarded("");
     let call = modern("tools/call", json!({"name": "add"}));
-    let (method, name) = (("mcp-method", "tools/call"), ("mcp-name", "add"));
+    let method = ("mcp-method", "tools/call");
+    let name = ("mcp-name", "add");
     let mut bare = call.clone();
     bare["params"]["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
     for (headers, body, code) in [

@@ -143,7 +143,8 @@ async fn the_owner_may_hear_that_a_session_has_ended() {
 async fn ended_is_unknown_by_default() {
     let (fixture, identifier) = opened("a").await;
     fixture.send("DELETE", &[(SESSION, &identifier)], "").await;
-    let (ended, unknown) = (ping(&fixture, &identifier).await, ping(&fixture, "made-up").await);
+    let ended = ping(&fixture, &identifier).await;
+    let unknown = ping(&fixture, "made-up").await;
     assert_eq!(ended.status, 400);
     assert_eq!(ended.body, unknown.body);
 }

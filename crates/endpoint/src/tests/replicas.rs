@@ -49,7 +49,8 @@ impl SessionJournal for Slow {
 
 /// Another process with the keys of `Fixture`, and its journal.
 fn process(max_total: usize) -> (Fixture, Arc<Slow>) {
-    let (mut fixture, journal) = (Fixture::open(), Arc::<Slow>::default());
+    let mut fixture = Fixture::open();
+    let journal = Arc::<Slow>::default();
     let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
     settings.max_total = max_total;
     let observer = Arc::clone(&fixture.log) as Arc<dyn SessionObserver>;

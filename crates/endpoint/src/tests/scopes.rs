@@ -68,7 +68,9 @@ async fn one_refusal_names_all_missing_scopes() {
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
     let token = |scopes: &str| fixture.test_issuer.token().scope(scopes);
-    let (none, some, most) = (token(""), token("logs unrelated"), token("base tools"));
+    let none = token("");
+    let some = token("logs unrelated");
+    let most = token("base tools");
     let drop_all = request("tools/call", json!({"name": "admin_drop"}));
     for (token, scope) in [(none, "admin base tools"), (some, "admin base logs tools"), (most, "admin base tools")] {
         fixture.comes_with(&token);

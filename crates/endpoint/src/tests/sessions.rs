@@ -208,7 +208,8 @@ async fn the_session_header_can_have_another_name() {
 async fn odd_identifiers_are_unknown() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    let (long, spaced) = ("a".repeat(100_000), format!("{identifier} "));
+    let long = "a".repeat(100_000);
+    let spaced = format!("{identifier} ");
     for odd in [&*long, &spaced, "a b", "\t", &identifier[1..], &identifier.to_ascii_uppercase()] {
         let response = fixture.post(&[(SESSION, odd)], request("ping", json!({}))).await;
         assert_eq!(response.json(), no_session());

@@ -76,7 +76,8 @@ async fn an_event_without_an_end_fails() {
 #[tokio::test]
 async fn a_stream_that_is_not_read_ends() {
     let streams = Streams::new().await;
-    let (mut unread, mut behind) = (streams.get().await, streams.get().await);
+    let mut unread = streams.get().await;
+    let mut behind = streams.get().await;
     behind.events.send("data: 1\n");
     assert_eq!(behind.read(), piece("data: 1\n"));
     for open in [&unread, &behind] {
@@ -92,7 +93,8 @@ async fn a_stream_that_is_not_read_ends() {
 #[tokio::test]
 async fn a_newer_token_extends_the_streams_of_its_session() {
     let mut streams = Streams::new().await;
-    let (mut one, mut other) = (streams.get().await, streams.get().await);
+    let mut one = streams.get().await;
+    let mut other = streams.get().await;
     streams.comes_with(300, "mcp:tools mcp:more", |token| token);
     assert_eq!(streams.call().await, 200);
     // An older token takes nothing back.

@@ -42,7 +42,8 @@ async fn the_version_of_a_session_is_kept() {
 async fn the_version_is_the_negotiated_one() {
     let json = ("content-type", "application/json");
     let events = ("content-type", "text/event-stream; charset=utf-8");
-    let (asked, older) = (Some(Revision::V2025_11_25), Some(Revision::V2025_06_18));
+    let asked = Some(Revision::V2025_11_25);
+    let older = Some(Revision::V2025_06_18);
     const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
     const STREAM: &str = "id: 0\ndata:\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n\
         data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n: later\n\n";
@@ -165,7 +166,8 @@ async fn an_endless_response_to_initialize_is_not_held_back() {
         format!("{head}{}{tail}", " ".repeat(length - head.len() - tail.len()))
     };
     for (length, settled) in [(256 << 10, Revision::V2025_06_18), ((256 << 10) + 1, Revision::V2025_11_25)] {
-        let (fixture, body) = (Fixture::open(), response(length));
+        let fixture = Fixture::open();
+        let body = response(length);
         fixture.inner.responds(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body.clone().leak());
         let response = fixture.post(&[], initialize()).await;
         assert_eq!(response.body, body);

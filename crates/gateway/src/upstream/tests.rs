@@ -117,7 +117,8 @@ impl TestUpstream {
     async fn notice(&self) {
         let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (one, accepted) = tokio::join!(TcpStream::connect(other.local_addr().unwrap()), other.accept());
-        let (mut one, mut two) = (one.unwrap(), accepted.unwrap().0);
+        let mut one = one.unwrap();
+        let mut two = accepted.unwrap().0;
         let (_, byte) = tokio::join!(async { one.write_u8(1).await.unwrap() }, two.read_u8());
         byte.unwrap();
     }

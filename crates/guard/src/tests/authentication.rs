@@ -186,7 +186,8 @@ async fn a_token_in_the_query_is_not_accepted() {
 #[tokio::test]
 async fn a_second_token_in_the_query_is_rejected() {
     let setup = Setup::new();
-    let (token, mut guard) = (setup.token(""), setup.guard());
+    let token = setup.token("");
+    let mut guard = setup.guard();
     for _ in 0..2 {
         let doubled = request(Method::GET, "/mcp?access_token=x").bearer(&token);
         let response = tower_service::Service::call(&mut guard, doubled).await.unwrap();
@@ -200,7 +201,8 @@ async fn a_second_token_in_the_query_is_rejected() {
 #[tokio::test]
 async fn a_cached_token_expires() {
     let setup = Setup::new();
-    let (token, mut guard) = (setup.token(""), setup.guard());
+    let token = setup.token("");
+    let mut guard = setup.guard();
     let mut send = || tower_service::Service::call(&mut guard, post().bearer(&token));
     assert_eq!(send().await.unwrap().status(), StatusCode::OK);
     assert_eq!(send().await.unwrap().status(), StatusCode::OK);

@@ -95,9 +95,12 @@ async fn domains() {
 /// C14: every enforced rule must be met. A report-only rule rejects nothing, and the decision has its denial.
 #[tokio::test]
 async fn report_only_rules() {
-    let (team, org) = (one_of("team", &["a"]), present("org"));
-    let (trial, trial_org) = (team.clone().report_only(), org.clone().report_only());
-    let (good, bad) = (("team", json!("a")), ("team", json!("b")));
+    let team = one_of("team", &["a"]);
+    let org = present("org");
+    let trial = team.clone().report_only();
+    let trial_org = org.clone().report_only();
+    let good = ("team", json!("a"));
+    let bad = ("team", json!("b"));
     let org_claim = ("org", json!(false));
     for nothing in [json!([]), json!([null])] {
         let present = check(std::slice::from_ref(&org), &[("org", nothing)]).await;

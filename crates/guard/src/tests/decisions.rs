@@ -20,7 +20,8 @@ use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode, Timing, TraceSet
 #[tokio::test]
 async fn every_request_is_reported_once() {
     let setup = Setup::new().require("read");
-    let (good, poor) = (setup.token("read"), setup.token(""));
+    let good = setup.token("read");
+    let poor = setup.token("");
     let preflight = request(Method::OPTIONS, "/mcp?q=1")
         .with("origin", "https://a.example")
         .with("access-control-request-method", "POST");
@@ -36,7 +37,8 @@ async fn every_request_is_reported_once() {
     ];
     for (position, (mut request, status, code, subject)) in requests.into_iter().enumerate() {
         request.extensions_mut().insert(Peer("192.0.2.7:1234".parse::<SocketAddr>().unwrap()));
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let method = request.method().clone();
+        let path = request.uri().path().to_owned();
         let answer = setup.send(request).await;
         let decision = setup.sink.all();
         assert_eq!(decision.len(), position + 1);
@@ -105,7 +107,8 @@ async fn the_time_of_the_upstream_is_reported() {
         let setup = Setup::new();
         let clock = setup.clock.clone();
         let inner = tower::service_fn(move |request: Request<()>| {
-            let (clock, caller) = (clock.clone(), request.extensions().get::<Caller>().unwrap().clone());
+            let clock = clock.clone();
+            let caller = request.extensions().get::<Caller>().unwrap().clone();
             async move {
                 clock.advance(Duration::from_secs(1));
                 caller.record_upstream_start(clock.monotonic());

@@ -105,13 +105,12 @@ async fn principals_are_limited() {
 async fn requests_in_progress_are_limited() {
     let mut setup = Setup::new().require("read");
     setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(2, 1));
-    let (alice, bob) = (
-        setup.test_issuer.token().subject("alice").scope("read").sign(),
-        setup.test_issuer.token().subject("bob").scope("read").sign(),
-    );
+    let alice = setup.test_issuer.token().subject("alice").scope("read").sign();
+    let bob = setup.test_issuer.token().subject("bob").scope("read").sign();
     let guard = setup.guard();
     let send = |token: &str| guard.clone().oneshot(post().bearer(token));
-    let (mut read, dropped) = (send(&alice).await.unwrap(), send(&alice).await.unwrap());
+    let mut read = send(&alice).await.unwrap();
+    let dropped = send(&alice).await.unwrap();
     let rejected = send(&alice).await.unwrap();
     assert_eq!(rejected.status().as_u16(), 429);
     assert_eq!(rejected.headers()["retry-after"], HeaderValue::from_static("1"));

@@ -216,7 +216,8 @@ impl Setup {
     }
 
     pub(super) fn route(mut self, methods: &[Method], path: &str, scopes: &str) -> Self {
-        let (path, scopes) = (PathGlob::parse(path).unwrap(), Scopes::parse(scopes).unwrap());
+        let path = PathGlob::parse(path).unwrap();
+        let scopes = Scopes::parse(scopes).unwrap();
         self.settings.routes.push(RouteRule { methods: methods.to_vec(), path, scopes });
         self
     }

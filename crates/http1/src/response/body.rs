@@ -84,7 +84,8 @@ mod tests {
     /// L1: data is taken up to the end of the body. What follows stays in the buffer.
     #[test]
     fn a_body_ends_at_its_length() {
-        let (mut body, mut buffer) = (BodyReader::from(BodyLength::Known(3)), BytesMut::from("ab"));
+        let mut body = BodyReader::from(BodyLength::Known(3));
+        let mut buffer = BytesMut::from("ab");
         assert_eq!(body.read(&mut buffer), Ok(Some(Bytes::from_static(b"ab"))));
         assert_eq!(body.read(&mut buffer), Ok(None));
         assert_eq!(body.remaining(), Some(1));

@@ -153,7 +153,8 @@ mod tests {
     fn heads_can_be_split_anywhere() {
         let text = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-A: 1\r\nX-A:  2 \r\nContent-Length: 2\r\n\r\n{}";
         for piece in 1..text.len() {
-            let (mut reader, mut buffer) = (HeadReader::default(), BytesMut::new());
+            let mut reader = HeadReader::default();
+            let mut buffer = BytesMut::new();
             let mut read = None;
             for bytes in text.chunks(piece) {
                 buffer.extend_from_slice(bytes);

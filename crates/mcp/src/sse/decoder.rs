@@ -268,7 +268,8 @@ mod tests {
         fn encoded_events_can_be_split_anywhere(events in vec(event(), 0..4), cuts in vec(1_usize..20, 1..8)) {
             let stream: String = events.iter().map(|event| event.encode().unwrap()).collect();
             let mut decoder = Decoder::new(4096);
-            let (mut read, mut rest) = (Vec::new(), stream.as_bytes());
+            let mut read = Vec::new();
+            let mut rest = stream.as_bytes();
             for cut in cuts.iter().cycle() {
                 let (piece, after) = rest.split_at((*cut).min(rest.len()));
                 read.extend(decoder.push(piece).unwrap());

@@ -210,7 +210,8 @@ mod tests {
     }
 
     fn chained(records: &[&str]) -> String {
-        let (mut chain, mut out) = (Chain::new(Some(key("k")), Head::default()), Vec::new());
+        let mut chain = Chain::new(Some(key("k")), Head::default());
+        let mut out = Vec::new();
         for record in records {
             chain.append(format!("{record}\n").as_bytes(), &mut out);
         }

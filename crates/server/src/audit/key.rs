@@ -122,7 +122,8 @@ mod tests {
             subject in any_text(), client in any_text(), tool in proptest::option::of(any_text())
         ) {
             let fixture = VerifierFixture::new();
-            let (one, again) = (fixture.verified(&subject, &client), fixture.verified(&subject, &client));
+            let one = fixture.verified(&subject, &client);
+            let again = fixture.verified(&subject, &client);
             let tool = tool.as_deref();
             let key = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), tool);
             prop_assert_eq!(&UsageKey::new(TestIssuer::RESOURCE, Some(again.principal()), tool), &key);

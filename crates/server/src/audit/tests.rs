@@ -103,7 +103,8 @@ impl Fixture {
             keys: None,
         };
         let clock = Arc::new(ManualClock::new());
-        let (audit, sink) = (Audit::new(&plan, 0, clock.clone()), ScriptedSink::default());
+        let audit = Audit::new(&plan, 0, clock.clone());
+        let sink = ScriptedSink::default();
         let writer = Writer::new(Arc::clone(&audit.0), (sink.clone(), opening), key, plan.usage_interval);
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         Self { audit, writer, sink, clock, resource }
@@ -115,7 +116,8 @@ impl Fixture {
 
     fn record_operation(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
         let request_id = RequestId::generate();
-        let (time, method) = (self.clock.now(), &Method::POST);
+        let time = self.clock.now();
+        let method = &Method::POST;
         let mut decision = Decision::new(&request_id, time, method, path, StatusCode::OK, &self.resource);
         decision.code = code;
         decision.operation = operation;
@@ -283,7 +285,8 @@ fn lost_records_are_counted_and_reported() {
     fixture.writer.write_queued();
     fixture.record("/after", None);
     fixture.writer.write_queued();
-    let (records, events) = (fixture.sink.records(0), fixture.sink.events());
+    let records = fixture.sink.records(0);
+    let events = fixture.sink.events();
     let marker = events.iter().position(|event| event == "audit.lost").expect("a marker");
     let lost = records[marker]["audit.lost"].as_u64().unwrap();
     assert_eq!(events.iter().filter(|event| *event == "decision").count() as u64 + lost, 101);

@@ -46,7 +46,8 @@ mod tests {
     /// F8, J7: a renewed certificate changes its expiry; an unknown one is left out.
     #[test]
     fn the_expiry_follows_the_certificate() {
-        let (certificates, expiry) = (Certificates::default(), Expiry::default());
+        let certificates = Certificates::default();
+        let expiry = Expiry::default();
         certificates.add("tls", expiry.clone());
         let text = || {
             let mut out = Exposition::new();

@@ -306,7 +306,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_gets_everything() {
         let (started, (mut client, _task)) = (Instant::now(), connection_with_requests(1).await);
-        let (mut piece, mut received) = ([0; 4 << 10], 0);
+        let mut piece = [0; 4 << 10];
+        let mut received = 0;
         while received < MIB {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let length = client.read(&mut piece).await.unwrap();

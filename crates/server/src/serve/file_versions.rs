@@ -72,7 +72,9 @@ mod tests {
     fn changed_files_have_other_versions() {
         let directory = env::temp_dir().join(format!("portcullis-versions-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let (file, keys, other) = (directory.join("portcullis.toml"), directory.join("keys"), directory.join("other"));
+        let file = directory.join("portcullis.toml");
+        let keys = directory.join("keys");
+        let other = directory.join("other");
         let text = format!(
             "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\n[[resource]]\n\
              endpoint = '/mcp'\nupstream = 'demo'",

@@ -58,11 +58,13 @@ mod tests {
             RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
         };
         let replica = || {
-            let (one, other) = (limiter(3), limiter(3));
+            let one = limiter(3);
+            let other = limiter(3);
             let limits = NumberedLimits::new([("one".to_owned(), &one), ("other".to_owned(), &other)]);
             (one, other, limits)
         };
-        let (here, there) = (replica(), replica());
+        let here = replica();
+        let there = replica();
         assert!(here.2.take_uses().is_empty());
         assert!(there.2.take_uses().is_empty());
         assert!((0..2).all(|_| here.0.check_address(None).is_ok()));

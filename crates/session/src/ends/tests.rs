@@ -75,7 +75,8 @@ fn a_known_floor_is_recognized() {
 /// E8, E12: a tombstone of generations ends the older identifiers alone, and never becomes weaker.
 #[test]
 fn generations_end_one_by_one() {
-    let (ends, alice) = (ends(), ScopeId::of_owner(owner("alice")));
+    let ends = ends();
+    let alice = ScopeId::of_owner(owner("alice"));
     let valid = || {
         let has_ended = |generation| ends.contains(owner("alice"), &target(), &[1; 16], at(10), generation);
         (0..5).filter(|generation| !has_ended(*generation)).collect::<Vec<_>>()
@@ -126,7 +127,8 @@ fn the_total_is_bounded_at_the_cost_of_the_owner_that_ends_sessions() {
 /// E12: callers without authentication are one owner, with a higher limit.
 #[test]
 fn anonymous_callers_have_a_higher_limit() {
-    let (ends, anonymous) = (ends(), ScopeId::of_owner(Owner::Anonymous));
+    let ends = ends();
+    let anonymous = ScopeId::of_owner(Owner::Anonymous);
     for number in 0..8 {
         assert_eq!(ends.add(anonymous, [number; 16], at(10), ALL_GENERATIONS, at(20)), RaisedFloors::default());
     }

@@ -220,7 +220,8 @@ mod tests {
     #[test]
     fn derived_keys_follow_from_their_secret() {
         let secret = b"0123456789abcdef0123456789abcdef";
-        let (one, other) = (SessionKey::derive(secret).unwrap(), SessionKey::derive(secret).unwrap());
+        let one = SessionKey::derive(secret).unwrap();
+        let other = SessionKey::derive(secret).unwrap();
         assert!(one.same_secret(&other));
         assert!(one.epoch() == other.epoch());
         // The identifiers of other versions and replicas must remain valid.

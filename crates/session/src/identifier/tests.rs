@@ -107,10 +107,11 @@ fn successors_are_deterministic_and_distinct() {
 #[test]
 fn spliced_identifiers_do_not_open() {
     let bytes = |identifier: &Identifier| URL_SAFE_NO_PAD.decode(&**identifier).unwrap();
-    let (one, other) = (bytes(&sealed()), {
+    let one = bytes(&sealed());
+    let other = {
         let record = Record { session: [9; 16], ..record() };
         bytes(&seal(&key(), &data(ALICE), &[9; 16], &record).unwrap())
-    });
+    };
     for at in 1..one.len() {
         let spliced = [&one[..at], &other[at..]].concat();
         if spliced != one && spliced != other {

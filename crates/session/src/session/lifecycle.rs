@@ -171,7 +171,8 @@ pub(super) mod tests {
             backend_id: Some(Box::default()),
         };
         let first = Generation::new(record.session, 0, 0, 0, 0);
-        let (target, backend_id) = (resource.into(), Box::default());
+        let target = resource.into();
+        let backend_id = Box::default();
         let new = NewSession { first, record, key, target, encoded_owner: None, backend_id, is_adopted: false };
         Session::new(new, Now { unix, monotonic })
     }

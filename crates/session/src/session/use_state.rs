@@ -171,11 +171,13 @@ mod tests {
     #[test]
     fn uses_and_ends_exclude_each_other() {
         for _ in 0..2_000 {
-            let (state, barrier) = (UseState::opened(), Barrier::new(3));
+            let state = UseState::opened();
+            let barrier = Barrier::new(3);
             state.change(|usage| Change::Continue(usage.finished(0)));
             thread::scope(|scope| {
                 for now in [1, 2] {
-                    let (state, barrier) = (&state, &barrier);
+                    let state = &state;
+                    let barrier = &barrier;
                     scope.spawn(move || {
                         barrier.wait();
                         let begun = state.change(|usage| usage.begun(now).map_or(Change::Refuse, Change::Continue));

@@ -87,7 +87,8 @@ fn target() -> SessionTarget {
 fn bench_with(change: impl FnOnce(&mut SessionSettings)) -> Bench {
     let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
     change(&mut settings);
-    let (clock, heard) = (Arc::new(HandClock::default()), Arc::new(Heard::default()));
+    let clock = Arc::new(HandClock::default());
+    let heard = Arc::new(Heard::default());
     let store = SessionStore::new(settings, clock.clone(), heard.clone());
     Bench { store, clock, heard, target: target() }
 }

@@ -140,12 +140,14 @@ async fn a_store_continues_after_a_restart() {
     };
     let target = resource.clone().into();
     let owner = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
-    let (store, scopes) = (start(), Scopes::empty());
+    let store = start();
+    let scopes = Scopes::empty();
     let open = |store: &SessionStore| {
         let reservation = store.reserve(&target, owner, &scopes).unwrap();
         reservation.open(Box::from(*b"backend"), None).unwrap()
     };
-    let (kept, ended) = (open(&store), open(&store));
+    let kept = open(&store);
+    let ended = open(&store);
     let [kept_identifier, gone_identifier] = [&kept, &ended].map(|session| session.identifier().to_string());
     assert_eq!(store.end(&ended, EndReason::Deleted).unwrap().await, Ok(()));
     drop((kept, ended, store));

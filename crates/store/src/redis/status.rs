@@ -112,7 +112,8 @@ mod tests {
     /// E13: a replica is complete until its lease ends, also while Redis is not connected.
     #[test]
     fn the_state_follows_the_lease_and_the_connection() {
-        let (status, second) = (Status::default(), Duration::from_secs);
+        let status = Status::default();
+        let second = Duration::from_secs;
         assert_eq!(status.state(second(0)), RedisState::Unreachable);
         assert_eq!(status.alive(), 0);
         status.connect();

@@ -23,7 +23,8 @@ async fn settle() {
 /// verifier is dropped.
 #[tokio::test(start_paused = true)]
 async fn the_refresh_starts_by_itself_and_stops_on_drop() {
-    let (issuer, fetch) = (TestIssuer::new(ISSUER), ScriptedFetch::new());
+    let issuer = TestIssuer::new(ISSUER);
+    let fetch = ScriptedFetch::new();
     fetch.publish(&issuer);
     let clock = Arc::new(ManualClock::new());
     let builder = Verifier::builder(RESOURCE).issuer(ISSUER).fetch(Arc::new(fetch.clone())).clock(clock);

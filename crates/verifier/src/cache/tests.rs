@@ -116,8 +116,9 @@ fn an_expired_token_is_not_inserted() {
 /// C11: the hash depends on the cache and its generation.
 #[test]
 fn hashes_are_bound_to_cache_and_generation() {
-    let (one, same_generation, mut next) =
-        (Cache::new(1, 1).unwrap(), Cache::new(1, 1).unwrap(), Cache::new(1, 2).unwrap());
+    let one = Cache::new(1, 1).unwrap();
+    let same_generation = Cache::new(1, 1).unwrap();
+    let mut next = Cache::new(1, 2).unwrap();
     next.hash_key = one.hash_key.clone();
     assert_eq!(one.hash("a"), one.hash("a"));
     assert_ne!(one.hash("a"), one.hash("b"));

@@ -17,7 +17,8 @@ const MILLI: Duration = Duration::from_millis(1);
 
 /// Returns the throttle of a thread that has just served a cached token, and its clock.
 fn throttle() -> (Arc<Throttle>, ManualClock) {
-    let (throttle, clock) = (Arc::<Throttle>::default(), ManualClock::new());
+    let throttle = Arc::<Throttle>::default();
+    let clock = ManualClock::new();
     serve(&throttle, &clock);
     (throttle, clock)
 }
@@ -176,7 +177,9 @@ async fn permits_are_issued_in_order() {
     reject(&throttle, &clock);
     let order = Arc::new(Mutex::new(Vec::<u32>::new()));
     for number in 0..3 {
-        let (throttle, clock, order) = (Arc::clone(&throttle), clock.clone(), Arc::clone(&order));
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
+        let order = Arc::clone(&order);
         tokio::spawn(async move {
             let permit = throttle.acquire(&clock, deadline()).await.unwrap();
             order.lock().unwrap().push(number);
@@ -205,7 +208,8 @@ async fn waiting_ends_when_no_cached_token_is_served() {
     let (throttle, clock) = throttle();
     throttle.charges.add(clock.monotonic(), MAX_CHARGE);
     let waiting = {
-        let (throttle, clock) = (Arc::clone(&throttle), clock.clone());
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
         tokio::spawn(async move { throttle.acquire(&clock, deadline()).await.map(Permit::accept) })
     };
     settle().await;
@@ -222,7 +226,8 @@ async fn the_queue_is_bounded() {
     let (throttle, clock) = throttle();
     reject(&throttle, &clock);
     let wait = || {
-        let (throttle, clock) = (Arc::clone(&throttle), clock.clone());
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
         async move { throttle.acquire(&clock, deadline()).await.map(Permit::accept) }
     };
     let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| tokio::spawn(wait())).collect();
@@ -250,7 +255,8 @@ async fn waiting_ends_at_the_deadline() {
     let (throttle, clock) = throttle();
     reject(&throttle, &clock);
     let given_up = tokio::spawn({
-        let (throttle, clock) = (Arc::clone(&throttle), clock.clone());
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
         async move { throttle.acquire(&clock, Instant::now() + 3 * MILLI).await.map(Permit::accept) }
     });
     pass(&throttle, &clock, 3).await;

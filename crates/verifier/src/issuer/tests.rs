@@ -209,7 +209,8 @@ async fn removed_keys_invalidate_cached_tokens() {
     let fixture = Fixture::with(|settings| {
         settings.algorithms = [Algorithm::Rs256, Algorithm::Es256].into_iter().collect();
     });
-    let (rsa, ec) = (fixture.test_issuer.key(), fixture.test_issuer.key_for(Algorithm::Es256));
+    let rsa = fixture.test_issuer.key();
+    let ec = fixture.test_issuer.key_for(Algorithm::Es256);
     let publish =
         |keys: &[&_]| fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(keys));
     publish(&[&rsa, &ec]);

@@ -107,7 +107,8 @@ async fn checks_are_spread() {
     let due: Vec<_> = (0..100).map(|_| rechecks.next_after(Duration::from_secs(100))).collect();
     let range = Duration::from_secs(108)..=Duration::from_secs(110);
     assert!(due.iter().all(|due| range.contains(due)), "{due:?}");
-    let (first, last) = (due.iter().min().unwrap(), due.iter().max().unwrap());
+    let first = due.iter().min().unwrap();
+    let last = due.iter().max().unwrap();
     assert!(*last - *first > Duration::from_secs(1), "{due:?}");
 }
 
@@ -157,7 +158,8 @@ async fn a_rejected_token_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_rejected_token_is_removed_from_the_cache() {
     let fixture = fixture().await;
-    let (token, before) = (AccessToken::new(TOKEN), fixture.verify(TOKEN).await.unwrap());
+    let token = AccessToken::new(TOKEN);
+    let before = fixture.verify(TOKEN).await.unwrap();
     fails(&fixture);
     assert!(fixture.verifier.verify_again(&token).await.unwrap_err().is_unavailable());
     assert_eq!(

@@ -59,9 +59,11 @@ impl SoakServer {
     pub(super) async fn start(program: &Path, folder: &Scratch, issuer: &str) -> anyhow::Result<Self> {
         let mut upstream = Command::new(std::env::current_exe()?);
         let upstream = MeasuredProcess::announcing(upstream.arg("streams-upstream"))?;
-        let (address, admin) = (free_address()?, free_address()?);
+        let address = free_address()?;
+        let admin = free_address()?;
         let path = |name: &str| folder.path().join(name);
-        let (file, log) = (path("soak.toml"), path("server.log"));
+        let file = path("soak.toml");
+        let log = path("server.log");
         let admin_token = path("admin-token");
         fs::write(&admin_token, Administration::TOKEN)?;
         let configuration = format!(
@@ -166,7 +168,8 @@ impl Sample {
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { descriptors, tasks, sessions, streams, .. } = self;
-        let (memory, resident) = (self.memory / 1e6, self.resident / 1e6);
+        let memory = self.memory / 1e6;
+        let resident = self.resident / 1e6;
         write!(
             f,
             "{memory:.1} MB anonymous, {resident:.1} MB resident, {descriptors} descriptors, {tasks} tasks, {sessions} sessions, {streams} streams"

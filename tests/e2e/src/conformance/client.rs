@@ -100,7 +100,8 @@ impl Run {
         let this = env::current_exe()?;
         let connect = program.map(|program| format!(" --connect {}", program.display())).unwrap_or_default();
         let command = format!("{} conformance driver{connect}", this.display());
-        let (folder, timeout) = (results.to_str().context("the path of the results is not UTF-8")?, "20000");
+        let folder = results.to_str().context("the path of the results is not UTF-8")?;
+        let timeout = "20000";
         let mut parameters = vec!["client", "--command", &command, "--scenario", scenario, "--timeout", timeout];
         parameters.extend(["--spec-version", self.revision, "--output-dir", folder]);
         if self.force {

@@ -65,7 +65,8 @@ fn context() -> anyhow::Result<Value> {
 }
 
 fn authorizer(fetch: &Arc<dyn Fetch>, context: &Value, revision: Revision) -> anyhow::Result<Authorizer> {
-    let (clock, settings) = (Arc::new(SystemClock::new()), credentials::settings(context, revision)?);
+    let clock = Arc::new(SystemClock::new());
+    let settings = credentials::settings(context, revision)?;
     Ok(match credentials::grant(context)? {
         Some(grant) => Authorizer::non_interactive(fetch.clone(), grant, clock, settings),
         None => Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch.clone())), clock, settings),

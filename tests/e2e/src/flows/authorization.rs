@@ -66,7 +66,8 @@ impl<'a> Authorization<'a> {
         settings.client_name = CLIENT_NAME.to_owned();
         let recorder: Arc<Recorder> = Arc::clone(&test_client.recorder);
         let authorizer = Authorizer::new(recorder, Arc::new(interaction), Arc::new(SystemClock::new()), settings);
-        let (start, url) = (test_client.recorder.position(), test_client.start.clone());
+        let start = test_client.recorder.position();
+        let url = test_client.start.clone();
         let task = tokio::spawn(async move { authorizer.answer_challenge(&url, Some(&challenge)).await });
         Ok(Self { test_client, user, start, task, prompts })
     }
@@ -169,7 +170,8 @@ impl<'a> Authorization<'a> {
     fn check_claims(&self, token: &str) -> anyhow::Result<()> {
         let mut parts = token.split('.').map(|part| URL_SAFE_NO_PAD.decode(part));
         let mut part = || parts.next().context("token: expected three parts, got fewer");
-        let (header, payload) = (part()??, part()??);
+        let header = part()??;
+        let payload = part()??;
         let header: Value = serde_json::from_slice(&header)?;
         expect::equal("alg", "RS256", &header["alg"])?;
         let token_type = if matches!(self.test_client.sign_in, SignIn::OidcProvider) { "at+jwt" } else { "JWT" };

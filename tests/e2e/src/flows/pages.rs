@@ -60,7 +60,8 @@ pub(super) async fn visit(
     redirect_uri: &str,
     user_input: &UserInput<'_>,
 ) -> anyhow::Result<Arrival> {
-    let (mut cookies, mut pages) = (BTreeMap::new(), Vec::new());
+    let mut cookies = BTreeMap::new();
+    let mut pages = Vec::new();
     let mut request = get(url.clone());
     for _ in 0..MAX_STEPS {
         let here = request.url.clone();

@@ -84,7 +84,8 @@ fn schema_2020_12() -> Value {
 
 pub(crate) fn resources() -> McpResult<ListResourcesResult> {
     let resource = |name: &str, mime_type: &str| {
-        let (uri, description) = (format!("test://{name}"), format!("The resource {name}"));
+        let uri = format!("test://{name}");
+        let description = format!("The resource {name}");
         json!({"uri": uri, "name": name, "description": description, "mimeType": mime_type})
     };
     let resources = [

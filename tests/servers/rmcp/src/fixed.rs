@@ -65,7 +65,8 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> McpResult<GetPromptRes
     let content = match request.name.as_str() {
         "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments" => {
-            let (first, second) = (argument("arg1"), argument("arg2"));
+            let first = argument("arg1");
+            let second = argument("arg2");
             vec![text(&format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))]
         }
         "test_prompt_with_embedded_resource" => {

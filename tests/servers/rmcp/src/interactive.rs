@@ -145,7 +145,8 @@ fn enums() -> Value {
             |(at, nth): (usize, &&str)| json!({"const": format!("value{}", at + 1), "title": format!("{nth} {noun}")});
         ["First", "Second", "Third"].iter().enumerate().map(option).collect::<Vec<_>>()
     };
-    let (options, legacy) = (["option1", "option2", "option3"], ["opt1", "opt2", "opt3"]);
+    let options = ["option1", "option2", "option3"];
+    let legacy = ["opt1", "opt2", "opt3"];
     json!({
         "untitledSingle": {"type": "string", "enum": options},
         "titledSingle": {"type": "string", "oneOf": titled("Option")},

@@ -95,7 +95,8 @@ impl Job {
             }
             "multi_input" => {
                 let ask = || inputs::ask("Provide a value", "value", "string").map_err(TaskExit::Error);
-                let (first, second) = (task.request_input("input-a", ask()?), task.request_input("input-b", ask()?));
+                let first = task.request_input("input-a", ask()?);
+                let second = task.request_input("input-b", ask()?);
                 let (first, second) = tokio::join!(first, second);
                 Ok(done(format!("{} and {}", first?["content"]["value"], second?["content"]["value"])))
             }

@@ -80,7 +80,9 @@ fn grants(network: &FetchFn) -> Vec<String> {
 /// I5: concurrent instances ask the user once, and all of them get their responses.
 #[tokio::test(start_paused = true)]
 async fn concurrent_instances_sign_in_once() {
-    let (network, user, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
+    let network = network(|_, _| None);
+    let user = ScriptedUser::consents();
+    let scratch = ScratchDirectory::new();
     let mut clients: Vec<_> =
         (0..4).map(|_| client(&network, &user, CredentialStore::in_directory(scratch.path()))).collect();
     for client in &mut clients {
@@ -322,7 +324,8 @@ async fn unusable_challenges() {
 #[tokio::test(start_paused = true)]
 async fn a_step_up_to_another_client_opens_the_session_again() {
     for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
-        let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
+        let clients = AtomicUsize::new(0);
+        let forgotten = Arc::new(Mutex::new(false));
         let is_forgotten = forgotten.clone();
         let network = FetchFn::new(move |request| match request.url.as_str() {
             REGISTRATION_URL => {
@@ -375,7 +378,8 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
                 (body["method"].as_str().unwrap().to_owned(), session)
             })
             .collect();
-        let (first, second) = (Some("c1".to_owned()), Some("c2".to_owned()));
+        let first = Some("c1".to_owned());
+        let second = Some("c2".to_owned());
         let expected = [
             ("tools/call", first),
             ("initialize", None),

@@ -244,7 +244,8 @@ struct RestartingServer {
 impl RestartingServer {
     fn start() -> Self {
         let streams: Arc<std::sync::Mutex<Vec<Body>>> = Arc::default();
-        let (opened, mut sessions) = (streams.clone(), 0);
+        let opened = streams.clone();
+        let mut sessions = 0;
         let server = Server::new(move |request| {
             let latest = format!("s{sessions}");
             match (request.name(), request.header("mcp-session-id")) {

@@ -22,7 +22,8 @@ impl SseServer {
     fn start(endpoint: &'static str) -> Self {
         let streams: Arc<Mutex<Vec<Body>>> = Arc::default();
         let down: Arc<AtomicUsize> = Arc::default();
-        let (opened, is_down) = (streams.clone(), down.clone());
+        let opened = streams.clone();
+        let is_down = down.clone();
         let server = Server::new(move |request| {
             if request.method == "GET" {
                 if is_down.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
@@ -67,7 +68,8 @@ async fn http_with_sse_is_used_if_needed() {
     assert!(client.close().await.is_empty());
     let requests: Vec<_> =
         sse.server.requests().iter().map(|request| format!("{} {}", request.name(), request.url)).collect();
-    let (start, messages) = ("https://mcp.example.com/mcp", "https://mcp.example.com/messages?session=1");
+    let start = "https://mcp.example.com/mcp";
+    let messages = "https://mcp.example.com/messages?session=1";
     assert_eq!(
         requests,
         [

@@ -277,7 +277,8 @@ async fn a_lost_session_is_opened_again() {
         (400, other, 1, Err("mcp.rpc"), 1),
         (400, "", 1, Err("mcp.status"), 1),
     ] {
-        let (rejected, begun) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let rejected = Arc::new(AtomicU64::new(0));
+        let begun = Arc::new(AtomicU64::new(0));
         let counts = (Arc::clone(&rejected), Arc::clone(&begun));
         let network = endpoint(move |message, request| {
             if message["method"] == "initialize" {

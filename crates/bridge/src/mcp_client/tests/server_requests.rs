@@ -44,7 +44,8 @@ async fn required_input_is_sent() {
         })
     };
     let params = || Some(json!({ "name": "t", "arguments": {} }));
-    let (requesting, user) = (network(), ScriptedUser::consents());
+    let requesting = network();
+    let user = ScriptedUser::consents();
     let client_of = |network: &Arc<FetchFn>| client(network, &user, Revision::V2026_07_28);
     let completed = client_of(&requesting)
         .with_request_handler(Arc::new(AcceptingHandler))
@@ -91,7 +92,8 @@ async fn requests_on_the_get_stream_get_a_response() {
     let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25)
         .with_request_handler(Arc::new(AcceptingHandler));
     client.initialize().await.unwrap();
-    let (stream, mut shown) = (client.open_stream().await.unwrap(), 0);
+    let stream = client.open_stream().await.unwrap();
+    let mut shown = 0;
     client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
     assert_eq!(shown, 2);
     let messages = network.to(RESOURCE).into_iter().filter_map(|request| serde_json::from_slice(&request.body).ok());

@@ -17,7 +17,8 @@ fn start() -> StartUrl {
 /// H4: without acceptance, a broader resource is rejected before a registration or sign-in.
 #[tokio::test]
 async fn it_is_rejected_by_default() {
-    let (network, user) = (broader(), ScriptedUser::consents());
+    let network = broader();
+    let user = ScriptedUser::consents();
     let error = run(&network, &user).await.unwrap_err();
     assert_eq!(error.code(), "client.broader_resource");
     let text = error.to_string();
@@ -47,7 +48,8 @@ async fn it_is_rejected_by_default() {
 #[tokio::test]
 async fn it_is_used_when_it_is_accepted() {
     for (by_setting, questions) in [(true, 0), (false, 1)] {
-        let (network, user) = (broader(), ConfirmingUser::new(true));
+        let network = broader();
+        let user = ConfirmingUser::new(true);
         let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
         let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), settings);
         let token = authorizer.authorize(&start()).await.unwrap();
@@ -82,7 +84,8 @@ async fn an_equal_resource_needs_no_acceptance() {
 /// H4: a token manager asks once, because the replaced token shows that the resource was accepted, until a sign-out.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
-    let (user, store) = (ConfirmingUser::new(true), CredentialStore::in_memory());
+    let user = ConfirmingUser::new(true);
+    let store = CredentialStore::in_memory();
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
     let authorizer = Authorizer::new(broader(), user.clone(), clock(), settings);
     let token_manager = TokenManager::new(start(), Arc::new(authorizer));

@@ -29,7 +29,8 @@ fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
 }
 
 async fn sign_in(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
-    let (user, settings) = (ScriptedUser::consents(), AuthorizerSettings::default());
+    let user = ScriptedUser::consents();
+    let settings = AuthorizerSettings::default();
     let authorizer = Authorizer::device(network.clone(), user, clock(), settings);
     authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await
 }

@@ -23,7 +23,8 @@ async fn registrations(
         }
         is_forgotten.load(Ordering::Relaxed).then(|| respond(request)).flatten()
     });
-    let (user, start) = (ScriptedUser::consents(), StartUrl::parse(RESOURCE).unwrap());
+    let user = ScriptedUser::consents();
+    let start = StartUrl::parse(RESOURCE).unwrap();
     let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     authorizer.authorize(&start).await.unwrap();
     forgot.store(true, Ordering::Relaxed);
@@ -79,7 +80,8 @@ async fn the_authorization_endpoint_is_queried() {
 /// H3: `fresh_registration` registers again although the server knows the client.
 #[tokio::test]
 async fn a_fresh_registration_is_made() {
-    let (network, start) = (FetchFn::new(well_behaved), StartUrl::parse(RESOURCE).unwrap());
+    let network = FetchFn::new(well_behaved);
+    let start = StartUrl::parse(RESOURCE).unwrap();
     let settings = AuthorizerSettings::default();
     for fresh_registration in [false, true, false] {
         let settings = AuthorizerSettings { fresh_registration, ..settings.clone() };

@@ -83,7 +83,8 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
         ClientAuthentication::Secret(secret()),
         ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
-        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let network = FetchFn::new(well_behaved);
+        let user = ScriptedUser::consents();
         let authorizer = authorizer(&network, &user, configured_client(ISSUER, authentication.clone()));
         authorizer.authorize(&start).await.unwrap();
         let shown = format!("{authorizer:?}");
@@ -113,7 +114,8 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
             }
         }
     }
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let authorizer =
         authorizer(&network, &user, configured_client("https://other.example", ClientAuthentication::None));
     assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "client.server_not_listed");
@@ -188,7 +190,8 @@ async fn the_order_of_registration_methods() {
 #[tokio::test]
 async fn a_token_belongs_to_its_client() {
     let issuer = Issuer::parse(ISSUER).unwrap();
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     for (settings, named) in
         [(with_document(), DOCUMENT), (configured_client(ISSUER, ClientAuthentication::None), "mine")]
     {
@@ -229,7 +232,8 @@ async fn the_user_is_asked_for_the_client() {
     let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
     let details = crate::ClientInformation { client_id: "typed".into(), authentication };
 
-    let (user, network_of_first) = (ConfirmingUser::with_client(Some(details)), network());
+    let user = ConfirmingUser::with_client(Some(details));
+    let network_of_first = network();
     let settings = AuthorizerSettings::default();
     for _ in 0..2 {
         // The store outlives the authorizer.
@@ -259,7 +263,8 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
             let response = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
             (request.url.as_str() == REGISTRATION_URL).then(response)
         });
-        let (user, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
+        let user = ScriptedUser::consents();
+        let store = CredentialStore::in_memory();
         let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
         let result = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
         assert_eq!(result.err().map(|error| error.code()), code, "{redirects}");

@@ -70,7 +70,8 @@ async fn signed_in(
 /// I1, G7: requests to Entra ID have no `resource`, but PKCE, and `scope` in refresh requests; the user is asked first.
 #[tokio::test]
 async fn requests_to_entra() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), ConfirmingUser::without_iss(true));
+    let network = at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE));
+    let user = ConfirmingUser::without_iss(true);
     let authorizer = at(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.authorize(&start).await.unwrap();
@@ -101,7 +102,8 @@ async fn scopes_of_other_apis_are_rejected() {
         "api://11112222-bbbb-3333-cccc-4444dddd5555/tools https://graph.microsoft.com/Files.ReadWrite.All",
         "https://management.azure.com/user_impersonation",
     ] {
-        let (network, user) = (at_entra(scope, entra_token("x", "")), ConfirmingUser::without_iss(true));
+        let network = at_entra(scope, entra_token("x", ""));
+        let user = ConfirmingUser::without_iss(true);
         let mut settings = AuthorizerSettings::default();
         settings.provider.accept_unbound_token = true;
         let error = signed_in(&network, &user, settings).await.unwrap_err();
@@ -121,7 +123,8 @@ async fn tokens_of_other_apis_are_rejected() {
         entra_token("https://graph.microsoft.com", OWN_SCOPE),
         entra_token("11112222", "profile openid https://graph.microsoft.com/User.Read"),
     ] {
-        let (network, user) = (at_entra("openid", token.clone()), ConfirmingUser::without_iss(true));
+        let network = at_entra("openid", token.clone());
+        let user = ConfirmingUser::without_iss(true);
         let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
         assert_eq!(error.code(), "client.other_api");
         let shown = format!("{error} {error:?}");
@@ -133,7 +136,8 @@ async fn tokens_of_other_apis_are_rejected() {
 /// I1: without the user's acceptance, no authorization request is made.
 #[tokio::test]
 async fn a_sign_in_needs_acceptance() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), ConfirmingUser::without_iss(false));
+    let network = at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE));
+    let user = ConfirmingUser::without_iss(false);
     let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
     assert_eq!(error.code(), "client.unbound_token");
     assert_eq!(user.questions().len(), 1);
@@ -151,7 +155,8 @@ async fn a_sign_in_needs_acceptance() {
 /// I1, I6: the acceptance of a token covers its replacement, but not further scopes.
 #[tokio::test]
 async fn further_scopes_are_asked_about() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), ConfirmingUser::without_iss(true));
+    let network = at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE));
+    let user = ConfirmingUser::without_iss(true);
     let authorizer = at(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let challenge = authorizer.probe(&start).await.unwrap();
@@ -169,7 +174,8 @@ async fn further_scopes_are_asked_about() {
 /// H3: a client for a sign-in without `resource` is used only for its start URL.
 #[tokio::test]
 async fn clients_are_bound_to_the_start_url() {
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE)), ConfirmingUser::without_iss(true));
+    let network = at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE));
+    let user = ConfirmingUser::without_iss(true);
     let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     for expected in [1, 1] {
         signed_in(&network, &user, settings.clone()).await.unwrap();
@@ -219,7 +225,8 @@ async fn the_device_flow_is_checked() {
         Authorizer::device(network.clone(), user.clone(), clock(), settings)
     };
     let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
-    let (network, user) = (at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE)), ConfirmingUser::without_iss(true));
+    let network = at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE));
+    let user = ConfirmingUser::without_iss(true);
     let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
     let token = by_device(&network, &user, settings.clone()).authorize(&start).await.unwrap();
@@ -242,7 +249,8 @@ async fn the_device_flow_is_checked() {
         (true, "User.Read", "11112222", "client.other_api", 0),
         (true, OWN_SCOPE, "https://graph.microsoft.com", "client.other_api", 1),
     ] {
-        let (network, user) = (at_entra(scope, entra_token(audience, OWN_SCOPE)), ConfirmingUser::without_iss(accepts));
+        let network = at_entra(scope, entra_token(audience, OWN_SCOPE));
+        let user = ConfirmingUser::without_iss(accepts);
         let result = by_device(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
         assert_eq!(result.unwrap_err().code(), expected);
         assert_eq!(network.to(&device_url).len(), requests, "{expected}");

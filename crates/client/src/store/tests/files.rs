@@ -40,7 +40,8 @@ async fn a_damaged_file_is_renamed() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
-    let (file, complete) = (entry_file(&scratch), fs::read_to_string(entry_file(&scratch)).unwrap());
+    let file = entry_file(&scratch);
+    let complete = fs::read_to_string(entry_file(&scratch)).unwrap();
     let damages = [
         String::new(),
         complete[..complete.len() / 2].to_owned(),
@@ -132,7 +133,8 @@ async fn errors_of_the_file_system_are_reported() {
 #[tokio::test]
 async fn the_largest_entry() {
     let scratch = ScratchDirectory::new();
-    let (directory, name) = (Directory::new(scratch.path().to_owned()), Name("largest".into()));
+    let directory = Directory::new(scratch.path().to_owned());
+    let name = Name("largest".into());
     let _lock = directory.lock(&name, REQUEST_LOCK_TIMEOUT).await.unwrap();
     let largest = vec![b'x'; 256 * 1024];
     directory.write(&name, &largest).unwrap();

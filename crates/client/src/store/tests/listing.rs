@@ -32,7 +32,8 @@ async fn corrupted_files_are_removed() {
             .unwrap()
             .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("corrupted"))
     };
-    let (own, other) = (StartUrl::parse(RESOURCE).unwrap(), StartUrl::parse("https://other.example/mcp").unwrap());
+    let own = StartUrl::parse(RESOURCE).unwrap();
+    let other = StartUrl::parse("https://other.example/mcp").unwrap();
     write(&store, &token("hush")).await;
     fs::write(entry_file(&scratch), "{").unwrap();
     assert!(store.tokens(&own).is_err());

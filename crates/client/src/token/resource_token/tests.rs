@@ -66,7 +66,8 @@ fn a_token_is_for_its_start_url_and_its_resource() {
         parts.resource = ResourceUri::parse(resource).unwrap();
         ResourceToken::from_parts(parts)
     };
-    let (root, path) = ("https://mcp.example.com/", "https://mcp.example.com/a/mcp");
+    let root = "https://mcp.example.com/";
+    let path = "https://mcp.example.com/a/mcp";
     for (resource, start, other, expected) in [
         (root, Some(path), path, true),
         (root, Some(path), "https://mcp.example.com", true),

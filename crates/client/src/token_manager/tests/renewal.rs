@@ -85,7 +85,8 @@ async fn a_valid_token_is_used_during_a_renewal() {
 /// I5: the result of a refresh is stored even if the request is cancelled, so that the rotated token is not lost.
 #[tokio::test]
 async fn a_refresh_outlives_its_request() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     token_manager.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
@@ -111,7 +112,8 @@ async fn a_refresh_outlives_its_request() {
 /// does not overwrite it.
 #[tokio::test]
 async fn one_refresh_for_all_processes() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let first = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     first.sign_in().await.unwrap();
     let second = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
@@ -147,7 +149,8 @@ async fn an_early_refresh_can_fail() {
 /// I5: a refresh token that the server rejects is removed, and the user is asked again.
 #[tokio::test]
 async fn an_invalid_refresh_token_leads_to_a_new_authorization() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     token_manager.sign_in().await.unwrap();
     *fixture.server.live.lock().unwrap() = None;

@@ -74,7 +74,8 @@ async fn a_sign_out_returns_what_was_revoked() {
 async fn a_sign_out_by_another_program_is_not_undone() {
     let fixture = Fixture::new();
     let store = CredentialStore::in_memory();
-    let (bridge, other) = (fixture.token_manager(store.clone()), fixture.token_manager(store.clone()));
+    let bridge = fixture.token_manager(store.clone());
+    let other = fixture.token_manager(store.clone());
     bridge.sign_in().await.unwrap();
     assert_eq!(other.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     for now in [1_250, 9_000] {

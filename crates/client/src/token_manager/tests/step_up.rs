@@ -65,11 +65,13 @@ async fn a_newer_token_can_lack_the_scopes() {
 /// I6: another process's token with the scopes is used without asking the user, unless it has expired.
 #[tokio::test]
 async fn one_step_up_for_all_processes() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let [first, second, third] = [(); 3].map(|()| fixture.token_manager(CredentialStore::in_directory(scratch.path())));
     first.sign_in().await.unwrap();
-    let (mut one, mut other, mut late) =
-        (first.request_authorization(), second.request_authorization(), third.request_authorization());
+    let mut one = first.request_authorization();
+    let mut other = second.request_authorization();
+    let mut late = third.request_authorization();
     for authorization in [&mut one, &mut other, &mut late] {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }

@@ -43,7 +43,8 @@ fn token_manager(
 /// broader resource.
 #[tokio::test]
 async fn another_path_does_not_get_the_token() {
-    let (fixture, scratch) = (shared_origin(), ScratchDirectory::new());
+    let fixture = shared_origin();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     token_manager(&fixture, ROOT, &store, false).sign_in().await.unwrap();
     assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t1"));
@@ -65,9 +66,11 @@ async fn another_path_does_not_get_the_token() {
 /// H4: two start URLs with the same resource have separate sign-ins and refreshes. A step-up does not ask again.
 #[tokio::test]
 async fn start_urls_with_one_resource_have_separate_tokens() {
-    let (fixture, scratch) = (shared_origin(), ScratchDirectory::new());
+    let fixture = shared_origin();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
-    let (root, accepted) = (token_manager(&fixture, ROOT, &store, false), token_manager(&fixture, EVIL, &store, true));
+    let root = token_manager(&fixture, ROOT, &store, false);
+    let accepted = token_manager(&fixture, EVIL, &store, true);
     root.sign_in().await.unwrap();
     accepted.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
@@ -96,7 +99,8 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
 /// them.
 #[tokio::test]
 async fn a_sign_out_removes_every_token_that_could_be_used() {
-    let (fixture, store) = (shared_origin(), CredentialStore::in_memory());
+    let fixture = shared_origin();
+    let store = CredentialStore::in_memory();
     token_manager(&fixture, EVIL, &store, true).sign_in().await.unwrap();
     let root = token_manager(&fixture, ROOT, &store, false);
     assert_eq!(text(&root).await.as_deref(), Some("t1"));

@@ -39,7 +39,8 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     // The disk is full from the refresh request on.
-    let (server, full) = (fixture.server.clone(), store.clone());
+    let server = fixture.server.clone();
+    let full = store.clone();
     let network = FetchFn::new(move |request| match request.url.as_str() {
         TOKEN_URL => {
             let is_refresh = form(request)["grant_type"] == "refresh_token";

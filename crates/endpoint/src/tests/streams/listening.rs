@@ -75,8 +75,9 @@ async fn comments_have_their_places() {
 #[tokio::test]
 async fn a_listener_receives_its_result() {
     let streams = Streams::new().await;
-    let (mut quiet, mut amid, mut incomplete) =
-        (listen(&streams).await, listen(&streams).await, listen(&streams).await);
+    let mut quiet = listen(&streams).await;
+    let mut amid = listen(&streams).await;
+    let mut incomplete = listen(&streams).await;
     for open in [&mut amid, &mut incomplete] {
         open.events.send("data: 1");
         assert_eq!(open.read(), piece("data: 1"));
@@ -99,7 +100,8 @@ async fn a_listener_receives_its_result() {
 #[tokio::test]
 async fn other_streams_have_no_result() {
     let streams = Streams::new().await;
-    let (mut get, mut call) = (streams.get().await, modern_stream(&streams, "tools/list", EVENT_STREAM).await);
+    let mut get = streams.get().await;
+    let mut call = modern_stream(&streams, "tools/list", EVENT_STREAM).await;
     assert_eq!(streams.pass(60 + LEEWAY), 2);
     assert_eq!(get.read_all(), Read::End);
     assert_eq!(call.read_all(), Read::End);
@@ -111,7 +113,9 @@ async fn a_drain_ends_listeners() {
     let streams = Streams::new().await;
     let message = request("tools/call", json!({"name": "slow"})).to_string();
     let mut response = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
-    let (mut get, mut amid, mut listener) = (streams.get().await, streams.get().await, listen(&streams).await);
+    let mut get = streams.get().await;
+    let mut amid = streams.get().await;
+    let mut listener = listen(&streams).await;
     amid.events.send("data: 1");
     assert_eq!(amid.read(), piece("data: 1"));
     assert_eq!(get.read(), Read::Nothing);
@@ -152,7 +156,8 @@ async fn a_drain_ends_listeners_without_a_token() {
 #[tokio::test]
 async fn the_end_of_a_session_ends_its_streams() {
     let mut streams = Streams::new().await;
-    let (mut get, mut modern) = (streams.get().await, listen(&streams).await);
+    let mut get = streams.get().await;
+    let mut modern = listen(&streams).await;
     let message = request("tools/call", json!({"name": "slow"})).to_string();
     let mut response = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
     let deleted = std::mem::take(&mut streams.session);
@@ -172,7 +177,8 @@ async fn the_end_of_a_session_ends_its_streams() {
 #[tokio::test]
 async fn an_administrator_ends_selected_streams() {
     let streams = Streams::new().await;
-    let (mut get, mut modern) = (streams.get().await, listen(&streams).await);
+    let mut get = streams.get().await;
+    let mut modern = listen(&streams).await;
     assert_eq!(streams.open_streams(), 2);
     let registry = streams.fixture.settings.streams.clone();
     let end = |subject: &str| {

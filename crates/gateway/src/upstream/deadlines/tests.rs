@@ -89,7 +89,8 @@ async fn requests_are_woken_in_their_order() {
 async fn answered_requests_leave_the_list() {
     let deadlines = Deadlines::new(LIMIT);
     for _ in 0..100 {
-        let (mut one, mut two) = (Request::start(&deadlines), Request::start(&deadlines));
+        let mut one = Request::start(&deadlines);
+        let mut two = Request::start(&deadlines);
         pass(Duration::from_millis(20)).await;
         deadlines.remove(&mut one.number);
         deadlines.remove(&mut two.number);

@@ -39,7 +39,8 @@ async fn a_complete_response_frees_its_connection_at_once() {
 async fn concurrent_requests_do_not_share() {
     let bench = TestUpstream::with(|settings| settings.max_idle_connections = 1).await;
     let serve = async {
-        let (mut one, mut two) = (bench.accept().await, bench.accept().await);
+        let mut one = bench.accept().await;
+        let mut two = bench.accept().await;
         one.respond(OK).await;
         two.respond(OK).await;
         (one, two)
@@ -81,7 +82,8 @@ async fn stale_connections_are_not_used() {
 async fn expired_connections_are_closed() {
     let bench = TestUpstream::new().await;
     let serve = async {
-        let (mut one, mut two) = (bench.accept().await, bench.accept().await);
+        let mut one = bench.accept().await;
+        let mut two = bench.accept().await;
         one.respond(OK).await;
         two.respond(OK).await;
         (one, two)

@@ -37,7 +37,8 @@ async fn connections_are_limited() {
 async fn idle_connections_of_other_workers_are_closed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (limit, clock) = (ConnectionLimit::new(2), ManualClock::new());
+    let limit = ConnectionLimit::new(2);
+    let clock = ManualClock::new();
     let [one, other] =
         [(); 2].map(|()| upstream(address, &clock, |settings| settings.connection_limit = limit.clone()));
     let answered = async |worker: &HttpUpstream| {

@@ -106,7 +106,8 @@ mod tests {
 
     /// The text, in which the setting in a comment that starts with `key` is switched on.
     fn uncommented(text: &str, key: &str) -> String {
-        let (commented, plain) = (format!("# {key} = "), format!("{key} = "));
+        let commented = format!("# {key} = ");
+        let plain = format!("{key} = ");
         assert_eq!(text.matches(&commented).count(), 1, "{key}\n{text}");
         text.replace(&commented, &plain)
     }

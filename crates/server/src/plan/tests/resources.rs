@@ -106,7 +106,8 @@ fn origins_are_restricted_to_the_list() {
         policy.check(http::Version::HTTP_11, &http::Uri::from_static("/mcp"), &headers).is_ok()
     };
     let listed = |list: &str| GOOD.replace("required_scopes", &format!("allowed_origins = {list}\nrequired_scopes"));
-    let (app, other) = ("https://app.example", "https://other.example");
+    let app = "https://app.example";
+    let other = "https://other.example";
 
     let plan = check(GOOD).unwrap();
     assert!(admits(&plan.resources[0].origins, other));

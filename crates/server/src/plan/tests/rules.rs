@@ -12,7 +12,8 @@ use super::{GOOD, check, error, with_lines};
 fn implied_scopes_are_configurable() {
     let implies = |table: &str| format!("scope_implies = {table}\nrequired_scopes");
     let plan = check(&GOOD.replace("required_scopes", &implies(r#"{ "mcp:admin" = ["mcp:tools"] }"#))).unwrap();
-    let (admin, tools) = (Scopes::parse("mcp:admin").unwrap(), Scopes::parse("mcp:tools").unwrap());
+    let admin = Scopes::parse("mcp:admin").unwrap();
+    let tools = Scopes::parse("mcp:tools").unwrap();
     assert!(plan.resources[0].scope_implications.covers(&admin, &tools));
     for table in [r#"{ "a b" = ["c"] }"#, r#"{ "a" = ["b c"] }"#, r#"{ "a" = ["offline_access"] }"#] {
         let message = error("required_scopes", &implies(table));

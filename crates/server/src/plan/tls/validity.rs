@@ -93,7 +93,8 @@ mod tests {
     fn invalid_times_are_named() {
         let validity = Validity { from: UnixTime::from_secs(1_767_225_600), until: UnixTime::from_secs(1_798_761_600) };
         let at = |seconds: u64| validity.at(UnixTime::from_secs(seconds), "tls.certificates = /cert.pem");
-        let (start, end) = (1_767_225_600, 1_798_761_600);
+        let start = 1_767_225_600;
+        let end = 1_798_761_600;
         assert_eq!(at(start), None);
         assert_eq!(at(end - 14 * DAY), None);
         let soon = at(end - 2 * DAY + 1).unwrap();

@@ -133,7 +133,9 @@ mod tests {
             client: client.map(str::to_owned),
         };
         let id = |owners: &OwnerFilter| scope("https://i", owners).map(|scope| scope.id());
-        let (issuer, subject, client) = ("https://i", "alice", "app");
+        let issuer = "https://i";
+        let subject = "alice";
+        let client = "app";
         assert_eq!(id(&owners(Some(subject), None)), Some(EndScope::Subject { issuer, subject }.id()));
         assert_eq!(id(&owners(None, Some(client))), Some(EndScope::Client { issuer, client }.id()));
         let owner = Owner::Subject { issuer, subject, client: Some(client) };

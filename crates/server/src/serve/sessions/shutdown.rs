@@ -145,7 +145,8 @@ mod tests {
     /// E12: a session that the next program continues does not end.
     #[tokio::test]
     async fn sessions_that_continue_do_not_end() {
-        let (sessions, deadline) = (store(None), Instant::now() + Duration::from_secs(60));
+        let sessions = store(None);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
         let reservation = sessions.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         drop(reservation.open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None).unwrap());

@@ -76,7 +76,8 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
     let new = ServerState::new(&plan(edits), &process, Some(&old)).unwrap();
     let same = |old: &Option<Arc<_>>, new: &Option<Arc<_>>| Arc::ptr_eq(old.as_ref().unwrap(), new.as_ref().unwrap());
     let resource = |position: usize| {
-        let (old, new) = (&old.resources[position], &new.resources[position]);
+        let old = &old.resources[position];
+        let new = &new.resources[position];
         let verifier = Arc::ptr_eq(old.verifier.as_ref().unwrap(), new.verifier.as_ref().unwrap());
         [Arc::ptr_eq(old, new), verifier, Arc::ptr_eq(&old.upstream, &new.upstream)]
     };

@@ -146,7 +146,8 @@ struct Trial {
 impl Trial {
     /// Starts an exporter. `respond` gets the number of earlier requests.
     fn start(respond: impl Fn(usize) -> Option<Reply> + Send + Sync + 'static) -> Self {
-        let (times, start) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
+        let times = Arc::new(Mutex::new(Vec::new()));
+        let start = Instant::now();
         let recorded = Arc::clone(&times);
         let receiver = FetchFn::new(move |_| {
             let mut times = recorded.lock().unwrap();

@@ -42,7 +42,8 @@ fn an_ended_session_cannot_be_used_again() {
 fn a_session_in_use_does_not_go_idle() {
     let bench = bench();
     let session = bench.open(ALICE);
-    let (stream, request) = (bench.hold(&session), bench.hold(&session));
+    let stream = bench.hold(&session);
+    let request = bench.hold(&session);
     bench.clock.advance(Duration::from_secs(3600));
     assert_eq!(bench.store.sweep(), 0);
     drop(request);

@@ -150,7 +150,8 @@ fn a_session_is_refused_when_no_place_is_left() {
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     settings.max_per_owner = 1;
     let store = SessionStore::new(settings, Arc::new(HandClock::default()), Arc::new(Opened));
-    let (target, scopes) = (target(), Scopes::empty());
+    let target = target();
+    let scopes = Scopes::empty();
     let reserve = || store.reserve(&target, ALICE, &scopes);
     let identifier = reserve().unwrap().open(Box::from(*b"first"), None).unwrap().identifier();
     let reserved = reserve().unwrap();
@@ -280,11 +281,17 @@ fn use_and_open_concurrently() -> usize {
     const OPENINGS: usize = 120;
     let bench = at_most(MAX);
     let newest: Vec<Mutex<Identifier>> = (0..MAX).map(|_| Mutex::new(bench.open(ALICE).identifier())).collect();
-    let (opened, used, running) = (AtomicUsize::new(MAX), AtomicUsize::new(0), AtomicUsize::new(2));
+    let opened = AtomicUsize::new(MAX);
+    let used = AtomicUsize::new(0);
+    let running = AtomicUsize::new(2);
     let barrier = Barrier::new(4);
     thread::scope(|scope| {
         for worker in 0..2 {
-            let (bench, newest, opened, running, barrier) = (&bench, &newest, &opened, &running, &barrier);
+            let bench = &bench;
+            let newest = &newest;
+            let opened = &opened;
+            let running = &running;
+            let barrier = &barrier;
             scope.spawn(move || {
                 barrier.wait();
                 for round in 0..OPENINGS {
@@ -299,7 +306,11 @@ fn use_and_open_concurrently() -> usize {
             });
         }
         for worker in 0..2 {
-            let (bench, newest, used, running, barrier) = (&bench, &newest, &used, &running, &barrier);
+            let bench = &bench;
+            let newest = &newest;
+            let used = &used;
+            let running = &running;
+            let barrier = &barrier;
             scope.spawn(move || {
                 barrier.wait();
                 for round in worker.. {
@@ -317,7 +328,8 @@ fn use_and_open_concurrently() -> usize {
             });
         }
     });
-    let (opened, used) = (opened.into_inner(), used.into_inner());
+    let opened = opened.into_inner();
+    let used = used.into_inner();
     assert!(opened > MAX);
     let mut evicted = bench.evicted();
     assert_eq!(evicted.len(), opened - MAX);

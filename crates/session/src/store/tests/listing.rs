@@ -38,7 +38,8 @@ fn ages_and_uses_are_listed() {
     let in_use = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
     let listed =
         |process: &super::sealed::process::Process| process.bench.store.list(|_| true, None, 9).sessions.remove(0);
-    let (here, there) = (listed(&first), listed(&second));
+    let here = listed(&first);
+    let there = listed(&second);
     assert_eq!(here.age, Duration::from_secs(60));
     assert_eq!(here.unused_for, Duration::from_secs(60));
     assert!(!here.is_in_use);
@@ -56,7 +57,8 @@ fn subjects_and_clients_end_where_they_are_in_no_table() {
     let Owner::Subject { issuer, subject, client: Some(client) } = ALICE else { unreachable!() };
     for scope in [EndScope::Subject { issuer, subject }, EndScope::Client { issuer, client }] {
         let (first, second) = two();
-        let (unknown, mallorys) = (first.open(), first.bench.open(MALLORY));
+        let unknown = first.open();
+        let mallorys = first.bench.open(MALLORY);
         assert!(second.bench.store.end_scope(scope, EndReason::Administrator).is_done());
         assert_eq!(second.try_use(&unknown), Err(ResolveError::Ended), "{scope:?}");
         assert!(second.bench.resolve(MALLORY, &mallorys).is_ok());

@@ -179,7 +179,8 @@ impl History {
             }
             Step::UseNewest { scopes } => {
                 if let Some(newest) = self.sessions.last() {
-                    let (number, owner) = (newest.names.len() - 1, newest.owner);
+                    let number = newest.names.len() - 1;
+                    let owner = newest.owner;
                     drop(self.use_it(self.sessions.len() - 1, number, owner, *scopes));
                 }
             }
@@ -265,8 +266,10 @@ impl History {
         }
         let real = Arc::clone(opened.unwrap().session());
         let first = Named { text: real.identifier(), key, scopes, made: self.now, first_used: None };
-        let (opened, last_used) = (self.now, self.now);
-        let (names, held) = (vec![first], Vec::new());
+        let opened = self.now;
+        let last_used = self.now;
+        let names = vec![first];
+        let held = Vec::new();
         self.sessions.push(Modelled { real, owner, names, opened, last_used, present: true, held });
     }
 
@@ -284,7 +287,8 @@ impl History {
     }
 
     fn use_it(&mut self, at: usize, number: usize, owner: usize, scopes: usize) -> Option<InUse> {
-        let (now, modelled) = (self.now, &mut self.sessions[at]);
+        let now = self.now;
+        let modelled = &mut self.sessions[at];
         let name = &modelled.names[number];
         let expected = if !self.keys.contains(&name.key) || owner != modelled.owner {
             Err(ResolveError::Unknown)
@@ -340,7 +344,8 @@ impl History {
         for modelled in present {
             assert_eq!(modelled.real.identifier(), modelled.names.last().unwrap().text);
         }
-        let (mut heard, mut expected) = (self.bench.heard.take(), std::mem::take(&mut self.ended));
+        let mut heard = self.bench.heard.take();
+        let mut expected = std::mem::take(&mut self.ended);
         heard.sort_by(|one, other| one.0.cmp(&other.0));
         expected.sort_by(|one, other| one.0.cmp(&other.0));
         assert_eq!(heard, expected);

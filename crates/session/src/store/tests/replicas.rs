@@ -76,7 +76,8 @@ fn fail<T>(reason: impl Into<String>) -> Result<T, TestCaseError> {
 
 impl History {
     fn new() -> Self {
-        let (base, shared) = (Arc::<AtomicU64>::default(), Arc::<SharedStore>::default());
+        let base = Arc::<AtomicU64>::default();
+        let shared = Arc::<SharedStore>::default();
         shared.is_up.store(true, Ordering::SeqCst);
         let mut history = Self { base, shared, replicas: Vec::new(), sessions: Vec::new(), was_lost: false };
         for number in 0..3 {
@@ -304,7 +305,8 @@ impl History {
 
     /// Returns why an identifier must not resolve anywhere.
     fn must_end(&self, at: usize, generation: u32) -> Option<&'static str> {
-        let (session, now) = (&self.sessions[at], self.now());
+        let session = &self.sessions[at];
+        let now = self.now();
         let is_retired =
             session.first_uses.iter().any(|((_, later), first)| *later > generation && now >= first + GRACE + BATCH);
         if session.has_ended {
@@ -321,7 +323,9 @@ impl History {
     }
 
     fn must_resolve(&self, replica: usize, at: usize, generation: u32) -> bool {
-        let (session, now, replica) = (&self.sessions[at], self.now(), &self.replicas[replica]);
+        let session = &self.sessions[at];
+        let now = self.now();
+        let replica = &self.replicas[replica];
         let is_retiring =
             session.first_use.iter().any(|(later, first)| *later > generation && now + SKEW >= first + GRACE);
         let is_known = replica.store.0.table.contains_key(&session.id) && generation == 0 || !self.was_lost;

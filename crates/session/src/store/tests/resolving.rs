@@ -94,7 +94,8 @@ fn debug_shows_the_hash_only() {
     for shown in [format!("{session:?}"), format!("{held:?}")] {
         assert!(shown.contains(&session.log_hash().to_string()), "{shown}");
     }
-    let (reserved, key) = (bench.reserve(ALICE).unwrap(), SessionKey::new(1, &[5; 32]));
+    let reserved = bench.reserve(ALICE).unwrap();
+    let key = SessionKey::new(1, &[5; 32]);
     let shown = format!("{:?} {reserved:?} {:?} {key:?}", bench.store, reserved.capacity_permit());
     assert_eq!(
         shown,

@@ -154,7 +154,8 @@ fn all_identifiers_end_with_the_session() {
     let session = bench.open_with("a");
     let first = session.identifier();
     let second = bench.request(&first, "b").unwrap();
-    let (held, other) = (bench.find_with(&first, "b").unwrap(), bench.find_with(&second, "c").unwrap());
+    let held = bench.find_with(&first, "b").unwrap();
+    let other = bench.find_with(&second, "c").unwrap();
     bench.clock.advance(MINUTE);
     bench.store.end(&session, EndReason::Deleted);
     assert_eq!(held.rotated_identifier(), None);
@@ -193,7 +194,9 @@ fn concurrent_requests_get_the_same_successor() {
         let told: Vec<_> = thread::scope(|scope| {
             let spawned: Vec<_> = (0..4)
                 .map(|number| {
-                    let (bench, barrier, first) = (&bench, &barrier, &first);
+                    let bench = &bench;
+                    let barrier = &barrier;
+                    let first = &first;
                     scope.spawn(move || {
                         let text = if number % 2 == 0 { "b" } else { "c" };
                         let held = bench.find_with(first, text).unwrap();
@@ -238,10 +241,12 @@ fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
 /// E10, E12: when the key is rotated, sessions continue while their key is listed. New sessions get the new key.
 #[test]
 fn rotation_keeps_sessions() {
-    let (old, new) = (SessionKey::new(1, &[5; 32]), SessionKey::new(2, &[6; 32]));
+    let old = SessionKey::new(1, &[5; 32]);
+    let new = SessionKey::new(2, &[6; 32]);
     let keys = |keys: &[&SessionKey]| SessionKeys::new(keys.iter().map(|key| (*key).clone())).unwrap();
     let bench = bench();
-    let (session, ended) = (bench.open_with("a"), bench.open_with("a"));
+    let session = bench.open_with("a");
+    let ended = bench.open_with("a");
     bench.store.end(&ended, EndReason::Deleted);
     bench.store.set_keys(keys(&[&old, &new]));
     assert!(bench.resolve(ALICE, &session).is_ok());

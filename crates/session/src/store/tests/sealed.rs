@@ -48,7 +48,9 @@ fn concurrent_first_uses_adopt_one_session() {
         let adopted: Vec<InUse> = thread::scope(|scope| {
             let spawned: Vec<_> = (0..4)
                 .map(|number| {
-                    let (bench, barrier, identifier) = (&second.bench, &barrier, &identifiers[number % 2]);
+                    let bench = &second.bench;
+                    let barrier = &barrier;
+                    let identifier = &identifiers[number % 2];
                     scope.spawn(move || {
                         barrier.wait();
                         bench.find(ALICE, identifier.as_bytes()).unwrap()
@@ -72,7 +74,8 @@ fn concurrent_first_uses_adopt_one_session() {
 #[test]
 fn idle_time_counts_from_the_last_known_use() {
     let (first, second) = two();
-    let (unused, used) = (first.open(), first.open());
+    let unused = first.open();
+    let used = first.open();
     first.bench.clock.advance(20 * MINUTE);
     assert_eq!(first.try_use(&used), Ok(()));
     first.bench.store.record_last_uses();
@@ -88,7 +91,8 @@ fn idle_time_counts_from_the_last_known_use() {
 #[test]
 fn last_uses_are_recorded_in_batches() {
     let (first, _) = two();
-    let (idle, held) = (first.open(), first.open());
+    let idle = first.open();
+    let held = first.open();
     let _held = first.bench.find(ALICE, held.as_bytes()).unwrap();
     let batch = || {
         first.bench.store.record_last_uses();
@@ -111,7 +115,8 @@ fn last_uses_are_recorded_in_batches() {
 fn a_session_ends_where_it_was_used_last() {
     let clock = Arc::new(HandClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
-    let (first, second) = (process(&clock, MINUTE), process(&clock, MINUTE));
+    let first = process(&clock, MINUTE);
+    let second = process(&clock, MINUTE);
     let identifier = first.open();
     clock.advance(20 * MINUTE);
     assert_eq!(second.try_use(&identifier), Ok(()));
@@ -142,7 +147,8 @@ fn a_session_that_is_used_elsewhere_is_not_evicted() {
     let clock = Arc::new(HandClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
     let alone = |settings: &mut SessionSettings| settings.max_per_owner = 1;
-    let (first, second) = (process_with(&clock, MINUTE, alone), process_with(&clock, MINUTE, alone));
+    let first = process_with(&clock, MINUTE, alone);
+    let second = process_with(&clock, MINUTE, alone);
     let identifier = first.open();
     clock.advance(20 * MINUTE);
     assert_eq!(second.try_use(&identifier), Ok(()));
@@ -179,7 +185,8 @@ fn the_lifetime_is_that_of_the_record() {
 #[test]
 fn an_end_elsewhere_is_an_end_here() {
     let (first, second) = two();
-    let (known, unknown) = (first.open(), first.open());
+    let known = first.open();
+    let unknown = first.open();
     let held = second.bench.find(ALICE, known.as_bytes()).unwrap();
     for identifier in [&known, &unknown] {
         first.end(identifier);
@@ -231,7 +238,8 @@ fn adoption_needs_capacity() {
             (settings.max_per_owner, settings.max_total) = (2, max_total);
         })
     };
-    let (first, second) = (limit(5), limit(3));
+    let first = limit(5);
+    let second = limit(3);
     let [one, two, three]: [Identifier; 3] = [first.open(), first.open(), {
         let session = first.bench.open(MALLORY);
         session.identifier()
@@ -290,7 +298,8 @@ fn an_incomplete_process_continues_nothing() {
 fn an_overflow_ends_older_sessions_of_the_owner() {
     let (first, second) = two();
     let mallorys = first.bench.open(MALLORY);
-    let (old, mut last) = (first.open(), first.open());
+    let old = first.open();
+    let mut last = first.open();
     assert_eq!(second.try_use(&old), Ok(()));
     for _ in 0..3 {
         first.end(&last);
@@ -313,14 +322,16 @@ fn an_overflow_ends_older_sessions_of_the_owner() {
 #[test]
 fn scopes_end_at_once() {
     let (first, second) = two();
-    let (known, mallorys) = (first.open(), first.bench.open(MALLORY));
+    let known = first.open();
+    let mallorys = first.bench.open(MALLORY);
     let scope = EndScope::Owner(ALICE);
     assert!(first.bench.store.end_scope(scope, EndReason::Administrator).is_done());
     assert_eq!(first.reasons(), [EndReason::Administrator]);
     first.tell(&second);
     assert_eq!(second.try_use(&known), Err(ResolveError::Ended));
     assert!(second.bench.resolve(MALLORY, &mallorys).is_ok());
-    let (here, there) = (first.open(), second.open());
+    let here = first.open();
+    let there = second.open();
     for process in [&first, &second] {
         assert_eq!(process.try_use(&here), Ok(()));
         assert_eq!(process.try_use(&there), Ok(()));

@@ -87,7 +87,8 @@ impl World {
     }
 
     fn send_beat(&mut self, replica: usize) -> Task {
-        let (now, redis) = (self.now, &mut self.redis);
+        let now = self.now;
+        let redis = &mut self.redis;
         let this = &mut self.replicas[replica];
         redis.beats.retain(|_, (beat, _)| now - *beat < RETURN_TIME);
         let generation = Generation([redis.generation; 16]);

@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn expired_records_are_removed_once_a_minute() {
-        let (mut schedule, start) = (RemovalSchedule::default(), Instant::now());
+        let mut schedule = RemovalSchedule::default();
+        let start = Instant::now();
         assert!(schedule.take_expired_due(start));
         assert!(!schedule.take_expired_due(start + INTERVAL / 2));
         assert!(schedule.take_expired_due(start + INTERVAL));

@@ -46,7 +46,8 @@ async fn each_resource_has_its_own_cache() {
 #[tokio::test(start_paused = true)]
 async fn new_keys_invalidate_one_issuers_tokens() {
     let (fixture, other, other_issuer) = with_other_issuer().await;
-    let (token, others) = (fixture.test_issuer.token().sign(), other.token().sign());
+    let token = fixture.test_issuer.token().sign();
+    let others = other.token().sign();
     fixture.verify(&token).await.unwrap();
     fixture.verify(&others).await.unwrap();
     other.rotate();
@@ -61,7 +62,8 @@ async fn new_keys_invalidate_one_issuers_tokens() {
 #[tokio::test(start_paused = true)]
 async fn dropped_tokens_are_verified_again() {
     let (bench, other, other_issuer) = with_other_issuer().await;
-    let (token, others) = (bench.test_issuer.token().sign(), other.token().sign());
+    let token = bench.test_issuer.token().sign();
+    let others = other.token().sign();
     bench.verify(&token).await.unwrap();
     bench.verify(&others).await.unwrap();
     other_issuer.drop_cached_tokens();

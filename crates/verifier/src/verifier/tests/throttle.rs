@@ -34,8 +34,8 @@ struct Served {
 impl Served {
     async fn new() -> Self {
         let clock = SlowClock(ManualClock::new());
-        let (test_issuer, fake) =
-            (TestIssuer::new(crate::testing::ISSUER).with_clock(clock.0.clone()), ScriptedFetch::new());
+        let test_issuer = TestIssuer::new(crate::testing::ISSUER).with_clock(clock.0.clone());
+        let fake = ScriptedFetch::new();
         fake.publish(&test_issuer);
         let settings = IssuerSettings::new(test_issuer.issuer().clone());
         let issuer = TrustedIssuer::new(settings, Arc::new(fake), Arc::new(clock.clone()), Handle::current()).unwrap();

@@ -65,7 +65,8 @@ fn run(body: Body, bytes: &[u8], origin: impl FnOnce() -> String) -> Result<Dura
     SAID.set(Some(String::new()));
     let started = Instant::now();
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(bytes)));
-    let (took, said) = (started.elapsed(), SAID.take().unwrap_or_default());
+    let took = started.elapsed();
+    let said = SAID.take().unwrap_or_default();
     match outcome {
         Ok(()) => Ok(took),
         Err(_) => Err(Find { bytes: bytes.to_vec(), origin: origin(), said }),

@@ -83,7 +83,8 @@ async fn send(
             bearer: HeaderValue::try_from(format!("Bearer {}", gateway.token(reader, is_privileged)))?,
             session: None,
         };
-        let (name, cases) = (reader.name, Arc::clone(&cases));
+        let name = reader.name;
+        let cases = Arc::clone(&cases);
         tasks.spawn(async move { (position, sender.send_cases(cases).await.context(name)) });
     }
     let mut sent = tasks.join_all().await;

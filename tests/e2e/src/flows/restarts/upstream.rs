@@ -19,7 +19,8 @@ impl SessionUpstream {
     pub(super) async fn start() -> Self {
         let opened = Arc::<AtomicUsize>::default();
         let counter = Arc::clone(&opened);
-        let (held, streams) = (std::sync::Mutex::new(Vec::new()), [("content-type", "text/event-stream")]);
+        let held = std::sync::Mutex::new(Vec::new());
+        let streams = [("content-type", "text/event-stream")];
         let upstream = Upstream::scripted(move |request: &RecordedRequest| {
             if request.method == Method::GET {
                 let (sender, body) = ChannelBody::new();

@@ -51,7 +51,8 @@ pub(super) async fn oauth_proxy(environment: &Environment<'_>) -> anyhow::Result
         Ok(interpreter) => interpreter,
         Err(why) => return Ok(Start::Missing(format!("{why:#}"))),
     };
-    let (port, clients) = (free_address()?.port(), environment.folder.join("clients.toml"));
+    let port = free_address()?.port();
+    let clients = environment.folder.join("clients.toml");
     let url = Url::parse(&format!("http://127.0.0.1:{port}/mcp"))?;
     fs::write(&clients, CLIENTS)?;
     // The user consents on FastMCP's page.
@@ -71,7 +72,8 @@ pub(super) async fn example(environment: &Environment<'_>) -> anyhow::Result<Sta
         Ok(installed) => installed,
         Err(why) => return Ok(Start::Missing(format!("{why:#}"))),
     };
-    let (port, authorization_port) = (free_address()?.port().to_string(), free_address()?.port().to_string());
+    let port = free_address()?.port().to_string();
+    let authorization_port = free_address()?.port().to_string();
     let module = |name: &str, port: &str| {
         let mut command = Command::new(&interpreter);
         command.args(["-m", &format!("mcp_simple_auth.{name}"), "--port", port]).current_dir(&example);

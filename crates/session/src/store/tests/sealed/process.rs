@@ -54,7 +54,8 @@ pub(in crate::store::tests) fn process_with(
     let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
     settings.max_per_owner = 4;
     change(&mut settings);
-    let (heard, journal) = (Arc::new(Heard::default()), Arc::new(Recorded { peer_delay, ..Recorded::default() }));
+    let heard = Arc::new(Heard::default());
+    let journal = Arc::new(Recorded { peer_delay, ..Recorded::default() });
     let limits = EndsLimits { per_owner: 3, ..EndsLimits::DEFAULT };
     let store = SessionStore::with_limits(settings, clock.clone(), heard.clone(), journal.clone(), limits);
     Process { bench: Bench { store, clock: clock.clone(), heard, target: target() }, journal }

@@ -90,7 +90,8 @@ async fn unusable_settings_are_rejected() {
         let mut rejections = [Validation::Introspection, Validation::JwtAndIntrospection].map(|validation| {
             let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
             settings.validation = validation(introspection.clone());
-            let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(SystemClock::new()));
+            let fetch = Arc::new(ScriptedFetch::new());
+            let clock = Arc::new(SystemClock::new());
             let error = TrustedIssuer::new(settings, fetch, clock, Handle::current()).unwrap_err();
             assert!(error.to_string().contains(ISSUER), "{error}");
             assert!(!error.to_string().contains("hush"), "{error}");

@@ -137,7 +137,8 @@ async fn a_failed_call_does_not_reject_the_token() {
 /// D3: a response of 64 KiB is parsed.
 #[tokio::test(start_paused = true)]
 async fn a_response_of_the_maximum_length_is_parsed() {
-    let (fixture, good) = (fixture(), active().to_string());
+    let fixture = fixture();
+    let good = active().to_string();
     fixture.fake.serve(endpoint(&fixture), 200, format!("{good}{}", " ".repeat(64 * 1024 - good.len())));
     assert_eq!(fixture.rejection(OPAQUE).await, None);
 }
