@@ -45,7 +45,7 @@ async fn hostile_configurations_are_rejected() {
     ] {
         let rejected = import(&folder, name).await;
         assert_eq!(rejected.code, Some(1), "{name}: {rejected:?}");
-        assert_eq!(rejected.stdout.as_str(), "", "{name}: {rejected:?}");
+        assert_eq!(rejected.stdout, "", "{name}: {rejected:?}");
         assert!(rejected.stderr.contains(expected), "{name}: {rejected:?}");
         assert!(!rejected.stderr.contains("hush"), "{name}: {rejected:?}");
     }

@@ -97,6 +97,12 @@ async fn with_characters_that_parsers_remove() {
         assert_eq!(response.json()["id"], 8, "{uri:?}");
         denied.push((response, "message.uri_characters"));
     }
+    for uri in ["note://public/../secret", "note://public/%2e%2e/secret", "../secret/x"] {
+        let request = Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session);
+        let response = deployment.send(request).await;
+        response.assert_rpc_error(400, -32602);
+        denied.push((response, "message.uri_dot_segments"));
+    }
     let nested = read(&format!("file:///%{}2e", "25".repeat(50)));
     let response = deployment.send(Request::post(Deployment::ENDPOINT, nested).bearer(&token).session(&session)).await;
     response.assert_rpc_error(400, -32602);

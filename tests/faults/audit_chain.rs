@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use portcullis_scenarios::{Deployment, Finished, INITIALIZE, Portcullis, Request, Scratch, Signal, audit_records};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const KEY: &str = "an-audit-key-of-more-than-32-characters";
 
@@ -131,7 +131,7 @@ async fn shows_manipulation() {
         assert_eq!(report["ok"], false, "{report}");
         let found = &report["break"];
         assert_eq!(found["code"], code, "{report}");
-        assert_eq!(found["line"], line, "{report}");
+        assert_eq!(found["line"], json!(line), "{report}");
         assert_eq!(found["file"], trail.file(), "{report}");
     }
     fs::write(trail.file(), text).unwrap();

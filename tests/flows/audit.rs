@@ -61,7 +61,7 @@ async fn decisions() {
         assert_eq!(record["decision"], decision, "{record}");
         assert_eq!(record["deny.code"].as_str(), code, "{record}");
         assert_eq!(record["http.method"], method, "{record}");
-        assert_eq!(record["resource"], Deployment::RESOURCE.into(), "{record}");
+        assert_eq!(record["resource"], Deployment::RESOURCE, "{record}");
         assert_eq!(record["principal.subject"].as_str(), subject, "{record}");
         let issuer = subject.map(|_| issuer_name());
         assert_eq!(record["principal.issuer"].as_str(), issuer, "{record}");
@@ -96,8 +96,8 @@ async fn sessions() {
     for record in [opened, ended] {
         assert_eq!(record["principal.subject"], "alice");
         assert_eq!(record["principal.client"], "editor");
-        assert_eq!(record["principal.issuer"], issuer_name().into());
-        assert_eq!(record["resource"], Deployment::RESOURCE.into());
+        assert_eq!(record["principal.issuer"], issuer_name());
+        assert_eq!(record["resource"], Deployment::RESOURCE);
         assert_eq!(record["session"].as_str().unwrap().len(), 16, "{record}");
     }
     assert_eq!(opened["session"], ended["session"]);

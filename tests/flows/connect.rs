@@ -115,8 +115,8 @@ async fn instances_sign_in_once_and_are_served() {
         drop(bridge.input.take());
         let (code, rest, log) = bridge.wait().await;
         assert_eq!(code, Some(0));
-        assert_eq!(rest, vec![]);
-        assert_eq!(log.as_str(), "");
+        assert!(rest.is_empty(), "{rest:?}");
+        assert_eq!(log, "");
     }
     demo.signal(Signal::TERM);
     let log = demo.wait().await.stderr;
@@ -134,7 +134,7 @@ async fn a_signal_ends_the_session() {
         bridge.process.signal(signal);
         let (code, rest, _) = bridge.wait().await;
         assert_eq!(code, Some(0));
-        assert_eq!(rest, vec![]);
+        assert!(rest.is_empty(), "{rest:?}");
         demo.signal(Signal::TERM);
         assert!(demo.wait().await.stderr.contains(r#""session.reason":"deleted""#));
     }
@@ -200,7 +200,7 @@ async fn invalid_arguments_cause_one_line() {
     ] {
         let run = Portcullis::run(arguments).await;
         assert_eq!(run.code, Some(1), "{run:?}");
-        assert_eq!(run.stdout.as_str(), "", "{run:?}");
+        assert_eq!(run.stdout, "", "{run:?}");
         assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
     }
 }
@@ -340,7 +340,7 @@ async fn a_token_of_another_client_opens_another_session() {
     drop(bridge.input.take());
     let (code, rest, log) = bridge.wait().await;
     assert_eq!(code, Some(0), "{log}");
-    assert_eq!(rest, vec![], "{log}");
+    assert!(rest.is_empty(), "{log}");
     assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("the session is lost; opening another one"), "{log}");
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();

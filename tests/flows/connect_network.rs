@@ -42,8 +42,8 @@ async fn a_redirect_a_cookie_and_a_compressed_response() {
     drop(bridge.input.take());
     let (code, rest, log) = bridge.wait().await;
     assert_eq!(code, Some(0));
-    assert_eq!(rest, vec![]);
-    assert_eq!(log.as_str(), "");
+    assert!(rest.is_empty(), "{rest:?}");
+    assert_eq!(log, "");
     let followed: Vec<_> = upstream.recorded().into_iter().filter(|request| request.target == "/mcp/").collect();
     assert!(followed.iter().all(|request| request.header("authorization") == Some("Bearer hush")));
     assert!(followed.iter().any(|request| request.method == http::Method::DELETE));

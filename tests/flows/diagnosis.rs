@@ -47,7 +47,7 @@ async fn stored_tokens_are_listed() {
     assert_eq!(with.stdout.trim(), "hush", "{with:?}");
     let without = run(&["token", &url, "--scope", "a b"]).await;
     assert_eq!(without.code, Some(1), "{without:?}");
-    assert_eq!(without.stdout.as_str(), "", "{without:?}");
+    assert_eq!(without.stdout, "", "{without:?}");
     assert!(without.stderr.contains("lacks the scopes b"), "{without:?}");
 
     // An unreadable file is reported, and a logout removes it.

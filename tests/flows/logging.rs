@@ -61,7 +61,7 @@ async fn access_lines_have_details() {
     let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
     let called = deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await;
     let line = deployment.portcullis.access_line(&called).await;
-    assert_eq!(line["resource"], Deployment::RESOURCE.into());
+    assert_eq!(line["resource"], Deployment::RESOURCE);
     assert_eq!(line["client.address"], "127.0.0.1");
     assert_eq!(line["mcp.method"], "tools/call");
     assert_eq!(line["mcp.tool"], "add");
@@ -70,7 +70,7 @@ async fn access_lines_have_details() {
     assert!(upstream <= total, "{line}");
     let denied = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
     let line = deployment.portcullis.access_line(&denied).await;
-    assert_eq!(line["resource"], Deployment::RESOURCE.into(), "{line}");
+    assert_eq!(line["resource"], Deployment::RESOURCE, "{line}");
     assert_eq!(line.get("upstream.us"), None, "{line}");
 }
 
@@ -128,7 +128,7 @@ async fn failures_name_the_upstream() {
     let is_warning =
         |line: &Value| line["level"] == "WARN" && line["request.id"].as_str() == failed.header("x-request-id");
     let line = deployment.portcullis.logged("upstream.unreachable", is_warning).await;
-    assert_eq!(line["resource"], Deployment::RESOURCE.into());
-    assert_eq!(line["upstream.address"], address.to_string().into());
+    assert_eq!(line["resource"], Deployment::RESOURCE);
+    assert_eq!(line["upstream.address"], address.to_string());
     assert!(!deployment.portcullis.log().contains("canary"), "the query is in the log");
 }

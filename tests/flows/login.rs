@@ -35,7 +35,7 @@ async fn one_login_for_all_commands() {
 
     let login = fixture.run("login", &["--auto-consent"]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    assert_eq!(login.stdout.as_str(), "", "{login:?}");
+    assert_eq!(login.stdout, "", "{login:?}");
     assert!(login.stderr.contains("scopes      mcp:tools"), "{login:?}");
     let token = fixture.run("token", &[]).await;
     let text = token.stdout.trim().to_owned();

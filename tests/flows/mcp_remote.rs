@@ -26,7 +26,7 @@ async fn a_configuration_for_mcp_remote_works() {
     bridge.close();
     let (code, rest, log) = bridge.wait().await;
     assert_eq!(code, Some(0));
-    assert_eq!(rest, vec![]);
+    assert!(rest.is_empty(), "{rest:?}");
     for option in ["--allow-http is ignored: ", "--keep-alive is ignored: ", "--frobnicate is ignored: "] {
         assert_eq!(log.matches(option).count(), 1, "{log}");
     }
@@ -46,7 +46,7 @@ async fn weakening_options_exit_with_2() {
     ] {
         let ended = Portcullis::run(&[&["mcp-remote"][..], arguments].concat()).await;
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert_eq!(ended.stdout.as_str(), "", "{ended:?}");
+        assert_eq!(ended.stdout, "", "{ended:?}");
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
     let help = Portcullis::run(&["mcp-remote", "https://mcp.example.com/mcp", "--help"]).await;

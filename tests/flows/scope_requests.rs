@@ -35,7 +35,7 @@ async fn a_token_with_scopes() {
     assert_eq!(token("a").await.stdout.trim(), "first");
     let refused = token("a c").await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert_eq!(refused.stdout.as_str(), "", "{refused:?}");
+    assert_eq!(refused.stdout, "", "{refused:?}");
     assert!(refused.stderr.contains("lacks the scopes c"), "{refused:?}");
     assert!(refused.stderr.contains("portcullis login"), "{refused:?}");
     assert_eq!(peer.requests("/token").len(), 1);

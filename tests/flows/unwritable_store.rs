@@ -47,7 +47,7 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
 
     let full = run_on_full_disk(&["token", &url, "--store", store.as_str()], "").await;
     assert_eq!(full.code, Some(1), "{full:?}");
-    assert_eq!(full.stdout.as_str(), "", "{full:?}");
+    assert_eq!(full.stdout, "", "{full:?}");
     assert!(full.stderr.contains("cannot write the credential file"), "{full:?}");
     assert!(full.stderr.contains("--store"), "{full:?}");
     assert_eq!(server.requests("/token").len(), 1);

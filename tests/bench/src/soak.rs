@@ -4,6 +4,7 @@
 mod clients;
 mod issuer;
 mod report;
+mod sample;
 mod server;
 mod slope;
 mod traffic;

@@ -64,7 +64,7 @@ async fn admitting_a_message_allocates_little() {
     let modern = counted(&fixture, &headers, modern("tools/call", call).to_string());
     // The guard: the request's id, the path that is remembered, what the caller's clones share, three for the extension,
     // two for the response's headers. The endpoint: what the message is about, the body's share of the budget, and the
-    // identifier that the backend knows. The test: its copy of what was told.
+    // identifier that the backend knows. The test: its copy of what was reported.
     assert!(modern <= 11, "{modern} {legacy}");
     assert!(legacy <= 12, "{modern} {legacy}");
 }

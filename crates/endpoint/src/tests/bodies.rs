@@ -171,7 +171,7 @@ async fn a_body_that_breaks_off_is_refused() {
     assert_eq!(fixture.decided(), (400, Some("body.broken")));
 }
 
-/// F1: a method that is not served is told so, after the bearer check.
+/// F1: a method that is not served is reported so, after the bearer check.
 #[tokio::test]
 async fn other_methods_are_refused_after_the_bearer_check() {
     let mut fixture = Fixture::guarded("");
@@ -181,7 +181,7 @@ async fn other_methods_are_refused_after_the_bearer_check() {
         assert_eq!(response.header("allow"), Some("GET, POST, DELETE"), "{method}");
     }
     assert_eq!(fixture.decided(), (405, Some("endpoint.method")));
-    fixture.comes_without_token();
+    fixture.use_no_token();
     for method in ["PUT", "HEAD", "GET", "POST", "DELETE", "BREW"] {
         assert_eq!(fixture.send(method, &[], "").await.status, 401, "{method}");
     }

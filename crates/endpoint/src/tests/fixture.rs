@@ -51,14 +51,14 @@ pub(super) struct Fixture {
 pub(super) struct Log {
     pub(super) ended: Mutex<Vec<EndReason>>,
     pub(super) decided: Mutex<Vec<(u16, Option<&'static str>)>>,
-    pub(super) told: Mutex<Vec<Told>>,
+    pub(super) reported: Mutex<Vec<Reported>>,
 }
 
 /// What else was reported of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reported {
     pub(super) operation: Option<Operation>,
-    pub(super) spared: Option<&'static str>,
+    pub(super) report_only_denial: Option<&'static str>,
 }
 
 impl SessionObserver for Log {
@@ -73,8 +73,8 @@ impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
         self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
         let operation = decision.operation.cloned();
-        let spared = decision.report_only_denial;
-        self.0.told.lock().unwrap().push(Told { operation, spared });
+        let report_only_denial = decision.report_only_denial;
+        self.0.reported.lock().unwrap().push(Reported { operation, report_only_denial });
     }
 }
 
@@ -133,11 +133,11 @@ impl Fixture {
     }
 
     /// From now on requests come with this token.
-    pub(super) fn comes_with(&mut self, token: &TokenBuilder) {
+    pub(super) fn use_token(&mut self, token: &TokenBuilder) {
         self.token = Some(token.sign());
     }
 
-    pub(super) fn comes_without_token(&mut self) {
+    pub(super) fn use_no_token(&mut self) {
         self.token = None;
     }
 
@@ -219,8 +219,8 @@ impl Fixture {
     }
 
     /// What else was reported of the last request.
-    pub(super) fn told(&self) -> Told {
-        self.log.told.lock().unwrap().last().unwrap().clone()
+    pub(super) fn reported(&self) -> Reported {
+        self.log.reported.lock().unwrap().last().unwrap().clone()
     }
 
     pub(super) fn ended(&self) -> Vec<EndReason> {

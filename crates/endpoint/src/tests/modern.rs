@@ -30,7 +30,7 @@ async fn modern_requests_have_no_session() {
 #[tokio::test]
 async fn modern_requests_need_no_owner() {
     let mut fixture = Fixture::guarded("");
-    fixture.comes_with(&fixture.test_issuer.token().without("sub"));
+    fixture.use_token(&fixture.test_issuer.token().without("sub"));
     let response = fixture.post(&[MODERN, ("mcp-method", "tools/list")], modern("tools/list", json!({}))).await;
     assert_eq!(response.status, 200);
 }

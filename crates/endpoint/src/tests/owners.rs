@@ -17,7 +17,7 @@ async fn another_owner_finds_nothing() {
         fixture.test_issuer.token().subject("ALICE"),
         fixture.test_issuer.token().without("sub"),
     ] {
-        fixture.comes_with(&other);
+        fixture.use_token(&other);
         let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
         assert_eq!(response.status, 400);
         assert_eq!(response.json(), no_session());
@@ -29,7 +29,7 @@ async fn another_owner_finds_nothing() {
     }
     assert_eq!(fixture.inner.seen().len(), seen);
     assert_eq!(fixture.sessions.len(), 1);
-    fixture.comes_with(&fixture.test_issuer.token().scope("other scopes"));
+    fixture.use_token(&fixture.test_issuer.token().scope("other scopes"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
 }
 
@@ -41,10 +41,10 @@ async fn another_owner_does_not_keep_a_session_alive() {
     let owner = fixture.test_issuer.token().expires_in(36_000);
     let mallory = fixture.test_issuer.token().subject("mallory").expires_in(36_000);
     fixture.clock.advance(20 * MINUTE);
-    fixture.comes_with(&mallory);
+    fixture.use_token(&mallory);
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
     fixture.clock.advance(11 * MINUTE);
-    fixture.comes_with(&owner);
+    fixture.use_token(&owner);
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
     assert_eq!(fixture.decided(), (400, Some("session.ended")));
 }
@@ -54,7 +54,7 @@ async fn another_owner_does_not_keep_a_session_alive() {
 async fn an_identifier_is_no_authorization() {
     let mut fixture = Fixture::guarded("");
     let identifier = fixture.initialize().await;
-    fixture.comes_without_token();
+    fixture.use_no_token();
     for method in ["POST", "GET", "DELETE"] {
         let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
         assert_eq!(response.status, 401);
@@ -68,7 +68,7 @@ async fn an_identifier_is_no_authorization() {
 async fn a_token_without_subject_opens_no_session() {
     let mut fixture = Fixture::guarded("");
     let client = fixture.test_issuer.token().without("sub");
-    fixture.comes_with(&client);
+    fixture.use_token(&client);
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.error(), (403, -32600));
     assert_eq!(response.json()["id"].clone(), json!(1));
@@ -77,12 +77,12 @@ async fn a_token_without_subject_opens_no_session() {
     assert!(fixture.inner.seen().is_empty());
 
     let mut fixture = Fixture::guarded_by(|issuer| issuer.subjectless_client = true);
-    fixture.comes_with(&client);
+    fixture.use_token(&client);
     let identifier = fixture.initialize().await;
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
-    fixture.comes_with(&fixture.test_issuer.token().subject("test-client").without("client_id"));
+    fixture.use_token(&fixture.test_issuer.token().subject("test-client").without("client_id"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
-    fixture.comes_with(&fixture.test_issuer.token().without("sub").without("client_id"));
+    fixture.use_token(&fixture.test_issuer.token().without("sub").without("client_id"));
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
 }
 
@@ -91,7 +91,7 @@ async fn a_token_without_subject_opens_no_session() {
 async fn without_authorization_anybody_may_use_a_session() {
     let mut fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    fixture.comes_with(&fixture.test_issuer.token().subject("mallory"));
+    fixture.use_token(&fixture.test_issuer.token().subject("mallory"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
     assert_eq!(fixture.inner.last().header("authorization"), None);
 }

@@ -15,7 +15,7 @@ fn token(fixture: &Fixture, scope: &str) -> portcullis_testkit::TokenBuilder {
 
 async fn opened(scope: &str) -> (Fixture, String) {
     let mut fixture = Fixture::guarded("");
-    fixture.comes_with(&token(&fixture, scope));
+    fixture.use_token(&token(&fixture, scope));
     let identifier = fixture.initialize().await;
     (fixture, identifier)
 }
@@ -24,7 +24,7 @@ async fn opened(scope: &str) -> (Fixture, String) {
 #[tokio::test]
 async fn other_scopes_renew_the_identifier() {
     let (mut fixture, first) = opened("mcp:tools").await;
-    fixture.comes_with(&token(&fixture, "mcp:tools mcp:admin"));
+    fixture.use_token(&token(&fixture, "mcp:tools mcp:admin"));
     fixture.inner.responds(500, &[], "no");
     let response = ping(&fixture, &first).await;
     let second = response.header(SESSION).expect("a new identifier").to_owned();
@@ -46,7 +46,7 @@ async fn other_scopes_renew_the_identifier() {
 async fn a_refreshed_token_keeps_the_identifier() {
     let (mut fixture, identifier) = opened("mcp:tools mcp:admin").await;
     for refreshed in ["mcp:tools mcp:admin", "mcp:admin mcp:tools", "mcp:admin mcp:admin mcp:tools"] {
-        fixture.comes_with(&token(&fixture, refreshed).claim("jti", refreshed));
+        fixture.use_token(&token(&fixture, refreshed).claim("jti", refreshed));
         assert_eq!(ping(&fixture, &identifier).await.header(SESSION), None, "{refreshed}");
     }
 }
@@ -55,7 +55,7 @@ async fn a_refreshed_token_keeps_the_identifier() {
 #[tokio::test]
 async fn the_old_identifier_ends_after_its_grace() {
     let (mut fixture, first) = opened("a").await;
-    fixture.comes_with(&token(&fixture, "b"));
+    fixture.use_token(&token(&fixture, "b"));
     let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
     fixture.clock.advance(20 * MINUTE);
     assert_eq!(ping(&fixture, &first).await.status, 200, "the new one is unused");
@@ -72,16 +72,16 @@ async fn the_old_identifier_ends_after_its_grace() {
 async fn a_new_identifier_works_only_for_its_owner() {
     let (mut fixture, first) = opened("a").await;
     let owner = token(&fixture, "b");
-    fixture.comes_with(&owner);
+    fixture.use_token(&owner);
     let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
-    fixture.comes_with(&token(&fixture, "b").subject("mallory"));
+    fixture.use_token(&token(&fixture, "b").subject("mallory"));
     for identifier in [&first, &second] {
         let response = ping(&fixture, identifier).await;
         assert_eq!(response.status, 400);
         assert_eq!(response.header(SESSION), None);
         assert_eq!(fixture.decided(), (400, Some("session.unknown")));
     }
-    fixture.comes_with(&owner);
+    fixture.use_token(&owner);
     fixture.clock.advance(6 * MINUTE);
     assert_eq!(ping(&fixture, &first).await.header(SESSION), Some(&*second));
 }
@@ -91,7 +91,7 @@ async fn a_new_identifier_works_only_for_its_owner() {
 async fn either_identifier_ends_the_session() {
     for by_the_new_one in [false, true] {
         let (mut fixture, first) = opened("a").await;
-        fixture.comes_with(&token(&fixture, "b"));
+        fixture.use_token(&token(&fixture, "b"));
         let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
         let named = if by_the_new_one { &second } else { &first };
         assert_eq!(fixture.send("DELETE", &[(SESSION, named)], "").await.status, 200);
@@ -106,7 +106,7 @@ async fn either_identifier_ends_the_session() {
 #[tokio::test]
 async fn an_ended_session_is_not_renewed() {
     let (mut fixture, first) = opened("a").await;
-    fixture.comes_with(&token(&fixture, "b"));
+    fixture.use_token(&token(&fixture, "b"));
     fixture.inner.responds(404, &[], "");
     let response = ping(&fixture, &first).await;
     assert_eq!(response.status, 404);
@@ -133,7 +133,7 @@ async fn the_owner_may_hear_that_a_session_has_ended() {
     }
     assert_eq!(ping(&fixture, "made-up").await.status, 400);
     assert_eq!(fixture.send("GET", &[], "").await.status, 400);
-    fixture.comes_with(&token(&fixture, "a").subject("mallory"));
+    fixture.use_token(&token(&fixture, "a").subject("mallory"));
     assert_eq!(ping(&fixture, &identifier).await.error(), (400, -32000));
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 400);
 }

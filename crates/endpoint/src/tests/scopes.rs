@@ -48,17 +48,17 @@ async fn decisions_tell_what_messages_are_about() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
-    assert_eq!(fixture.told().operation, Some(Operation::new("initialize", None)));
+    assert_eq!(fixture.reported().operation, Some(Operation::new("initialize", None)));
     let call = |name: &str| request("tools/call", json!({"name": name}));
     for (message, status) in [(call("add"), 403), (call("admin_drop"), 403), (request("ping", json!({})), 200)] {
         assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, status);
         let name = message["params"]["name"].as_str();
-        assert_eq!(fixture.told().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
+        assert_eq!(fixture.reported().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
     }
     fixture.post(&[], &call("add")).await;
-    assert_eq!(fixture.told().operation, Some(Operation::new("tools/call", Some("add"))));
+    assert_eq!(fixture.reported().operation, Some(Operation::new("tools/call", Some("add"))));
     fixture.post(&[(SESSION, &identifier)], &json!([])).await;
-    assert_eq!(fixture.told().operation, None);
+    assert_eq!(fixture.reported().operation, None);
 }
 
 /// B3, B9: one response names all that the message needs, by every rule that matches, and what is already held.
@@ -73,7 +73,7 @@ async fn one_refusal_names_all_missing_scopes() {
     let most = token("base tools");
     let drop_all = request("tools/call", json!({"name": "admin_drop"}));
     for (token, scope) in [(none, "admin base tools"), (some, "admin base logs tools"), (most, "admin base tools")] {
-        fixture.comes_with(&token);
+        fixture.use_token(&token);
         let response = fixture.post(&[(SESSION, &identifier)], &drop_all).await;
         assert_eq!(response.status, 403);
         assert_eq!(response.scope(), scope.to_owned());
@@ -87,7 +87,7 @@ async fn one_refusal_names_all_missing_scopes() {
         assert_eq!(fixture.decided(), (403, Some("scope.insufficient")));
     }
     assert_eq!(fixture.inner.seen().len(), 1);
-    fixture.comes_with(&fixture.test_issuer.token().scope("base tools admin"));
+    fixture.use_token(&fixture.test_issuer.token().scope("base tools admin"));
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
 }
 
@@ -109,9 +109,9 @@ async fn rules_are_by_method_and_name() {
         (json!({"jsonrpc": "2.0", "method": "logging/setLevel"}), "logs"),
         (json!({"jsonrpc": "2.0", "id": 1, "result": {}}), ""),
     ] {
-        fixture.comes_with(&fixture.test_issuer.token().scope(needed));
+        fixture.use_token(&fixture.test_issuer.token().scope(needed));
         assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, 200, "{message}");
-        fixture.comes_with(&fixture.test_issuer.token().scope("other"));
+        fixture.use_token(&fixture.test_issuer.token().scope("other"));
         let expected = if needed.is_empty() { 200 } else { 403 };
         assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, expected, "{message}");
     }
@@ -147,7 +147,7 @@ async fn a_rule_cannot_be_spelled_around() {
 async fn required_scopes_are_needed_for_everything() {
     let mut fixture = Fixture::guarded("base");
     let identifier = fixture.initialize().await;
-    fixture.comes_with(&fixture.test_issuer.token().scope("other"));
+    fixture.use_token(&fixture.test_issuer.token().scope("other"));
     for method in ["GET", "DELETE"] {
         let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
         assert_eq!(response.status, 403, "{method}");
@@ -162,7 +162,7 @@ async fn required_scopes_are_needed_for_everything() {
 #[tokio::test]
 async fn an_expired_token_is_unauthorized_with_any_scopes() {
     let mut fixture = Fixture::guarded("base");
-    fixture.comes_with(&fixture.test_issuer.token().scope("other").expires_in(-60));
+    fixture.use_token(&fixture.test_issuer.token().scope("other").expires_in(-60));
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.status, 401);
     assert_eq!(response.challenge().error.as_deref(), Some("invalid_token"));
@@ -244,7 +244,7 @@ async fn broader_scopes_are_enough() {
         guard.scope_implications = ScopeImplications::new([("operator", implied)]).unwrap();
     });
     fixture.settings.rules = rules();
-    fixture.comes_with(&fixture.test_issuer.token().scope("operator"));
+    fixture.use_token(&fixture.test_issuer.token().scope("operator"));
     let identifier = fixture.initialize().await;
     for (name, status) in [("add", 200), ("admin_drop", 403)] {
         let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
@@ -255,7 +255,7 @@ async fn broader_scopes_are_enough() {
     }
 }
 
-/// C14: a rule's claims count for the messages that it is for, before scopes; in report-only mode they are told alone.
+/// C14: a rule's claims count for the messages that it is for, before scopes; in report-only mode they are reported alone.
 #[tokio::test]
 async fn claims_are_wanted_by_rules() {
     let mut fixture = Fixture::guarded("base");
@@ -268,17 +268,17 @@ async fn claims_are_wanted_by_rules() {
     let token = |scopes: &str, team: &str| fixture.test_issuer.token().scope(scopes).claim("team", team);
     let (blue, red, poor) = (token("base admin", "blue"), token("base admin", "red"), token("base", "red"));
     let identifier = fixture.initialize().await;
-    for (token, name, decided, spared) in [
+    for (token, name, decided, report_only_denial) in [
         (&blue, "admin_drop", (200, None), Some("claim.missing")),
         (&red, "admin_drop", (403, Some("claim.mismatch")), None),
         (&red, "add", (200, None), Some("claim.missing")),
         (&poor, "admin_drop", (403, Some("claim.mismatch")), None),
         (&poor, "add", (200, None), Some("claim.missing")),
     ] {
-        fixture.comes_with(token);
+        fixture.use_token(token);
         let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
         assert_eq!(fixture.decided(), decided, "{name}");
-        assert_eq!(fixture.told().spared, spared, "{name}");
+        assert_eq!(fixture.reported().report_only_denial, report_only_denial, "{name}");
         if response.status == 403 {
             assert!(!response.headers.contains_key("www-authenticate"));
             assert_eq!(response.json()["error"], "access_denied");
@@ -286,7 +286,7 @@ async fn claims_are_wanted_by_rules() {
     }
     let response = fixture.post(&[(SESSION, &identifier)], &request("ping", json!({}))).await;
     assert_eq!(response.status, 200);
-    assert_eq!(fixture.told().spared, None);
+    assert_eq!(fixture.reported().report_only_denial, None);
 }
 
 /// J5: messages that a rule matches are limited for each principal, once nothing else speaks against them, and the response
@@ -314,10 +314,10 @@ async fn tools_are_limited() {
             assert_eq!(response.json()["id"], 7);
         }
     }
-    fixture.comes_with(&fixture.test_issuer.token().subject("bob").scope(""));
+    fixture.use_token(&fixture.test_issuer.token().subject("bob").scope(""));
     fixture.post(&[], &initialize()).await;
     assert_eq!(fixture.decided().0, 403, "what is refused otherwise does not count");
-    fixture.comes_with(&fixture.test_issuer.token().subject("bob").scope("base"));
+    fixture.use_token(&fixture.test_issuer.token().subject("bob").scope("base"));
     let identifier = fixture.initialize().await;
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
     fixture.clock.advance(Duration::from_secs(30));

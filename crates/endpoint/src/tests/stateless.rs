@@ -60,7 +60,7 @@ async fn the_negotiated_revision_is_checked() {
 async fn scopes_are_needed() {
     let mut fixture = stateless();
     let token = fixture.test_issuer.token().scope("other");
-    fixture.comes_with(&token);
+    fixture.use_token(&token);
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
     assert_eq!(fixture.post(&[], request("tools/list", json!({}))).await.status, 403);
 }

@@ -130,8 +130,8 @@ mod tests {
     fn values() {
         let [forwarded, address, proto, host] = forward("https://mcp.example.com:8443/mcp", Some("192.0.2.7"));
         assert_eq!(forwarded.unwrap(), r#"for=192.0.2.7;host="mcp.example.com:8443";proto=https"#);
-        assert_eq!(address.unwrap(), "192.0.2.7".into());
-        assert_eq!(proto.unwrap(), "https".into());
+        assert_eq!(address.unwrap(), "192.0.2.7");
+        assert_eq!(proto.unwrap(), "https");
         assert_eq!(host.unwrap(), "mcp.example.com:8443");
 
         let [forwarded, address, ..] = forward("http://localhost", Some("2001:db8::1"));

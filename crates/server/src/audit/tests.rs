@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use portcullis_guard::{Operation, RequestId};
 use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_testkit::ManualClock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     chain::ChainKey,
@@ -218,7 +218,7 @@ fn further_targets_are_recorded() {
     assert_eq!(fixture.writer.write_queued(), Progress::Pause);
     let records = fixture.sink.records(0);
     assert_eq!(records[1]["mcp.target"], "file:///a");
-    assert_eq!(records[1]["mcp.further_targets"], ["note:\"b", "note:c"][..].into());
+    assert_eq!(records[1]["mcp.further_targets"], json!(["note:\"b", "note:c"]));
     assert_eq!(records[1]["mcp.target_count"], 3);
     assert_eq!(records[2]["mcp.further_targets"].as_array().unwrap().len(), Operation::MAX_ADDITIONAL_TARGETS);
     assert_eq!(records[2]["mcp.target_count"], 1000);

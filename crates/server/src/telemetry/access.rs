@@ -264,8 +264,8 @@ mod tests {
                 let line = written_of(LogFormat::Json, "/", principal);
                 let line: serde_json::Value = serde_json::from_str(&line).unwrap();
                 prop_assert_eq!(&line["principal.issuer"], "https://issuer.example");
-                prop_assert_eq!(line["principal.subject"], subject);
-                prop_assert_eq!(line["principal.client"], client);
+                prop_assert_eq!(&line["principal.subject"], &subject);
+                prop_assert_eq!(&line["principal.client"], &client);
                 let line = written_of(LogFormat::Human, "/", principal);
                 prop_assert!(line.contains(r#" deny.code="token.missing" principal.issuer="https://issuer.example" "#));
                 prop_assert!(line.ends_with(&end), "{}", line);

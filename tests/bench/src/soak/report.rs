@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use anyhow::ensure;
 use serde::Serialize;
 
-use super::{server::Sample, slope::Slope};
+use super::{sample::Sample, slope::Slope};
 use crate::report::machine;
 
 /// The part of the duration that is not measured, in which caches and tables fill.

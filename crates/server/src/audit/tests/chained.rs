@@ -133,7 +133,7 @@ fn a_restart_continues_the_chain() {
     rotated.writer.write_queued();
     let first = &rotated.sink.records(0)[0];
     assert_eq!(first["event"], "audit.continued");
-    assert_eq!(first["audit.previous"], head.to_string().into());
+    assert_eq!(first["audit.previous"], head.to_string());
     assert_eq!(verified(&rotated).records, 2);
 }
 
