@@ -38,6 +38,7 @@ async fn wrong_tokens() {
         assert!(!answer.1.to_string().contains(admin), "{}", answer.1);
     }
     assert_eq!(administration.sessions("").await["total"], 1);
+
     // The deployment's own endpoint knows nothing of administrators.
     let answer = deployment.send(list().bearer(admin)).await;
     assert_eq!(answer.status, 404);

@@ -110,6 +110,7 @@ async fn hosts_and_tokens_are_checked() {
     let answer = listener.send(list("localhost")).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(answer.contains("alice"), "{answer}");
+
     let wrong_token = list_with("localhost", "wrong-token-of-a-scenario-0123456789abcdef");
     for (request, status, code) in [
         (list("evil.example"), "403", "host.not_allowed"),

@@ -138,6 +138,7 @@ async fn a_modern_only_endpoint() {
     response.assert_rpc_error(400, -32022);
     assert_eq!(response.json()["error"]["data"]["supported"], json!(["2026-07-28"]), "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+
     let request = modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token);
     assert_eq!(deployment.send(request).await.status, 200);
 }
@@ -191,6 +192,7 @@ async fn unchecked_mirrored_headers() {
     let list =
         modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token).header("Mcp-Name", "admin_wipe");
     assert_eq!(deployment.send(list).await.status, 200);
+
     let forwarded = deployment.upstream.recorded().pop().unwrap();
     assert_eq!(forwarded.header("mcp-method"), Some("tools/list"), "{forwarded:?}");
     assert_eq!(forwarded.header("mcp-name"), None, "{forwarded:?}");

@@ -28,6 +28,7 @@ async fn hostile_configurations_are_rejected() {
     symlink(path("nothing"), path("dangling.json")).unwrap();
     fs::create_dir(path("folder.json")).unwrap();
     assert!(Command::new("mkfifo").arg(path("pipe.json")).status().unwrap().success());
+
     fs::write(path("huge.json"), " ".repeat(4 * 1024 * 1024 + 1)).unwrap();
     fs::write(path("invalid.json"), "{\"mcpServers\": {\"a\": hush}}").unwrap();
     fs::write(path("deep.json"), "[".repeat(1_000_000)).unwrap();

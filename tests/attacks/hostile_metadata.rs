@@ -53,6 +53,7 @@ async fn an_http_endpoint_is_rejected_before_sign_in() {
     }
     let aliases = json!({ "token_endpoint": ELSEWHERE });
     assert_eq!(login(metadata_with("mtls_endpoint_aliases", aliases)).await.1.code, Some(1));
+
     // Pages for users are not endpoints.
     assert_eq!(login(metadata_with("op_tos_uri", json!(ELSEWHERE))).await.1.code, Some(0));
 }

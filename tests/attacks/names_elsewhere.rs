@@ -80,6 +80,7 @@ async fn in_any_listed_member() {
     let response = deployment.send(modern("subscriptions/listen", &listen(&many)).bearer(&token)).await;
     response.assert_rpc_error(400, -32602);
     assert_eq!(response.json()["id"], 7, "{response:?}");
+
     denied.push((response, "message.too_many_names"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;

@@ -44,6 +44,7 @@ async fn forged_addresses_are_ignored() {
     }
     let without_token = deployment.send(ping()).await;
     assert_limited(&without_token);
+
     denied.push((without_token, "limit.address"));
     assert_eq!(deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status, 200);
     assert_eq!(deployment.upstream.count(), 3);
@@ -107,6 +108,7 @@ async fn calls_of_a_tool_are_limited() {
             .bearer(&deployment.good_token())
     };
     assert_eq!(deployment.send(call("slow_one")).await.status, 200);
+
     let mut denied = Vec::new();
     for name in ["slow_one", "slow_two", "SLOW_one"] {
         let response = deployment.send(call(name)).await;

@@ -58,6 +58,7 @@ async fn of_a_protected_resource() {
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
+
     let admin = deployment.test_issuer.token().scope("mcp:tools mcp:admin").sign();
     let session = deployment.open_session(&admin).await;
     let response = deployment
@@ -106,15 +107,18 @@ async fn with_characters_that_parsers_remove() {
     let nested = read(&format!("file:///%{}2e", "25".repeat(50)));
     let response = deployment.send(Request::post(Deployment::ENDPOINT, nested).bearer(&token).session(&session)).await;
     response.assert_rpc_error(400, -32602);
+
     denied.push((response, "message.uri_spellings"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
+
     // Tool names can have any form, and without rules for names nothing is rejected.
     let tool = call(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
     assert_eq!(
         deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await.status,
         200
     );
+
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;

@@ -33,6 +33,7 @@ async fn identifiers_are_generated_by_the_gateway() {
         assert!(!session.contains("backend"), "{session}");
         assert!(seen.insert(session), "an identifier was issued twice");
     }
+
     // The upstream's own identifiers are unknown.
     let response = deployment
         .send(
@@ -84,6 +85,7 @@ async fn modified_identifiers() {
         }
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+
     let response = deployment
         .send(Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session))
         .await;

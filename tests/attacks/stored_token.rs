@@ -62,6 +62,7 @@ async fn another_path_gets_no_stored_token() {
     assert_eq!(host.run("login", "/", &[]).await.code, Some(0));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token(EVIL).await, None);
+
     for (command, more) in [("call", &["tools/list"][..]), ("login", &[])] {
         let rejected = host.run(command, EVIL, more).await;
         assert_eq!(rejected.code, Some(1), "{rejected:?}");
@@ -102,6 +103,7 @@ async fn an_accepted_path_has_its_own_token() {
     assert_eq!(host.token(EVIL).await.as_deref(), Some("token-2"));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token("/evil/mcp/below").await, None);
+
     host.run("logout", EVIL, &[]).await;
     assert_eq!(host.token(EVIL).await, None);
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));

@@ -46,6 +46,7 @@ async fn json_lines() {
     let records = audit_records(trail.path().to_owned(), is_call).await;
     assert!(records.iter().any(|record| record["mcp.method"] == DECEPTIVE), "{records:#?}");
     assert_harmless("the trail", &std::fs::read_to_string(trail.path()).unwrap());
+
     let finished = deployment.portcullis.stop().await;
     assert_harmless("the log", &finished.stderr);
 }

@@ -72,6 +72,7 @@ async fn a_sign_in_without_resource() {
     assert!(rejected.stderr.contains("mcp:tools"), "{rejected:?}");
     assert!(own.requests("/register").is_empty());
     assert!(own.requests("/token").is_empty());
+
     let signed_in = login(&own, &store, &["--no-resource", "--accept-unbound-token"]).await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
     assert!(!own.requests("/token")[0].form().contains_key("resource"));

@@ -45,6 +45,7 @@ async fn a_pipe_without_a_reader() {
     });
     deployment.portcullis.logged("audit records were lost", |line| line["audit.lost"].is_u64()).await;
     deployment.send(unauthorized()).await.assert_unauthorized();
+
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
 
@@ -54,10 +55,12 @@ async fn a_pipe_without_a_reader() {
     assert!(lost > 0, "{lost} lost, {decisions} kept");
     assert!(decisions > 1, "{lost} lost, {decisions} kept");
     assert_eq!(decisions + lost, REQUESTS as u64 + 1);
+
     let last = records.last().unwrap();
     assert_eq!(last["event"], "audit.stopped");
     assert_eq!(last["audit.records"], decisions);
     assert_eq!(last["audit.lost"], lost);
+
     let used: u64 = events(&records, "usage").iter().map(|row| row["usage.requests"].as_u64().unwrap()).sum();
     assert_eq!(used, REQUESTS as u64 + 1, "lost records count as usage");
     let line = finished.stderr.lines().find(|line| line.contains("the audit trail is complete")).expect("a log line");
@@ -112,6 +115,7 @@ async fn rotation() {
     fs::write(file.path(), &torn).unwrap();
     let second = deployment(file.as_str()).await;
     assert_eq!(second.portcullis.stop().await.code, Some(0));
+
     let text = fs::read_to_string(file.path()).unwrap();
     let more: Vec<_> = text.strip_prefix(&torn).expect("the trail continues").lines().collect();
     assert!(more[0].is_empty(), "{more:?}");

@@ -115,6 +115,7 @@ async fn shows_manipulation() {
     let last: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
     let head = format!("{}:{}", last["seq"], last["mac"].as_str().unwrap());
     assert!(finished.stderr.contains(&head), "{}", finished.stderr);
+
     let changed = lines[2].replace("401", "200");
     for (code, line, changed) in [
         ("altered", Some(3), [&lines[..2], &[&changed], &lines[3..]].concat()),
@@ -149,6 +150,7 @@ async fn rotates_by_size() {
     send(&deployment, 700).await;
     let finished = deployment.portcullis.stop().await;
     assert!(finished.stderr.contains("an old audit file was removed"), "{}", finished.stderr);
+
     let files = trail.files();
     assert_eq!(files.len(), 3, "{files:?}");
     for rotated in &files[..2] {
@@ -160,6 +162,7 @@ async fn rotates_by_size() {
     assert_eq!(report["ok"], true, "{report}");
     assert!(report["first"]["seq"].as_u64().unwrap() > 1, "the oldest file was removed: {report}");
     assert_eq!(report["files"].as_array().unwrap().len(), 3);
+
     fs::remove_file(&files[0]).unwrap();
     let (code, report) = trail.verify(&[]).await;
     assert_eq!(code, Some(1), "{report}");

@@ -70,16 +70,19 @@ async fn busy_streams_are_completed() {
     let mut incomplete = streams.listen(&deployment, &token, &session).await;
     let mut response = streams.open(&deployment, slow_call(&token, &session)).await;
     incomplete.assert_forwarded("data: {\"begun\"").await;
+
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutting down", |_| true).await;
     incomplete.send(":true}\n\n");
     assert_eq!(incomplete.connection.chunk().await.as_deref(), Some(&b":true}\n\n"[..]));
     incomplete.assert_ended().await;
     response.assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n").await;
+
     let mut connection = response.connection;
     let events = response.events;
     drop(events);
     assert_eq!(connection.chunk().await, None);
+
     let Deployment { portcullis, .. } = deployment;
     assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }
@@ -114,14 +117,17 @@ async fn readiness() {
     let before = ready().await;
     assert_eq!(before.status, 200, "{before:?}");
     assert_eq!(before.json()["draining"], false, "{before:?}");
+
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutdown begins after the delay", |_| true).await;
     let draining = ready().await;
     assert_eq!(draining.status, 503, "{draining:?}");
+
     let report = draining.json();
     assert_eq!(report["ready"], false, "{report}");
     assert_eq!(report["draining"], true, "{report}");
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+
     deployment.open_session(&token).await;
     idle.assert_open().await;
     idle.assert_ended().await;
@@ -146,6 +152,7 @@ async fn connections_close() {
     let address = deployment.portcullis.address();
     let mut idle = Connection::open(address).await;
     assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.header("connection"), None);
+
     let mut http2 = Http2::connect(address).await;
     assert_eq!(http2.send(Http2::request("GET", "/healthz"), "").await.unwrap().status, 200);
     let mut other = http2.clone();
@@ -165,6 +172,7 @@ async fn connections_close() {
     assert_eq!(last.status, 503, "{last:?}");
     assert_eq!(last.header("connection"), Some("close"), "{last:?}");
     idle.assert_closed().await;
+
     // After GOAWAY, no further HTTP/2 request is accepted.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(http2.send(Http2::request("GET", "/healthz"), "").await.is_err());
@@ -173,6 +181,7 @@ async fn connections_close() {
     let response = in_progress.await.unwrap().unwrap();
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.text().as_str(), "{}", "{response:?}");
+
     let Deployment { portcullis, .. } = deployment;
     assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }

@@ -47,12 +47,14 @@ async fn connections() {
         connection.write(&stream.to_bytes()).await;
         assert_eq!(connection.head().await.expect("a head").status, 200);
     }
+
     // The kernel accepts the connection. The server does not, although the other connections have been silent for a
     // while.
     let mut third = Connection::open(address).await;
     third.write(&Request::new("GET", "/healthz").to_bytes()).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert!(!deployment.portcullis.log().contains("/healthz"), "the third is not served");
+
     for sender in senders.lock().unwrap().iter() {
         sender.send(": event\n\n".into()).unwrap();
     }
@@ -128,6 +130,7 @@ async fn incomplete_heads_use_little_memory() {
     let deployment = Deployment::start().await;
     let address = deployment.portcullis.address();
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+
     let before = resident(&deployment.portcullis);
     let half = format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: {}", "x".repeat(16 << 10));
     let mut flood = Vec::new();
@@ -240,6 +243,7 @@ async fn streams() {
         .expect("settings");
     let streams = settings.2.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).expect("a number of streams");
     assert_eq!(streams[2..], 7_u32.to_be_bytes());
+
     let refused: Vec<_> = frames.iter().filter(|(frame_type, ..)| *frame_type == RST_STREAM).collect();
     assert!(!refused.is_empty(), "{refused:?}");
     assert!(refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");

@@ -156,6 +156,7 @@ async fn streams_are_counted_separately() {
     assert_eq!(rejected.status, 429, "{rejected:?}");
     assert_eq!(rejected.header("retry-after"), Some("5"), "{rejected:?}");
     deployment.portcullis.assert_denied(&rejected, "limit.streams").await;
+
     let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).bearer(&token).session(&session);
     assert_eq!(deployment.send(echo.clone()).await.status, 200);
 

@@ -82,11 +82,13 @@ async fn rejected_credentials() {
     let issuer = readiness(&deployment, 503).await;
     assert_eq!(issuer["usable"], false, "{issuer}");
     assert_eq!(issuer["reason"], json!(code), "{issuer}");
+
     let line = deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
     let message = line["message"].as_str().unwrap();
     assert!(message.contains("`client_id`, `client_secret`"), "{message}");
     assert!(message.contains("status 401"), "{message}");
     assert_eq!(deployment.portcullis.log().matches("hush").count(), 0);
+
     let probe = endpoint.server.last();
     let body = String::from_utf8(probe.body.to_vec()).unwrap();
     assert!(body.contains("token=portcullis-probe-"), "{body}");
@@ -100,6 +102,7 @@ async fn rejected_credentials() {
     let response = deployment.try_token(&deployment.good_token()).await;
     assert_eq!(response.assert_unauthorized(), None, "{response:?}");
     assert_eq!(readiness(&deployment, 503).await["reason"], code);
+
     endpoint.set_response(200, active());
     deployment.assert_accepted("accepted again", &deployment.good_token()).await;
     readiness(&deployment, 200).await;

@@ -23,6 +23,7 @@ async fn an_issuer_that_starts_later() {
     let healthy = deployment.send(Request::new("GET", "/healthz")).await;
     assert_eq!(healthy.status, 200, "{healthy:?}");
     assert_eq!(healthy.text().as_str(), "ok\n", "{healthy:?}");
+
     let ready = deployment.send(Request::new("GET", "/readyz")).await;
     assert_eq!(ready.status, 503, "{ready:?}");
     assert_eq!(ready.json()["ready"], false);
@@ -36,6 +37,7 @@ async fn an_issuer_that_starts_later() {
         "{response:?}"
     );
     deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
+
     let forged = issuer.test_issuer().token().issuer("https://elsewhere.example").sign();
     deployment.assert_rejected([("another issuer", forged, "token.issuer_unknown")]).await;
     assert_eq!(
@@ -61,6 +63,7 @@ async fn rotated_keys() {
     let deployment = deployment_with(&issuer).await;
     keys_changed(&deployment.portcullis).await;
     assert_eq!(issuer.key_requests(), 1);
+
     let old = issuer.test_issuer().token().sign();
     deployment.assert_accepted("the old key", &old).await;
 
@@ -69,12 +72,14 @@ async fn rotated_keys() {
     deployment.assert_accepted("the new key", &issuer.test_issuer().token().sign()).await;
     assert_eq!(issuer.key_requests(), 2);
     deployment.assert_rejected([("the old key", old, "token.key_unknown")]).await;
+
     // Unknown keys cause no further fetch within the cooldown.
     let unknown = (0..20).map(|number| {
         (number.to_string(), issuer.test_issuer().token().kid(&format!("k{number}")).sign(), "token.key_unknown")
     });
     let before = issuer.key_requests();
     deployment.assert_rejected(unknown).await;
+
     let fetched = issuer.key_requests() - before;
     assert!(fetched <= 5, "{fetched} fetches for 20 tokens with unknown keys");
 }

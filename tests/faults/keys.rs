@@ -267,6 +267,7 @@ async fn a_flood_of_unknown_keys() {
     let good = issuer.test_issuer.token().sign();
     until_accepted(&deployment, &good, "at first").await;
     assert_eq!(issuer.hits(), 1);
+
     let mut flood = JoinSet::new();
     for client in 0..20 {
         let tokens: Vec<_> = (0..10)

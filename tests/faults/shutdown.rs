@@ -78,6 +78,7 @@ async fn the_timeout() {
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(finished.stderr.contains("cancelling the requests that are still in progress"), "{}", finished.stderr);
+
     let decisions: Vec<_> = finished.stdout.lines().filter(|line| line.contains("\"event\":\"decision\"")).collect();
     assert_eq!(decisions.len(), 1, "{}", finished.stdout);
     assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
@@ -118,6 +119,7 @@ async fn sessions_end() {
     let Deployment { portcullis, upstream, .. } = deployment;
     let finished = portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+
     let records: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let sessions = |event: &str| {
         let of_event = records.iter().filter(|record| record["event"] == event);
@@ -127,6 +129,7 @@ async fn sessions_end() {
     };
     assert_eq!(sessions("session.opened").len(), SESSIONS);
     assert_eq!(sessions("session.ended"), sessions("session.opened"));
+
     let ended = records.iter().filter(|record| record["event"] == "session.ended");
     assert!(ended.clone().all(|record| record["session.reason"] == "shutdown"), "{}", finished.stdout);
     assert!(records.last().is_some_and(|record| record["event"] == "audit.stopped"), "{}", finished.stdout);

@@ -123,10 +123,12 @@ async fn unsuitable_sockets() {
     let error = error_of(activated(inherited(), 1, "$$", &other)).await;
     assert!(error.contains(&address.to_string()), "{error}");
     assert!(error.contains("remove `listen`"), "{error}");
+
     let omitted = configuration("");
     let error = error_of(activated(inherited(), 2, "$$", &omitted)).await;
     assert!(error.contains("2 sockets"), "{error}");
     assert!(error.contains("ListenStream="), "{error}");
+
     let connected = TcpStream::connect(address).unwrap();
     let error = error_of(activated(connected, 1, "$$", &omitted)).await;
     assert!(error.contains("Accept=yes"), "{error}");

@@ -44,6 +44,7 @@ async fn metadata() {
         &["offline_access", "resource[0].scopes_supported"],
     )
     .await;
+
     let offline = with("", "", "required_scopes = [\"offline_access\"]");
     assert_neither_serves_nor_checks(
         "offline_access required",
@@ -51,6 +52,7 @@ async fn metadata() {
         &["offline_access", "resource[0].required_scopes"],
     )
     .await;
+
     let offline = with("", "", "[[resource.rule]]\nmethod = \"*\"\nscopes = [\"offline_access\"]");
     assert_neither_serves_nor_checks(
         "offline_access in a rule",
@@ -58,6 +60,7 @@ async fn metadata() {
         &["offline_access", "resource[0].rule[0].scopes"],
     )
     .await;
+
     for duplicate in ["/MCP", "/mcp/", "/Mcp/", "/mcp"] {
         let configuration = with("", "", &RESOURCE.replace("/mcp\"\nu", &format!("{duplicate}\"\nu")));
         assert_neither_serves_nor_checks(duplicate, &configuration, &["/mcp", duplicate, "rename"]).await;
@@ -252,6 +255,7 @@ async fn files() {
         assert_rejected("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
     }
     assert_neither_serves_nor_checks("not TOML", "listen = ", &["bad.toml:1: listen"]).await;
+
     let empty = Scratch::file("empty.toml", "");
     for command in ["serve", "check"] {
         let finished = Portcullis::run(&[command, "--config", empty.as_str()]).await;

@@ -52,6 +52,7 @@ async fn decisions() {
     }
     let trail = trail(deployment).await;
     assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");
+
     for (id, method, actual_status, decision, code, status, subject) in requests {
         let matching: Vec<_> =
             with_event(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
@@ -88,6 +89,7 @@ async fn sessions() {
     let session = deployment.open_session(&token).await;
     let deleted = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
     assert!((200..300).contains(&deleted.status), "{deleted:?}");
+
     let trail = trail(deployment).await;
     let ([opened], [ended]) = (&with_event(&trail, "session.opened")[..], &with_event(&trail, "session.ended")[..])
     else {

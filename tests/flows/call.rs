@@ -67,6 +67,7 @@ async fn a_server_of_2024_11_05() {
     let called = Portcullis::run_with(&["call", &url, "tools/list"], &[("PORTCULLIS_TOKEN", "hush")]).await;
     assert_eq!(called.code, Some(0), "{called:?}");
     assert_eq!(serde_json::from_str::<Value>(&called.stdout).unwrap()["tools"], json!(["tools/list"]));
+
     for request in upstream.recorded() {
         assert_eq!(request.header("authorization"), Some("Bearer hush"), "{request:?}");
     }
@@ -110,6 +111,7 @@ async fn a_challenge_beyond_the_scope_is_an_error() {
     let called = Portcullis::run(&[&["call", &peer.url("/mcp"), "tools/list"][..], &options].concat()).await;
     assert_eq!(called.code, Some(1), "{called:?}");
     assert!(called.stderr.contains("admin"), "{called:?}");
+
     let scopes: Vec<_> = peer.requests("/authorize").iter().map(|request| request.query["scope"].clone()).collect();
     assert_eq!(scopes, ["read"]);
 }

@@ -153,6 +153,7 @@ async fn issuers() {
     *response.lock().unwrap() = (200, json!({ "active": false, "note": "canary-response" }));
     let inactive = deployment.try_token(opaque).await;
     deployment.portcullis.assert_denied(&inactive, "token.inactive").await;
+
     *response.lock().unwrap() = (500, json!("canary-response"));
     assert_eq!(deployment.try_token(opaque).await.status, 401);
     deployment.portcullis.logged_line(&["WARN", &introspecting_name]).await;
@@ -311,10 +312,12 @@ async fn development_server() {
     );
     let issued = form("/token", exchange.clone()).await;
     assert_eq!(issued.status, 200, "{issued:?}");
+
     let token = text(&issued.json(), "access_token");
     let endpoint = async |token: &str| Request::post("/mcp", INITIALIZE).bearer(token).send(demo.address()).await;
     let opened = endpoint(&token).await;
     assert_eq!(opened.status, 200, "{opened:?}");
+
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     // Invalid values of each secret.
     assert_eq!(form("/token", exchange.clone()).await.status, 400, "a code is used once");

@@ -53,6 +53,7 @@ async fn check_names_an_expired_certificate() {
     let warning = finished.stdout.lines().find(|line| line.starts_with("warning:")).unwrap_or_default();
     assert!(warning.contains(&expected), "{finished:?}");
     assert!(warning.contains("portcullis.toml:4: "), "{finished:?}");
+
     let online = Portcullis::run(&["check", "--online", "--json", "--config", file.as_str()]).await;
     let report: Value = serde_json::from_str(&online.stdout).unwrap();
     let cause = &report["online"]["first_cause"];

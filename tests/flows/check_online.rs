@@ -137,6 +137,7 @@ async fn sound_set_ups() {
     let sound = || Setup::new(&server.url(""), &upstream.setting());
     sound().assert_sound("signatures").await;
     sound().issuer(INTROSPECTION).assert_sound("introspection").await;
+
     sound().issuer(&INTROSPECTION.replace("\"introspection\"", "\"jwt+introspection\"")).assert_sound("both").await;
     sound().issuer(&format!("jwks_uri = \"{}\"\n", server.url("/jwks"))).assert_sound("keys of a URL").await;
     sound().resource("allowed_origins = [\"https://app.example.com\"]\n").assert_sound("origins").await;
@@ -150,6 +151,7 @@ async fn sound_set_ups() {
     });
     let events = Setup::new(&server.url(""), &events.await.setting()).resource("sessions = \"off\"\n");
     events.assert_sound("a stateless server with event streams").await;
+
     // Every session of the checks has ended.
     let methods: Vec<_> = upstream.recorded().iter().map(|request| request.method.clone()).collect();
     let count = |method: &http::Method| methods.iter().filter(|other| *other == method).count();
@@ -183,6 +185,7 @@ async fn the_port() {
     let top = |address| format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n");
     let setup = |address| Setup::new(&server.url(""), &upstream.setting()).top(&top(address));
     setup(address).assert_cause("held", "listener.port", &["another program", "choose another port"]).await;
+
     let elsewhere = "192.0.2.7:3000".parse().unwrap();
     let setup_elsewhere = setup(elsewhere).top("listen = \"192.0.2.7:3000\"\nbase_url = \"https://mcp.example.com\"\n");
     setup_elsewhere.assert_cause("another machine", "listener.port", &["192.0.2.7", "address of this machine"]).await;
@@ -210,6 +213,7 @@ async fn a_running_server_with_tls() {
     setup.resource = setup.resource.replace("/mcp", "/");
     let _server = Portcullis::serve(&setup.text()).await;
     let (finished, report) = setup.json().await;
+
     // The configuration itself has warnings.
     assert_eq!(finished.code, Some(0), "{:#}", report["online"]);
     assert_eq!(report["online"]["first_cause"], Value::Null, "{:#}", report["online"]);

@@ -107,6 +107,7 @@ async fn instances_sign_in_once_and_are_served() {
     }
     assert_eq!(entries(&store, "token"), 1);
     assert_eq!(entries(&store, "client"), 1);
+
     for bridge in &mut bridges {
         let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
         assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
@@ -335,6 +336,7 @@ async fn a_token_of_another_client_opens_another_session() {
     let login = [&["login", &url][..], &as_client("second"), &["mcp:tools mcp:admin"]].concat();
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
+
     let response = bridge.request(2, "tools/call", json!({ "name": "admin_x", "arguments": {} })).await;
     assert_eq!(response["result"]["name"], "admin_x", "{response}");
     drop(bridge.input.take());
@@ -343,6 +345,7 @@ async fn a_token_of_another_client_opens_another_session() {
     assert!(rest.is_empty(), "{log}");
     assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("the session is lost; opening another one"), "{log}");
+
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
     let expected = ["initialize", "notifications/initialized", "resources/subscribe"];
     assert_eq!(methods, [&expected[..], &expected, &["tools/call"]].concat());

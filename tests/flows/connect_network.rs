@@ -36,6 +36,7 @@ async fn a_redirect_a_cookie_and_a_compressed_response() {
     let token = [("PORTCULLIS_TOKEN", "hush")];
     let mut bridge = Bridge::start(&format!("{}/mcp", upstream.origin()), &[], &token);
     assert!(bridge.initialize().await["result"].is_object());
+
     let text = "x".repeat(100_000);
     let response = bridge.request(1, "echo", json!({ "text": text })).await;
     assert_eq!(response["result"]["text"], text);
@@ -44,6 +45,7 @@ async fn a_redirect_a_cookie_and_a_compressed_response() {
     assert_eq!(code, Some(0));
     assert!(rest.is_empty(), "{rest:?}");
     assert_eq!(log, "");
+
     let followed: Vec<_> = upstream.recorded().into_iter().filter(|request| request.target == "/mcp/").collect();
     assert!(followed.iter().all(|request| request.header("authorization") == Some("Bearer hush")));
     assert!(followed.iter().any(|request| request.method == http::Method::DELETE));
@@ -78,6 +80,7 @@ async fn large_messages() {
     let text = "x".repeat(20_000_000);
     let response = bridge.request(1, "echo", json!({ "text": text })).await;
     assert_eq!(response["result"]["text"].as_str().unwrap().len(), text.len());
+
     drop(bridge);
 
     let mut bridge = Bridge::start(&url, &["--max-message", "1"], &[]);

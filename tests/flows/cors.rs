@@ -30,6 +30,7 @@ async fn preflight_needs_no_token() {
     );
     assert_eq!(response.count("access-control-allow-credentials"), 0);
     assert!(response.headers.iter().filter(|(name, _)| name == "vary").any(|(_, value)| value.contains("Origin")));
+
     // An OPTIONS request that is not a preflight is treated like other requests.
     assert_eq!(
         deployment

@@ -27,6 +27,7 @@ async fn stored_tokens_are_listed() {
     assert!(login.stderr.contains("not granted: b"), "{login:?}");
     let status = run(&["status", &url]).await;
     assert_eq!(status.code, Some(0), "{status:?}");
+
     for part in
         [server.url(""), "scopes    a (not granted: b)".into(), store.as_str().into(), "refreshed automatically".into()]
     {
@@ -35,6 +36,7 @@ async fn stored_tokens_are_listed() {
     let listed = run(&["list", "--json"]).await;
     assert!(!listed.stdout.contains("hush"), "{listed:?}");
     assert!(!listed.stdout.contains("quiet"), "{listed:?}");
+
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     let token = &listed["tokens"][0];
     assert_eq!(token["url"], json!(url));
@@ -54,6 +56,7 @@ async fn stored_tokens_are_listed() {
     std::fs::write(token["file"].as_str().unwrap(), r#"{"refresh_token":"quiet""#).unwrap();
     let listed = run(&["list"]).await;
     assert!(listed.stderr.contains("cannot be understood"), "{listed:?}");
+
     let logout = run(&["logout", &url]).await;
     assert_eq!(logout.code, Some(0), "{logout:?}");
     let left = std::fs::read_dir(store.as_str()).unwrap().map(|entry| entry.unwrap().path());
@@ -118,6 +121,7 @@ async fn the_debug_log_has_every_request() {
     let output = tokio::process::Command::from(process).output().await.unwrap();
     let log = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{log}");
+
     for path in ["/mcp", "/.well-known/oauth-authorization-server", "/register", "/authorize", "/token"] {
         let line = log.lines().find(|line| line.contains(&format!("url=\"{}\"", server.url(path))));
         assert!(line.is_some_and(|line| line.contains("status=") && line.contains("milliseconds=")), "{path} {log}");

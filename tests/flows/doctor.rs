@@ -41,6 +41,7 @@ async fn from_the_sign_in_to_a_tool_call() {
     let arguments = ["doctor", "--login", "--auto-consent", "--json", "--store", store.as_str(), &url];
     let finished = Portcullis::run(&[&arguments[..], &["--tool", "whoami"]].concat()).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
+
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
     let findings: Vec<_> =
         report["steps"].as_array().unwrap().iter().flat_map(|step| step["findings"].as_array().unwrap()).collect();

@@ -78,6 +78,7 @@ async fn metadata_that_clients_cannot_read() {
         _ => Some(response(403, "text/html", CHALLENGE)),
     };
     assert_cause("a firewall", blocked, "resource.found", &["Cloudflare", "let the firewall pass"]).await;
+
     let blocked_issuer =
         |request: &PeerRequest| resource(request, "").or_else(|| Some(response(403, "text/html", CHALLENGE)));
     assert_cause("at the issuer", blocked_issuer, "issuer.found", &["Cloudflare", "let the firewall pass"]).await;
@@ -85,6 +86,7 @@ async fn metadata_that_clients_cannot_read() {
         resource(request, "").or_else(|| Some(response(200, "text/html", "<!doctype html><title>App</title>")))
     };
     assert_cause("a web site", page, "issuer.found", &["oauth-authorization-server instead of a web page"]).await;
+
     let metadata_url = |request: &PeerRequest| resource(request, "/.well-known/oauth-authorization-server");
     assert_cause("not an issuer", metadata_url, "issuer.found", &["write the issuer into authorization_servers"]).await;
 }

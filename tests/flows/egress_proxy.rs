@@ -92,10 +92,12 @@ async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
         assert!(login.stderr.contains("--allow-private"), "{internal} {login:?}");
         assert_eq!(network.proxy.targets(), ["mcp.corp.test:443"], "{internal}");
     }
+
     // The flag permits internal targets except the metadata services of clouds.
     let network = Network::start("https://auth.internal").await;
     network.login(&["--allow-private", "--ca-file", network.proxy.authority()], &[]).await;
     assert_eq!(network.proxy.targets(), ["auth.internal:443", "mcp.corp.test:443"]);
+
     for cloud in ["https://169.254.169.254", "https://metadata.google.internal"] {
         let network = Network::start(cloud).await;
         network.login(&["--allow-private", "--ca-file", network.proxy.authority()], &[]).await;

@@ -35,6 +35,7 @@ async fn a_running_server_is_healthy() {
     let healthy = health(&file, &portcullis, &[]).await;
     assert_eq!(healthy.code, Some(0), "{healthy:?}");
     assert!(healthy.stdout.ends_with("/healthz answered 200\n"), "{healthy:?}");
+
     let ready = health(&file, &portcullis, &["--ready"]).await;
     assert_eq!(ready.code, Some(0), "{ready:?}");
     assert!(ready.stdout.contains("/readyz answered 200"), "{ready:?}");

@@ -15,6 +15,7 @@ async fn a_session() {
     let response =
         http2.send(Http2::post(Deployment::ENDPOINT).header("authorization", &bearer), INITIALIZE).await.unwrap();
     assert_eq!(response.status, 200, "{response:?}");
+
     let session = response.header("mcp-session-id").unwrap().to_owned();
     let in_session = |method: &str| {
         Http2::request(method, Deployment::ENDPOINT)
@@ -24,10 +25,12 @@ async fn a_session() {
     };
     let response = http2.send(in_session("POST"), call(2, "echo", &json!({ "x": 1 }))).await.unwrap();
     assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
+
     let response = http2.send(in_session("GET"), "").await.unwrap();
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.text().as_str(), ": open\n\n", "{response:?}");
     assert_eq!(http2.send(in_session("DELETE"), "").await.unwrap().status, 200);
+
     http2.send(in_session("POST"), call(3, "echo", &json!({}))).await.unwrap().assert_no_session();
     assert!(deployment.upstream.recorded().iter().all(|request| request.header("via") == Some("2.0 portcullis")));
 }

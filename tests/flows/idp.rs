@@ -76,6 +76,7 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
     assert!(location.starts_with("http://127.0.0.1:4321/callback?"));
     assert_eq!(returned("state"), "s");
     assert_eq!(returned("iss"), idp.issuer.replace(':', "%3A").replace('/', "%2F"));
+
     let form = format!(
         "grant_type=authorization_code&client_id=c&code={}&code_verifier={}&redirect_uri={REDIRECT}",
         returned("code"),

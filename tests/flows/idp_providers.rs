@@ -84,6 +84,7 @@ async fn like_entra() {
     let rejected = authorize(&idp, &verifier, &format!("{scope}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp")).await;
     assert_eq!(redirect_parameter(&rejected, "error").as_deref(), Some("invalid_target"));
     assert!(redirect_parameter(&rejected, "error_description").unwrap().starts_with("AADSTS9010010"));
+
     let code = redirect_parameter(&authorize(&idp, &verifier, scope).await, "code").unwrap();
     let form = format!(
         "grant_type=authorization_code&client_id=web&client_secret=hush&code={code}&code_verifier={}&redirect_uri={REDIRECT}",
@@ -136,10 +137,12 @@ async fn a_device_is_approved_by_the_admin_api() {
     );
     assert_eq!(post(&idp, "token", poll.clone()).await.json()["error"], "authorization_pending");
     assert_eq!(post(&idp, "token", poll).await.json()["error"], "slow_down");
+
     let page = started["verification_uri_complete"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
     let page = send(&idp, Request::new("GET", page)).await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains(started["user_code"].as_str().unwrap()));
+
     let decision = json!({ "user_code": started["user_code"], "decision": "allow", "user": "zoe" }).to_string();
     assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 204);
     assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 404);
@@ -155,6 +158,7 @@ async fn a_forgotten_client_gets_an_error_page() {
     let uri = client["registration_client_uri"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
     let token = client["registration_access_token"].as_str().unwrap();
     assert_eq!(send(&idp, Request::new("GET", uri).bearer(token)).await.json(), client);
+
     let verifier = PkceVerifier::generate().unwrap();
     let parameters = format!("client_id={id}");
     assert!(redirect_parameter(&authorize(&idp, &verifier, &parameters).await, "code").is_some());

@@ -78,6 +78,7 @@ async fn all_clients_are_rewritten_once() {
     );
     assert!(!preview.stdout.contains("hush"), "{preview:?}");
     assert!(preview.stderr.contains("--write"), "{preview:?}");
+
     CLIENTS.iter().for_each(|(path, list)| assert_eq!(home.read(path), text(list)));
 
     let written = home.run(&["import-mcp-remote", "--write", "--command", "portcullis"]).await;
@@ -109,6 +110,7 @@ async fn tokens_move_with_their_registration() {
     let signed_in =
         home.run(&[&["login", &url, "--auto-consent", "--store", &home.path("first")][..], &scopes].concat()).await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
+
     let entry = |prefix: &str| -> Value {
         let entries = fs::read_dir(home.path("first")).unwrap().map(|entry| entry.unwrap().path());
         let mut entries = entries.filter(|path| path.extension().is_some_and(|it| it == "json"));
@@ -118,6 +120,7 @@ async fn tokens_move_with_their_registration() {
     let token = entry("token-");
     let client = entry("client-");
     assert!(token["refresh_token"].is_string());
+
     fs::remove_dir_all(home.path("first")).unwrap();
 
     let configuration = json!({ "mcpServers": { "a": { "command": "npx", "args": ["mcp-remote", url] } } }).to_string();
@@ -141,12 +144,14 @@ async fn tokens_move_with_their_registration() {
         "{preview:?}"
     );
     assert!(home.0.path().join(&tokens_file).exists());
+
     let written = home.run(&["import-mcp-remote", "--write"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     let secret = token["refresh_token"].as_str().unwrap();
     assert!(!format!("{preview:?}{written:?}").contains(secret));
     assert!(!home.0.path().join(&tokens_file).exists());
     assert!(!home.0.path().join(&client_file).exists());
+
     let renewed = home.run(&["token", &url]).await;
     assert_eq!(renewed.code, Some(0), "{renewed:?}");
     assert_ne!(renewed.stdout.trim(), token["access_token"].as_str().unwrap(), "the expired token was refreshed");

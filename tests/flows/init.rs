@@ -93,12 +93,14 @@ async fn options_give_a_valid_configuration() {
     assert!(written.starts_with("# "), "{written}");
     assert!(!written.contains("sessions ="), "{written}");
     assert_eq!(fs::metadata(setup.file()).unwrap().permissions().mode() & 0o777, 0o644);
+
     for part in ["the port is free", "there are keys for RS256", "the upstream speaks MCP", "portcullis check --online"]
     {
         assert!(finished.stdout.contains(part), "{part}: {finished:?}");
     }
     let doctor = format!("portcullis doctor {}/mcp", setup.base_url);
     assert!(finished.stdout.contains(&doctor), "{finished:?}");
+
     let online = Portcullis::run(&["check", "--online", "--config", &setup.config()]).await;
     assert_eq!(online.code, Some(0), "{online:?}");
 }
@@ -182,6 +184,7 @@ async fn problems_need_force() {
     assert!(!setup.file().exists(), "{rejected:?}");
     assert!(rejected.stdout.contains("cannot connect"), "{rejected:?}");
     assert!(rejected.stderr.contains("1 problem;"), "{rejected:?}");
+
     let forced = Portcullis::run(&[&arguments[..], &["--force"]].concat()).await;
     assert_eq!(forced.code, Some(0), "{forced:?}");
     setup.assert_valid().await;
@@ -197,11 +200,13 @@ async fn offline_makes_no_requests() {
     let rejected = setup.run(&nowhere, &[]).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("2 problems;"), "{rejected:?}");
+
     let requests = setup.upstream.count();
     let written = setup.run(&nowhere, &["--offline"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     assert_eq!(setup.upstream.count(), requests, "{written:?}");
     setup.assert_valid().await;
+
     let well_known = setup.run(&format!("{nowhere}/.well-known/x"), &["--offline", "--force"]).await;
     assert_eq!(well_known.code, Some(1), "{well_known:?}");
     assert!(well_known.stderr.contains("--issuer"), "{well_known:?}");
@@ -221,6 +226,7 @@ async fn the_file_fits_the_services() {
     .await;
     let finished = setup.run(&setup.idp.issuer, &["--endpoint", "/tools", "--scope", "a", "--scope", "b"]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
+
     let written = setup.written();
     for part in [
         "\nsessions = \"off\"\n",
@@ -284,6 +290,7 @@ async fn a_terminal_asks_for_what_is_missing() {
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains(&format!("names as its authorization server: {issuer}")), "{shown}");
     assert!(!shown.contains("\u{1b}[2J"), "{shown:?}");
+
     let written = setup.written();
     assert!(written.contains(&format!("issuer = \"{issuer}\"")), "{written}");
     assert!(written.contains(&upstream), "{written}");

@@ -290,6 +290,7 @@ async fn signature_and_introspection() {
     deployment.assert_accepted("active", &token).await;
     deployment.assert_accepted("still active", &token).await;
     assert_eq!(endpoint.calls().len(), 2);
+
     endpoint.set_response(200, json!({ "active": false }));
     deployment.assert_rejected([("revoked", token.clone(), "token.inactive")]).await;
     endpoint.set_response(503, json!({}));
@@ -316,6 +317,7 @@ async fn invalid_settings_are_rejected() {
     assert_eq!(good.code, Some(0), "{good:?}");
     assert!(good.stdout.contains("INTROSPECTION_SECRET"), "{good:?}");
     assert!(!format!("{good:?}").contains("hush"), "{good:?}");
+
     for (issuer, named) in [
         (from_environment.as_str(), "INTROSPECTION_SECRET is not set"),
         (&format!("{ON}\nclient_secret = {{ file = \"/nowhere/secret\" }}"), "/nowhere/secret"),

@@ -65,6 +65,7 @@ async fn access_lines_have_details() {
     assert_eq!(line["client.address"], "127.0.0.1");
     assert_eq!(line["mcp.method"], "tools/call");
     assert_eq!(line["mcp.tool"], "add");
+
     let [upstream, total] = ["upstream.us", "latency.us"].map(|name| line[name].as_u64().expect(name));
     assert!(0 < upstream, "{line}");
     assert!(upstream <= total, "{line}");

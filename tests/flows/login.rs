@@ -37,6 +37,7 @@ async fn one_login_for_all_commands() {
     assert_eq!(login.code, Some(0), "{login:?}");
     assert_eq!(login.stdout, "", "{login:?}");
     assert!(login.stderr.contains("scopes      mcp:tools"), "{login:?}");
+
     let token = fixture.run("token", &[]).await;
     let text = token.stdout.trim().to_owned();
     assert_eq!(token.code, Some(0), "{token:?}");
@@ -91,6 +92,7 @@ async fn a_token_in_the_environment() {
     };
     assert_eq!(with("call", &token).await.code, Some(0));
     assert_eq!(with("token", &token).await.stdout.trim(), token);
+
     let rejected = with("call", "wrong").await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");

@@ -12,6 +12,7 @@ async fn a_configuration_for_mcp_remote_works() {
     let store = ["--store", store.as_str()];
     let login = Portcullis::run(&[&["login", &url, "--auto-consent"][..], &store].concat()).await;
     assert_eq!(login.code, Some(0), "{login:?}");
+
     let token = Portcullis::run(&[&["token", &url][..], &store].concat()).await.stdout;
     let authorization = format!("Bearer {}", token.trim());
     let arguments = [
@@ -21,12 +22,14 @@ async fn a_configuration_for_mcp_remote_works() {
     .concat();
     let mut bridge = Bridge::start_command("mcp-remote", &arguments, &[("AUTH_HEADER", &authorization)]);
     assert_eq!(bridge.initialize().await["result"]["protocolVersion"], "2025-11-25");
+
     let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
     assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
     bridge.close();
     let (code, rest, log) = bridge.wait().await;
     assert_eq!(code, Some(0));
     assert!(rest.is_empty(), "{rest:?}");
+
     for option in ["--allow-http is ignored: ", "--keep-alive is ignored: ", "--frobnicate is ignored: "] {
         assert_eq!(log.matches(option).count(), 1, "{log}");
     }

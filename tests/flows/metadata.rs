@@ -110,6 +110,7 @@ async fn several_resources() {
     let deployment = two_resources("default = true").start().await;
     let response = deployment.send(Request::new("GET", ROOT)).await;
     assert_eq!(response.json()["resource"], "http://127.0.0.1:3000/other");
+
     // A token for one of them is rejected by the other.
     let response = deployment.send(Request::post("/other", "{}").bearer(&deployment.good_token())).await;
     assert_eq!(response.status, 401, "{response:?}");

@@ -71,6 +71,7 @@ async fn the_npm_launcher_starts_the_program() {
     let version = installed.command().arg("--version").output().unwrap();
     assert!(version.status.success(), "{version:?}");
     assert_eq!(version.stdout, format!("portcullis {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
+
     let missing = installed.command().args(["check", "--config", "/nowhere"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(1), "{missing:?}");
     let invalid = installed.command().arg("no-such-command").output().unwrap();
@@ -86,6 +87,7 @@ async fn the_npm_launcher_starts_the_program() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(20), listens).await.expect("it listens");
+
     // Only to the launcher, as a client that ends its server does.
     kill_process(Pid::from_raw(i32::try_from(node.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
     let ended = tokio::time::timeout(std::time::Duration::from_secs(20), node.wait()).await.expect("it ends").unwrap();

@@ -30,6 +30,7 @@ async fn a_token_with_scopes() {
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     assert!(login.stderr.contains("not granted: b"), "{login:?}");
+
     let token =
         async |scope: &str| Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
     assert_eq!(token("a").await.stdout.trim(), "first");
@@ -62,6 +63,7 @@ async fn a_token_with_the_long_form_of_a_scope() {
     let login = ["login", &url, "--auto-consent", "--scope", "api://1/read", "--store", store.as_str()];
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
+
     for scope in ["read", "api://1/read"] {
         let token = Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
         assert_eq!(token.code, Some(0), "{token:?}");
@@ -82,6 +84,7 @@ async fn a_step_up_that_needs_a_new_registration() {
     let store = Scratch::path_for("store");
     let mut bridge = Bridge::start(&url, &["--device", "--store", store.as_str()], &[]);
     assert!(bridge.initialize().await["result"].is_object());
+
     for id in 1..=2 {
         let refused = bridge.request(id, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
         let error = refused["error"].to_string();
@@ -90,11 +93,13 @@ async fn a_step_up_that_needs_a_new_registration() {
         assert!(error.contains(&command), "{error}");
     }
     assert_eq!(peer.requests("/register").len(), 1);
+
     let login = ["login", &url, "--fresh", "--device", "--scope", "mcp:admin mcp:tools", "--store", store.as_str()];
     assert_eq!(Portcullis::run(&login).await.code, Some(0));
     let served = bridge.request(3, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
     assert!(served["result"].is_object(), "{served}");
     assert_eq!(peer.requests("/register").len(), 2);
+
     bridge.close();
     assert_eq!(bridge.wait().await.0, Some(0));
 }

@@ -99,6 +99,7 @@ async fn in_a_session() {
     let response = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token("mcp:admin"))).await;
     assert_eq!(response.status, 403, "{response:?}");
     assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
+
     let session = deployment.open_session(&token("mcp:tools")).await;
     let post = |name: &str, scopes: &str| {
         let body = call(2, "tools/call", &json!({ "name": name }));

@@ -63,6 +63,7 @@ async fn a_server_that_reads_the_client_from_the_body() {
     let peer = Peer::start(body_only).await;
     let doctor = Portcullis::run(&["doctor", &peer.url("/mcp"), "--json"]).await;
     assert!(doctor.stdout.contains("requires `client_id` in the body"), "{doctor:?}");
+
     let wrong = ["login", &peer.url("/mcp"), "--client-id", "me", "--token-auth-method", "client_secret_post"];
     let rejected = Portcullis::run(&wrong).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
@@ -179,10 +180,12 @@ async fn a_login_on_another_device() {
     assert!(login.stderr.contains("BCDF-GHJK"), "{login:?}");
     assert!(!login.stderr.contains("the-device"));
     assert!(peer.requests("/authorize").is_empty());
+
     let registered = peer.requests("/register")[0].message();
     assert!(registered["grant_types"].to_string().contains("device_code"), "{registered}");
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
     assert_eq!(token.stdout.trim(), "the-token");
+
     let other = Peer::start(|_| None).await;
     let rejected = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
@@ -263,16 +266,19 @@ async fn forgotten_registrations_are_replaced() {
     assert_eq!(registrations(), 2, "{login:?}");
     assert_eq!(run(&["login", &url, "--auto-consent", "--fresh"]).await.code, Some(0));
     assert_eq!(registrations(), 3);
+
     let logout = run(&["logout", &url, "--forget-client"]).await;
     assert_eq!(logout.code, Some(0), "{logout:?}");
     assert!(logout.stderr.contains("registrations deleted here: 1"), "{logout:?}");
     assert_eq!(run(&["login", &url, "--auto-consent"]).await.code, Some(0));
     assert_eq!(registrations(), 4);
     assert_eq!(run(&["login", &other, "--auto-consent"]).await.code, Some(0));
+
     let all = run(&["logout", "--all"]).await;
     assert_eq!(all.code, Some(0), "{all:?}");
     assert!(all.stderr.contains(&url), "{all:?}");
     assert!(all.stderr.contains(&other), "{all:?}");
+
     for signed_out in [&url, &other] {
         assert_eq!(run(&["token", signed_out]).await.code, Some(1));
     }
@@ -308,6 +314,7 @@ async fn connect_without_a_user() {
     let response =
         initialize_through_connect(&peer.url("/mcp"), &[&client[..], &["--store", store.as_str()]].concat()).await;
     assert_eq!(response["result"]["serverInfo"]["name"], "peer", "{response}");
+
     let sent = peer.requests("/token")[0].form();
     assert_eq!(sent["grant_type"].as_str(), "client_credentials");
     assert_eq!(sent["client_id"].as_str(), "me");
@@ -318,6 +325,7 @@ async fn connect_without_a_user() {
     let response =
         initialize_through_connect(&peer.url("/mcp"), &["--token-command", "printf 'the-printed$HOME'"]).await;
     assert_eq!(response["result"]["serverInfo"]["name"], "peer", "{response}");
+
     let first = &peer.requests("/mcp")[0];
     assert_eq!(first.authorization.as_deref(), Some("Bearer the-printed$HOME"));
     assert!(peer.requests("/token").is_empty());
@@ -347,6 +355,7 @@ async fn a_preregistered_redirect_uri() {
     };
     let query: HashMap<_, _> = page.query_pairs().into_owned().collect();
     assert_eq!(query["redirect_uri"], format!("http://localhost:{port}/oauth/callback"));
+
     let mut redirected = url::Url::parse(&query["redirect_uri"]).unwrap();
     redirected.query_pairs_mut().append_pair("code", "c").append_pair("state", &query["state"]);
     redirected.query_pairs_mut().append_pair("iss", &peer.url(""));
@@ -355,6 +364,7 @@ async fn a_preregistered_redirect_uri() {
     stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
     let status = timeout(Duration::from_secs(20), process.wait()).await.unwrap().unwrap();
     assert!(status.success());
+
     for wrong in [["--callback-host", "0.0.0.0"], ["--callback-path", "/a?b"]] {
         let rejected = Portcullis::run(&[&["login", &url][..], &wrong].concat()).await;
         assert!(rejected.code.is_some_and(|code| code != 0), "{rejected:?}");

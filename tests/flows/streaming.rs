@@ -32,6 +32,7 @@ async fn assert_streamed(deployment: Deployment, request: Request, events: Unbou
     assert_eq!(head.status, 200, "{head:?}");
     assert_eq!(head.header("content-type"), Some("text/event-stream"), "{head:?}");
     assert_eq!(head.header("x-accel-buffering"), Some("no"), "{head:?}");
+
     for number in 0..3 {
         let event = format!("data: {{\"number\":{number}}}\n\n");
         events.send(event.clone().into()).unwrap();
@@ -79,6 +80,7 @@ async fn an_incomplete_response_of_the_upstream() {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
     let list = portcullis_scenarios::modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     connection.write(&list.bearer(&token).to_bytes()).await;
+
     // Whether the head is sent before the failure is detected depends on timing. The response is never complete.
     if let Some(head) = connection.head().await {
         assert_eq!(head.status, 200, "{head:?}");

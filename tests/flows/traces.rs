@@ -24,6 +24,7 @@ async fn the_span_of_a_request_has_its_decision() {
     assert_eq!(request.text("name"), "POST /mcp");
     assert_eq!(request.json["kind"], json!(SERVER));
     assert!(request.json.get("parentSpanId").is_none(), "the client's trace is not continued: {request:?}");
+
     for (name, value) in [
         ("http.request.method", "POST"),
         ("url.path", "/mcp"),
@@ -185,11 +186,13 @@ impl Exported {
         let add = add.header("traceparent", CLIENT_TRACEPARENT).header("tracestate", "canary=1");
         let called = deployment.send(add).await;
         assert_eq!(called.status, 200, "{called:?}");
+
         let forwarded = deployment.upstream.last();
         let denied = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
         let access_line = deployment.portcullis.access_line(&called).await;
         let finished = deployment.portcullis.stop().await;
         assert!(!finished.stderr.contains("traces.lost"), "{}", finished.stderr);
+
         let bodies = receiver.requests(PATH).iter().map(|request| request.message().to_string()).collect();
         Self { spans: exported_spans(&receiver), bodies, token, called, forwarded, access_line, denied }
     }

@@ -43,6 +43,7 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
     let url = server.url("/mcp");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
+
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
 
     let full = run_on_full_disk(&["token", &url, "--store", store.as_str()], "").await;
@@ -66,6 +67,7 @@ async fn a_sign_in_without_a_writable_store() {
     let server = server().await;
     let store = Scratch::path_for("store");
     let url = server.url("/mcp");
+
     // Even root cannot create a directory there.
     for (full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
         let arguments = ["login", &url, "--auto-consent", "--store", directory];
@@ -82,6 +84,7 @@ async fn a_sign_in_without_a_writable_store() {
     let bridged = run_on_full_disk(&arguments, &input).await;
     assert_eq!(server.requests("/authorize").len(), 1, "{bridged:?}");
     assert!(bridged.stdout.contains("\"result\""), "{bridged:?}");
+
     let warnings = bridged.stderr.matches("kept in memory").count();
     assert_eq!(warnings, 1, "{bridged:?}");
 }

@@ -31,6 +31,7 @@ async fn sessions_are_listed() {
     let list = administration.sessions("").await;
     assert_eq!(list["total"], 4, "{list}");
     assert_eq!(list["next"], Value::Null, "{list}");
+
     let of_alice = administration.sessions("?subject=alice").await;
     let [entry] = of_alice["sessions"].as_array().unwrap().as_slice() else { panic!("{of_alice}") };
     assert_eq!(entry["subject"], "alice");
@@ -41,6 +42,7 @@ async fn sessions_are_listed() {
     assert_eq!(entry["adopted"], false);
     assert_eq!(entry["session"].as_str().map(str::len), Some(16));
     assert!(!list.to_string().contains(&session), "{list}");
+
     let opened = deployment.portcullis.logged("stream", |_| true).await;
     assert!(!opened.is_null());
 
@@ -54,6 +56,7 @@ async fn sessions_are_listed() {
     }
     listed.dedup();
     assert_eq!(listed.len(), 3);
+
     for query in ["?limit=0", "?limit=1001", "?after=x", "?user=alice"] {
         let request = Request::new("GET", &format!("/v1/sessions{query}")).bearer(Administration::TOKEN);
         assert_eq!(administration.send(request).await.0, 400, "{query}");
@@ -81,10 +84,12 @@ async fn a_subject_ends() {
     assert_eq!(status, 200);
     assert_eq!(ended, json!({ "sessions_ended": 1, "streams_ended": 2 }));
     listening.assert_ended().await;
+
     modern.connection.chunk().await;
     modern.assert_ended().await;
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     of_bob.assert_open().await;
+
     deployment.echo(&alice, &session).await.assert_no_session();
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     while deployment.upstream.count_of(&Method::DELETE) == 0 {
@@ -110,6 +115,7 @@ async fn sessions_in_no_table_end() {
     }
     let deployment = deployment.restart(Signal::KILL).await;
     assert_eq!(administration.sessions("").await["total"], 0);
+
     let nothing = json!({ "sessions_ended": 0, "streams_ended": 0 });
     let issuer = "https://issuer.example";
     assert_eq!(
@@ -117,6 +123,7 @@ async fn sessions_in_no_table_end() {
         (200, nothing.clone())
     );
     assert_eq!(administration.send(end(&json!({ "client": "bob" }))).await, (200, nothing));
+
     let unknown = administration.send(end(&json!({ "subject": "carol", "issuer": "https://other.example" }))).await;
     assert_eq!(unknown.0, 404);
     assert_eq!(unknown.1["error"]["code"], "admin.issuer_unknown");
@@ -142,6 +149,7 @@ async fn one_session_ends() {
     let (status, ended) = administration.send(end(&json!({ "session": hash }))).await;
     assert_eq!(status, 200, "{ended}");
     assert_eq!(ended["sessions_ended"], 1, "{ended}");
+
     deployment.echo(&token, &session).await.assert_no_session();
     assert_eq!(deployment.echo(&token, &other).await.status, 200);
     let (status, again) = administration.send(end(&json!({ "session": hash }))).await;
@@ -167,6 +175,7 @@ async fn cached_tokens_are_dropped() {
     let token = server.test_issuer().token().sign();
     let initialize = async || Request::post("/mcp", INITIALIZE).bearer(&token).send(portcullis.address()).await;
     assert_eq!(initialize().await.status, 200);
+
     server.test_issuer().rotate();
     assert_eq!(initialize().await.status, 200, "the token is cached");
     let issuer = server.test_issuer().issuer().as_str().to_owned();
@@ -178,6 +187,7 @@ async fn cached_tokens_are_dropped() {
     assert_eq!(status, 200);
     assert_eq!(dropped, json!({ "tokens_dropped": 1, "streams_ended": 0, "keys_fetched": true }));
     assert_eq!(initialize().await.status, 401);
+
     let (status, unknown) = administration.send(drop_tokens("https://other.example")).await;
     assert_eq!(status, 404);
     assert_eq!(unknown["error"]["code"], "admin.issuer_unknown");
@@ -195,6 +205,7 @@ async fn actions_are_audited() {
     administration.sessions("?subject=alice").await;
     let body = json!({ "subject": "alice", "note": "left the company" });
     assert_eq!(administration.send(end(&body)).await.0, 200);
+
     let wrong = "wrong-token-of-a-scenario-0123456789abcdef";
     assert_eq!(administration.send(Request::new("GET", "/v1/sessions").bearer(wrong)).await.0, 401);
     let records = audit_records(audit.path().to_owned(), |record| record["deny.code"] == "admin.token_invalid").await;
@@ -210,6 +221,7 @@ async fn actions_are_audited() {
     assert_eq!(refused["decision"], "deny");
     assert!(ended["client.uid"].is_number(), "{ended}");
     assert_eq!(of("session.ended")[0]["session.reason"], "administrator");
+
     deployment.portcullis.logged("was not performed", |line| line["deny.code"] == "admin.token_invalid").await;
     let written = format!("{records:?}{}", deployment.portcullis.log());
     assert!(!written.contains(Administration::TOKEN));
@@ -227,24 +239,29 @@ async fn the_command_does_the_same() {
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.contains("alice"), "{listed:?}");
     assert!(listed.stdout.contains("SUBJECT"), "{listed:?}");
+
     let listed = administration.run(&["sessions", "--json", "--subject", "alice"]).await;
     let list: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(list["total"], 1, "{list}");
     assert_eq!(list["has_more"], false, "{list}");
+
     let hash = list["sessions"][0]["session"].as_str().unwrap();
     let ended = administration.run(&["end", "--session", hash]).await;
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.stdout.trim_end(), "ended 1 session in the server's table and 0 event streams");
+
     deployment.echo(&alice, &session).await.assert_no_session();
     let again = administration.run(&["end", "--session", hash]).await;
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("admin.session_unknown"), "{again:?}");
+
     let ended = administration.run(&["end", "--subject", "alice", "--note", "x"]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("in no table"), "{ended:?}");
     let dropped = administration.run(&["drop-tokens", "--issuer", "https://issuer.example", "--json"]).await;
     assert_eq!(dropped.code, Some(0), "{dropped:?}");
     assert_eq!(administration.run(&["end"]).await.code, Some(2));
+
     let listed = administration.run(&["sessions"]).await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.contains("no such sessions"), "{listed:?}");

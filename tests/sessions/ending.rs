@@ -13,6 +13,7 @@ async fn by_delete() {
     let delete = || Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     let response = deployment.send(delete()).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let seen = deployment.upstream.last();
     assert_eq!(seen.method, http::Method::DELETE);
     assert!(seen.header("mcp-session-id").unwrap().starts_with("backend-"));
@@ -92,6 +93,7 @@ async fn by_the_upstream() {
     assert_eq!(send("forbidden").await.status, 403);
     assert_eq!(send("echo").await.status, 200, "the session continues");
     assert_eq!(send("forgotten").await.status, 404, "the upstream's response is forwarded");
+
     send("echo").await.assert_no_session();
     assert_eq!(deployment.send(get()).await.status, 400);
 }

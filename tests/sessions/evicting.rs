@@ -79,10 +79,12 @@ async fn a_session_for_each_task() {
         response.assert_no_session();
         deployment.portcullis.assert_denied(&response, "session.ended").await;
     }
+
     // Each `initialize`, the five uses, and a DELETE for each evicted session.
     deployment.upstream.wait_for_requests(TASKS + MAX + evicted.len()).await;
     assert_eq!(deployment.upstream.count_of(&Method::DELETE), evicted.len());
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
+
     let records = fs::read_to_string(audit.path()).unwrap();
     let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();
     assert_eq!(ended("evicted"), evicted.len());
@@ -112,6 +114,7 @@ async fn sessions_in_use() {
         deployment.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE),
         "the `initialize` reached the upstream"
     );
+
     for session in &bobs {
         assert_eq!(deployment.echo(&bob, session).await.status, 200);
     }
@@ -130,6 +133,7 @@ async fn sessions_in_use() {
         response = deployment.try_token(&alice).await;
     }
     assert_eq!(response.status, 200, "{response:?}");
+
     deployment.echo(&alice, &sessions[0]).await.assert_no_session();
     assert_eq!(deployment.echo(&alice, &third).await.status, 200);
     for session in &bobs {
@@ -172,6 +176,7 @@ async fn concurrent_initializes() {
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
     let (opened, mut initializes) = mpsc::channel::<TcpStream>(8);
     let (deleted, mut deletions) = mpsc::channel::<String>(8);
+
     // An upstream whose `initialize` responses the test sends, and whose streams stay open.
     tokio::spawn(async move {
         let mut streams = Vec::new();

@@ -30,6 +30,7 @@ async fn a_restart_with_the_same_keys() {
     response.assert_rpc_error(404, -32000);
     assert!(response.json()["id"].is_null(), "{response:?}");
     deployment.portcullis.assert_denied(&response, "session.ended").await;
+
     for method in ["GET", "DELETE"] {
         let request = Request::new(method, Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&session);
         let response = deployment.send(request).await;
@@ -55,6 +56,7 @@ async fn a_rotation() {
     let ended = deployment.open_session(&deployment.good_token()).await;
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&ended);
     assert_eq!(deployment.send(delete).await.status, 200);
+
     let rewrite = async |text: &str, message: &str| {
         std::fs::write(keys.path(), text).unwrap();
         deployment.portcullis.signal(Signal::HUP);

@@ -14,6 +14,7 @@ async fn opened_and_used() {
     assert_eq!(opened.status, 200, "{opened:?}");
     assert_eq!(opened.count("mcp-session-id"), 1, "{opened:?}");
     assert_eq!(opened.json()["result"]["protocolVersion"], "2025-11-25", "{opened:?}");
+
     let session = opened.header("mcp-session-id").unwrap();
     assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
 
@@ -21,6 +22,7 @@ async fn opened_and_used() {
     let response =
         deployment.send(in_session(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({ "x": 1 }))))).await;
     assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
+
     let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
     assert!(backend.starts_with("backend-"), "{backend}");
 
@@ -28,14 +30,17 @@ async fn opened_and_used() {
     let response = deployment.send(in_session(Request::post(Deployment::ENDPOINT, notification))).await;
     assert_eq!(response.status, 202, "{response:?}");
     assert_eq!(response.body.len(), 0, "{response:?}");
+
     let response = deployment
         .send(in_session(Request::post(Deployment::ENDPOINT, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
         .await;
     assert_eq!(response.status, 202, "a response to the server's own request: {response:?}");
+
     let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream");
     let response = deployment.send(in_session(get)).await;
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.header("content-type"), Some("text/event-stream"), "{response:?}");
+
     for seen in deployment.upstream.recorded().iter().skip(1) {
         assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "{seen:?}");
     }
@@ -88,6 +93,7 @@ async fn tokens_without_a_subject() {
     let machine = deployment.token().without("sub").client_id("robot").sign();
     let session = deployment.open_session(&machine).await;
     assert_eq!(deployment.echo(&machine, &session).await.status, 200);
+
     for token in [
         deployment.token().subject("robot").sign(),
         deployment.token().subject("robot").client_id("robot").sign(),
@@ -137,6 +143,7 @@ async fn what_opens_no_session() {
     assert_eq!(response.status, 415, "{response:?}");
     assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+
     // Escapes do not hide the method.
     let escaped = INITIALIZE.replace("initialize", "\\u0069nitialize");
     let response = deployment.send(Request::post(Deployment::ENDPOINT, escaped).bearer(&token)).await;

@@ -26,10 +26,12 @@ async fn until_the_session_is_deleted() {
     let mut modern = streams.open(&deployment, listen(&token)).await;
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     assert_eq!(deployment.send(delete).await.status, 200);
+
     let deleted = Instant::now();
     listening.assert_ended().await;
     responding.assert_ended().await;
     assert!(deleted.elapsed() < Duration::from_secs(1), "{:?}", deleted.elapsed());
+
     let line = deployment.portcullis.logged("stream.session_ended", |_| true).await;
     assert_eq!(line["session"].as_str().map(str::len), Some(16), "{line}");
     of_other.assert_open().await;
@@ -60,6 +62,7 @@ async fn while_there_are_no_events() {
     let session = deployment.open_session(&token).await;
     let mut incomplete = streams.listen(&deployment, &token, &session).await;
     incomplete.assert_forwarded("data: {\"begun\"").await;
+
     let mut silent = streams.listen(&deployment, &token, &session).await;
     let since = Instant::now();
     assert_eq!(silent.connection.chunk().await.as_deref(), Some(&b":\n\n"[..]));

@@ -60,6 +60,7 @@ async fn in_a_loop() {
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     assert!(size(&state) <= 2 * LINE * sessions() as u64 + GROWTH / 16, "{}", size(&state));
     assert!(size(&state) <= 2 * GROWTH, "{}", size(&state));
+
     let deployment = deployment.restart(Signal::KILL).await;
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     for (token, session) in deleted.iter().filter(|(_, session)| !session.is_empty()) {

@@ -23,16 +23,19 @@ async fn a_valid_change_keeps_the_rest() {
     let line = reloading.reload(&[SCOPES]).await;
     assert_eq!(line["config.changes"], 1, "{line}");
     assert_eq!(line["sessions.ended"], 0, "{line}");
+
     let change = reloading.portcullis.logged("a setting has changed", |_| true).await;
     assert_eq!(change["config.key"], "resource[\"/mcp\"].required_scopes", "{change}");
     assert_eq!(change["config.old"], "[\"mcp:tools\"]");
     assert_eq!(change["config.new"], "[\"mcp:admin\"]");
     assert_eq!(reloading.call("/mcp", &mcp, &session).await.status, 403);
     assert_eq!(reloading.call("/other", &other, &elsewhere).await.status, 200);
+
     reloading.reload(&[]).await;
     assert_eq!(reloading.call("/mcp", &mcp, &session).await.status, 200);
     assert_eq!(initializes(&reloading.upstream), initialized);
     assert_eq!(reloading.issuer.key_requests(), fetches);
+
     let unchanged = reloading.reload(&[]).await;
     assert_eq!(unchanged["message"], "the configuration has not changed", "{unchanged}");
 }
@@ -104,10 +107,12 @@ async fn a_removed_resource() {
     assert_eq!(line["sessions.ended"], 1, "{line}");
     assert_eq!(reloading.call("/other", &token, &session).await.status, 404);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
+
     let records = audit_records(audit.path().to_owned(), |record| record["session.reason"] == "resource_removed").await;
     assert_eq!(records.iter().filter(|record| record["event"] == "session.ended").count(), 1, "{records:?}");
     reloading.reload(&[]).await;
     reloading.call("/other", &token, &session).await.assert_no_session();
+
     // Two sessions were opened, one was used, and one was ended.
     reloading.upstream.wait_for_requests(4).await;
     assert_eq!(reloading.upstream.count_of(&Method::DELETE), 1);
@@ -126,6 +131,7 @@ async fn a_changed_upstream() {
     let to = from.replace(&reloading.upstream.setting(), &setting);
     let line = reloading.reload(&[(from, &to)]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
+
     reloading.call("/other", &token, &session).await.assert_no_session();
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
@@ -147,6 +153,7 @@ async fn a_removed_issuer() {
     let other = reloading.open_session("/mcp", &kept).await;
     let line = reloading.reload(&[(&table, "")]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
+
     let response = reloading.call("/mcp", &removed, &session).await;
     assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "{response:?}");
     assert_eq!(reloading.call("/mcp", &kept, &other).await.status, 200);
@@ -175,6 +182,7 @@ async fn streams_that_do_not_satisfy_new_rules() {
     assert_eq!(line["streams.ended"], 1, "{line}");
     assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(ReloadableServer::next_event(&mut streams[0]).await, None);
+
     events.send(1);
     assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     reloading.portcullis.logged("stream.configuration_changed", |_| true).await;

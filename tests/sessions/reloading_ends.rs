@@ -45,6 +45,7 @@ async fn a_late_session_of_a_former_upstream() {
     let deleted = reloading.upstream.last();
     assert_eq!(deleted.method, Method::DELETE);
     assert_eq!(deleted.header("mcp-session-id"), Some("late"));
+
     reloading.call("/mcp", &token, session).await.assert_no_session();
     assert_eq!(new.count(), 0);
     assert_eq!(newest.count(), 0);
@@ -69,6 +70,7 @@ async fn an_issuer_removed_from_one_resource() {
     assert_eq!(line["level"], "INFO", "{line}");
     assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(reloading.call("/mcp", &mcp, &ended).await.status, 401);
+
     reloading.reload(&[]).await;
     reloading.call("/mcp", &mcp, &ended).await.assert_no_session();
     assert_eq!(reloading.call("/other", &other, &kept).await.status, 200);
@@ -94,12 +96,14 @@ async fn an_end_that_cannot_be_recorded() {
         statuses.push(reloading.send(delete).await.status);
     }
     assert_eq!(statuses[0], 200, "{statuses:?}");
+
     let line = reloading.reload(&[(reloading.other_resource(), "")]).await;
     assert_eq!(line["level"], "INFO", "{line}");
     let warning =
         reloading.portcullis.logged("session.end_not_recorded", |line| line["ends.unrecorded"].is_number()).await;
     assert_eq!(warning["level"], "WARN", "{warning}");
     assert_eq!(warning["ends.unrecorded"], 1, "{warning}");
+
     reloading.reload(&[]).await;
     reloading.call("/other", &token, &kept).await.assert_no_session();
     reloading.portcullis.signal(Signal::TERM);

@@ -84,6 +84,7 @@ async fn fifty_reloads() {
         client.unwrap();
     }
     assert!(response_count.load(Ordering::Relaxed) >= amount.requests);
+
     for (number, stream) in streams.iter_mut().enumerate() {
         events.send(number);
         assert_eq!(

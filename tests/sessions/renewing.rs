@@ -14,6 +14,7 @@ async fn for_other_scopes() {
     let response = deployment.echo(&narrow, &first).await;
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
+
     let theirs = upstream_session(&deployment);
 
     let response = deployment.echo(&wide, &first).await;
@@ -23,6 +24,7 @@ async fn for_other_scopes() {
     assert!(second != first, "{second}");
     assert!(second != theirs, "{second}");
     assert!(second.len() <= 512, "{second}");
+
     let responses = concurrent_echoes(&deployment, &wide, &first).await;
     assert!(responses.iter().all(|response| response.header("mcp-session-id") == Some(&second)), "{responses:?}");
     for session in [&first, &second] {
@@ -37,6 +39,7 @@ async fn for_other_scopes() {
     assert!(!log.contains(&second), "an identifier is in the log");
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&wide).session(&first);
     assert_eq!(deployment.send(delete).await.status, 200);
+
     for session in [&first, &second] {
         deployment.echo(&wide, session).await.assert_no_session();
     }

@@ -29,6 +29,7 @@ async fn sessions_continue() {
     let mut deployment =
         Deployment::builder().top(with_state(&state)).tables("[session]\nended_status = 404").start().await;
     assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
+
     let kept = open(&deployment).await;
     let deleted = open(&deployment).await;
     assert_eq!(echo(&deployment, &kept).await.status, 200);
@@ -47,6 +48,7 @@ async fn sessions_continue() {
         deployment.echo(&mallory, &kept).await.assert_no_session();
     }
     assert_eq!(delete(&deployment, &kept).await.status, 200);
+
     let deployment = deployment.restart(Signal::KILL).await;
     echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
 }

@@ -29,6 +29,7 @@ async fn the_first_one_with_streamable_http() {
         .await;
     assert_eq!(response.status, 200);
     assert_eq!(response.json()["result"]["protocolVersion"], "2025-03-26");
+
     let session = response.header("mcp-session-id").unwrap().to_owned();
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     let list = call(2, "tools/list", &json!({}));
@@ -124,6 +125,7 @@ async fn with_further_events() {
     assert_eq!(head.status, 200, "{head:?}");
     assert_eq!(head.count("mcp-session-id"), 1, "{head:?}");
     assert_eq!(client.chunk().await.unwrap(), format!("id: 1\ndata:\n\ndata: {response}\n\n").into_bytes());
+
     sender.send("data: later\n\n".into()).unwrap();
     assert_eq!(client.chunk().await.unwrap(), b"data: later\n\n");
 }
@@ -164,12 +166,14 @@ async fn without_sessions() {
             .status,
         200
     );
+
     let before = deployment.upstream.count();
     let mut message: Value = serde_json::from_str(&call(3, "server/discover", &json!({}))).unwrap();
     message["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "v999.0.0",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
+
     // Each time on a new connection, and so possibly on another worker.
     for _ in 0..4 {
         let request = Request::post(Deployment::ENDPOINT, message.to_string()).bearer(&token);

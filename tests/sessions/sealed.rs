@@ -48,6 +48,7 @@ async fn at_another_replica() {
     let session = first.open_session(&first.good_token()).await;
     assert!(session.len() <= 512, "{session}");
     assert_eq!(first.echo(&first.good_token(), &session).await.status, 200);
+
     let theirs = upstream_session(&first);
 
     let before = first.upstream.count();
@@ -55,6 +56,7 @@ async fn at_another_replica() {
         second.echo(&stranger, &session).await.assert_no_session();
     }
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+
     let token = second.good_token();
     assert_eq!(second.echo(&token, &session).await.status, 200);
     assert_eq!(upstream_session(&first), theirs);
@@ -115,6 +117,7 @@ async fn with_one_successor() {
     };
     let successor = next(&second).await;
     assert_eq!(next(&first).await, successor);
+
     for deployment in [&first, &second] {
         for identifier in [&session, &successor] {
             assert_eq!(deployment.echo(&wide(deployment), identifier).await.status, 200);
@@ -153,6 +156,7 @@ async fn within_the_limits() {
     response.assert_rpc_error(503, -32603);
     assert_eq!(response.header("retry-after"), Some("30"), "{response:?}");
     third.portcullis.assert_denied(&response, "session.store_full").await;
+
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&bob_of(&third)).session(&bobs);
     assert_eq!(third.send(delete).await.status, 200);
     assert_eq!(third.echo(&alice, &newer).await.status, 200);

@@ -35,6 +35,7 @@ async fn with_an_expiring_token() {
     let mut busy = streams.listen(&deployment, &token, &session).await;
     busy.assert_forwarded("id: 7\r\ndata: {\"begun\"").await;
     idle.assert_ended().await;
+
     let line = ended_as(&deployment, "stream.token_expired").await;
     assert!(line["request.id"].is_string(), "{line}");
     assert_eq!(line["session"].as_str().unwrap().len(), 16, "{line}");
@@ -77,6 +78,7 @@ async fn with_newer_tokens() {
     assert_eq!(deployment.echo(&mallory, &theirs).await.status, 400);
     too_wide.assert_ended().await;
     not_used.assert_ended().await;
+
     // Longer than two sweeps.
     sleep(Duration::from_millis(1200)).await;
     kept.assert_open().await;
@@ -167,6 +169,7 @@ async fn with_a_revoked_token() {
         open.assert_ended().await;
     }
     assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
+
     ended_as(&deployment, "stream.token_inactive").await;
     let again = deployment.send(Request::listen(Deployment::ENDPOINT, &token, &session)).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
@@ -226,6 +229,7 @@ async fn with_an_issuer_that_fails() {
     sleep(Duration::from_secs(1)).await;
     open.assert_open().await;
     open.assert_ended().await;
+
     let after = opened.elapsed();
     assert!(after >= Duration::from_secs(6), "{after:?}");
     assert!(after < Duration::from_secs(15), "{after:?}");
@@ -253,6 +257,7 @@ async fn with_an_issuer_that_fails_once() {
         .await;
     endpoint.set_response(200, active());
     expiring.assert_ended().await;
+
     ended_as(&deployment, "stream.token_expired").await;
     open.assert_open().await;
 }

@@ -105,6 +105,7 @@ mod tests {
         let ids: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         let distinct: HashSet<&str> = ids.iter().map(RequestId::as_str).collect();
         assert_eq!(distinct.len(), 4000);
+
         for id in &ids {
             let parsed = uuid::Uuid::try_parse(id.as_str()).unwrap();
             assert_eq!(parsed.get_version_num(), 4);

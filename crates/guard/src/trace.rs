@@ -169,6 +169,7 @@ mod tests {
         }
         let (_, unsampled) = context(1.0, ClientTrace::Trust, &CLIENT.replace("-01", "-00"));
         assert!(!unsampled.is_sampled());
+
         let (id, invalid) = context(1.0, ClientTrace::Trust, "00-xyz");
         assert!(invalid.is_sampled());
         assert!(invalid.parent_id().is_none());

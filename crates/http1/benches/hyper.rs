@@ -68,6 +68,7 @@ fn main() {
         }
         rounds.push(times);
     }
+
     // The first round warms up.
     rounds.remove(0);
     println!("{:<22} {:>17} {:>24}", "CPU of the client", "us a request", "over portcullis-http1");

@@ -207,6 +207,7 @@ mod tests {
         assert_eq!(proof.nonce(), Some("n"));
         assert!(proof.is_for_token("hush"));
         assert!(!proof.is_for_token("other"));
+
         let bare = verify(&key.proof(&PROOF).unwrap()).unwrap();
         assert!(bare.nonce().is_none());
         assert!(!bare.is_for_token("hush"));

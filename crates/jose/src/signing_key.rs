@@ -131,11 +131,13 @@ mod tests {
         }
         let ed25519 = pem(&EdKeyPair::generate(EdCurve::Ed25519).unwrap());
         assert!(SigningKey::from_pem(Algorithm::EdDsa, &ed25519, "k").unwrap().sign("JWT", b"{}").is_ok());
+
         let rsa = pem(&RsaKeyPair::generate(2048).unwrap());
         for algorithm in [Algorithm::Rs256, Algorithm::Ps256] {
             assert!(SigningKey::from_pem(algorithm, &rsa, "k").unwrap().sign("JWT", b"{}").is_ok());
         }
         assert_eq!(SigningKey::from_pem(Algorithm::Rs256, &pem(&short), "k").unwrap_err(), SigningError::Import);
+
         for text in
             ["", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]
         {

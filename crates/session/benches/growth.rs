@@ -68,6 +68,7 @@ fn grow(sessions: usize) -> Row {
     let target = SessionTarget::new(resource.clone(), "http://127.0.0.1:8000/mcp");
     let scopes = Scopes::parse("mcp:tools").expect("scopes");
     let mut identifiers: Vec<Option<Identifier>> = vec![None; sessions];
+
     // This makes the table of identifiers resident.
     identifiers.fill(Some(open(&store, &target, &scopes, sessions)));
     let before = resident();
@@ -103,6 +104,7 @@ fn grow(sessions: usize) -> Row {
         started.elapsed().as_nanos() as f64 / LOOKUPS as f64
     });
     let lookup = median(rounds.collect());
+
     // Another process with the key. Its upstream differs, which is checked after the identifier is opened.
     let replica = SessionStore::new(settings, clock, Arc::new(()));
     let moved = SessionTarget::new(resource, "http://127.0.0.1:9000/mcp");
@@ -119,6 +121,7 @@ fn grow(sessions: usize) -> Row {
         |target: &SessionTarget| median((1..sessions.min(20_000)).map(|number| first_use(target, number)).collect());
     let unseal = first_uses(&moved);
     let adopt = first_uses(&target);
+
     // The stride has no common divisor with the count: each session is found once, and hardly any is in a cache.
     let cold = (0..sessions.min(20_000)).map(|turn| find(1 + turn * 7_919 % (sessions - 1)));
     Row {

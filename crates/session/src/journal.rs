@@ -184,6 +184,7 @@ mod tests {
             assert_eq!(SessionEnd::decode(&[bytes.as_slice(), b"x"].concat()), None);
         }
         assert_eq!(SessionEnd::decode(&[9; SessionEnd::ENCODED_LENGTH]), None);
+
         let used = LastUse { session, time: created };
         assert_eq!(LastUse::decode(&used.encode()), Some(used));
         assert_eq!(LastUse::decode(&used.encode()[1..]), None);

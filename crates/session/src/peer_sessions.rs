@@ -143,11 +143,13 @@ mod tests {
         sessions.add(&[announced(1, 7), announced(1, 5), announced(1, 9), announced(1, 5), announced(2, 8)], now);
         assert_eq!(count(1, now), 2, "the fourth one does not fit");
         assert_eq!(count(2, now), 0, "the fourth one does not fit");
+
         let mut id = [0; 16];
         id[7] = 7;
         sessions.remove(ScopeId([1; 16]), &id);
         sessions.add(&[announced(1, 5)], now + LIFETIME / 2);
         assert_eq!(count(1, now + LIFETIME), 1);
+
         sessions.prune(now + LIFETIME);
         assert_eq!(sessions.len.load(Ordering::Relaxed), 1);
         assert_eq!(count(1, now + LIFETIME * 2), 0);

@@ -173,11 +173,13 @@ async fn ends_reach_all_replicas() {
     }
     assert_eq!(one.journal.replicas(), 2);
     assert_eq!(other.journal.replicas(), 2);
+
     let fresh = Replica::start(&redis);
     let started = Instant::now();
     fresh.reaches(RedisState::Complete).await;
     assert!(started.elapsed() < RedisJournal::LEASE / 2, "{:?}", started.elapsed());
     assert_eq!(fresh.check(&last), Err(ResolveError::Ended));
+
     let session = one.open();
     fresh.crash();
     assert!(one.end(&session).await);
@@ -196,12 +198,14 @@ async fn ends_survive_a_loss_of_redis() {
     let ended = one.open();
     let unconfirmed = one.open();
     assert!(other.end(&ended).await);
+
     redis.kill();
     one.reaches(RedisState::Unreachable).await;
     other.reaches(RedisState::Unreachable).await;
     assert!(!one.end(&unconfirmed).await);
     assert_eq!(one.check(&kept), Ok(()));
     assert_eq!(one.check(&unconfirmed), Err(ResolveError::Ended));
+
     let early = Replica::start(&redis);
     assert_eq!(early.check(&kept), Err(ResolveError::NotReady));
 
@@ -297,6 +301,7 @@ async fn the_documented_permissions_suffice() {
     let [one, other] = &replicas;
     let session = one.open();
     assert_eq!(other.check(&session), Ok(()));
+
     one.sessions.record_last_uses();
     one.journal.share_inactive_token([7; 16]);
     while *other.heard.inactive.lock().unwrap() != [[7; 16]] {
@@ -305,6 +310,7 @@ async fn the_documented_permissions_suffice() {
     assert!(other.end(&session).await);
     assert_eq!(one.journal.failure(), None);
     assert_eq!(other.journal.failure(), None);
+
     one.journal.close();
     while redis.command(&["HLEN", "{test}:replicas"]) != "1" {
         sleep(Duration::from_millis(5)).await;
@@ -324,6 +330,7 @@ async fn revocations_reach_all_replicas() {
     one.journal.drop_tokens(first).await.unwrap();
     assert_eq!(*other.heard.dropped.lock().unwrap(), [first]);
     assert!(one.heard.dropped.lock().unwrap().is_empty(), "its own one");
+
     one.journal.share_inactive_token([7; 16]);
     while *other.heard.inactive.lock().unwrap() != [[7; 16]] {
         sleep(Duration::from_millis(5)).await;
@@ -332,6 +339,7 @@ async fn revocations_reach_all_replicas() {
     one.reaches(RedisState::Unreachable).await;
     other.reaches(RedisState::Unreachable).await;
     assert!(one.journal.drop_tokens(second).await.is_err());
+
     one.journal.share_inactive_token([8; 16]);
     redis.restart_empty();
     for replica in [&one, &other] {

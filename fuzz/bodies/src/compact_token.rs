@@ -12,6 +12,7 @@ pub fn compact_token(data: &[u8]) {
     assert!(token.len() <= MAX_TOKEN);
     assert_eq!(token.matches('.').count(), 2);
     assert!(CompactJws::parse(token, token.len() - 1).is_err());
+
     for altered in
         [format!("{token}."), format!(" {token}"), token.replacen('.', "=.", 1), token.replacen('.', " .", 1)]
     {

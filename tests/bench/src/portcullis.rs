@@ -59,6 +59,7 @@ impl<'a> Setup<'a> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let mut command = command(self.program);
         command.arg("serve").arg("--config").arg(&self.file);
+
         // With a backtrace, every invalid signature would walk the stack, because josekit's errors contain one.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         command.stdout(Stdio::null()).stderr(log);

@@ -91,6 +91,7 @@ impl<'a> Servers<'a> {
         }
         let (process, time_to_ready) = standard.start().await?;
         times_to_ready.push(time_to_ready);
+
         // Waits until the runtime is idle. There was no other request yet.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let starts = Starts::new(times_to_ready, process.memory()?);

@@ -75,6 +75,7 @@ fn units(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     }
     let output = analyze.output().context("systemd-analyze could not be started")?;
     let messages = String::from_utf8_lossy(&output.stderr);
+
     // It exits with 0 in spite of unknown keys.
     let ours: Vec<&str> = messages.lines().filter(|line| line.contains("portcullis.")).collect();
     ensure!(output.status.success() && ours.is_empty(), "{}", ours.join("; "));

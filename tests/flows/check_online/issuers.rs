@@ -39,11 +39,13 @@ async fn broken_issuers() {
         .await;
     let setup = Setup::new("https://issuer.invalid", &setting);
     setup.assert_cause("no such host", "connection.reachable", &["resolved", "issuer.invalid"]).await;
+
     let setup = Setup::new(&format!("https://{}", sound.address()), &setting);
     setup.assert_cause("no TLS", "connection.tls", &["TLS"]).await;
     let setup = Setup::new(&sound.url("/"), &setting);
     let exact = format!("write issuer[0].issuer = \"{}\"", sound.url(""));
     setup.assert_cause("a trailing slash", "issuer.identity", &[&exact, "exactly"]).await;
+
     let setup = Setup::new(&sound.url("/realms/prod"), &setting);
     setup.assert_cause("another path", "issuer.found", &["/realms/prod", &exact]).await;
 
@@ -135,6 +137,7 @@ async fn broken_issuers() {
     });
     let setup = at(&basic.await).issuer(INTROSPECTION);
     setup.assert_cause("basic", "introspection.client", &["introspection_auth = \"basic\""]).await;
+
     for (case, date) in
         [("a clock ahead", "Sun, 06 Nov 2044 08:49:37 GMT"), ("behind", "Sun, 06 Nov 1994 08:49:37 GMT")]
     {

@@ -17,6 +17,7 @@ async fn broken_upstreams() {
     to("http://mcp.invalid/mcp").assert_cause("no host", "upstream.reachable", &["mcp.invalid", "resolved"]).await;
     let socket = Setup::new(&server.url(""), "{ unix = \"/nowhere/socket\" }");
     socket.assert_cause("no socket", "upstream.reachable", &["socket", "correct the path"]).await;
+
     let raw = RawUpstream::start("SSH-2.0-OpenSSH_9.6\r\n").await;
     to(&raw.url()).assert_cause("no HTTP", "upstream.reachable", &["no HTTP response", "https://"]).await;
 
@@ -80,6 +81,7 @@ async fn broken_upstreams() {
             .await;
     let fix = format!("http = \"{}/mcp\"", at_mcp.origin());
     to(&at_mcp.origin()).assert_cause("no path", "upstream.mcp", &["404", &fix]).await;
+
     let sse = Upstream::scripted(|request| {
         Some(match request.target.as_str() {
             "/sse" => Upstream::response(
@@ -100,6 +102,7 @@ async fn broken_upstreams() {
     });
     let setup = Setup::new(&server.url(""), &strict.await.setting()).resource("sessions = \"off\"\n");
     setup.assert_cause("sessions that are switched off", "upstream.sessions", &["remove sessions"]).await;
+
     let setup = Setup::new(&server.url(""), &sound.setting()).resource("revisions = [\"2025-06-18\"]\n");
     setup
         .assert_cause("a revision that is not served", "upstream.revision", &["add \"2025-11-25\" to revisions"])

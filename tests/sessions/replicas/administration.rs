@@ -26,6 +26,7 @@ async fn sessions_of_other_replicas_end_at_the_upstream() {
     let (status, ended) = replicas.administrations[0].send(end).await;
     assert_eq!(status, 200);
     assert_eq!(ended, json!({ "sessions_ended": 0, "streams_ended": 0 }));
+
     for session in &sessions {
         replicas.echo(1, session).await.assert_rpc_error(404, -32000);
     }

@@ -78,6 +78,7 @@ async fn a_legacy_session() {
     let response = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
     assert_eq!(response.unwrap(), json!({ "content": [] }));
     assert_eq!(observed.len(), 1);
+
     client.notify("notifications/cancelled", None).await.unwrap();
 
     let mut stream = client.open_stream().await.unwrap();
@@ -98,6 +99,7 @@ async fn a_legacy_session() {
     assert!(!sent[0].headers.contains_key(header::AUTHORIZATION));
     assert!(sent[1..].iter().all(|request| request.headers[header::AUTHORIZATION] == "Bearer hush"));
     assert_eq!(user.visits(), 1);
+
     let others = network.requests().into_iter().filter(|request| request.url.as_str() != RESOURCE);
     assert!(others.into_iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }
@@ -139,6 +141,7 @@ async fn a_modern_call_needs_no_session() {
     });
     let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     assert_eq!(client.initialize().await.unwrap(), None);
+
     for _ in 0..2 {
         assert_eq!(client.call("tools/call", Some(json!({ "name": "add" }))).await.unwrap(), 3);
     }
@@ -197,6 +200,7 @@ async fn a_broken_stream_is_resumed() {
     assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
     assert_eq!(begun.elapsed().as_millis(), 5_000);
     assert_eq!(client.call("resources/read", None).await.unwrap_err().code(), "mcp.ended");
+
     let before = network.to(RESOURCE).len();
     assert_eq!(client.call("prompts/get", None).await.unwrap_err().code(), "mcp.ended");
     assert_eq!(network.to(RESOURCE).len() - before, 1 + 8);

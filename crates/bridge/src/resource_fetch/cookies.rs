@@ -147,6 +147,7 @@ mod tests {
             set(&jar, START, &[&format!("c=3; Path=/; Domain={domain}")]);
         }
         assert_eq!(sent(&jar, START).unwrap(), "a=1");
+
         set(&jar, START, &["own=4; Path=/; Domain=mcp.example.com"]);
         assert!(sent(&jar, START).unwrap().contains("own=4"));
     }

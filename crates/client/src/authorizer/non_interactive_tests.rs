@@ -109,6 +109,7 @@ async fn an_id_token_is_exchanged() {
         assert_eq!(exchange[name], value, "{name}");
     }
     assert_eq!(network.to(PROVIDER)[0].policy, UrlPolicy::Operator);
+
     let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!(sent["grant_type"].as_str(), JWT_BEARER);
     assert_eq!(sent["assertion"].as_str(), "the-jag");
@@ -156,6 +157,7 @@ async fn a_workload_sends_one_request() {
     assert_eq!(sent["grant_type"].as_str(), JWT_BEARER);
     assert_eq!(sent["assertion"].as_str(), "for https://auth.example.com");
     assert_eq!(sent["client_id"], "machine");
+
     // No client is needed.
     run(&network, grant(true), AuthorizerSettings::default()).await.unwrap();
     assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
@@ -325,12 +327,15 @@ async fn a_nonce_of_the_resource_is_sent_once() {
     let claims = dpop::tests::claims(&headers[dpop::PROOF]);
     assert_eq!(claims.get("nonce"), None);
     assert_eq!(claims["iat"], json!(1_000));
+
     let mut rejection = http::HeaderMap::new();
     rejection.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"DPoP error="use_dpop_nonce""#));
     rejection.insert("dpop-nonce", HeaderValue::from_static("rs-1"));
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection).await.unwrap());
+
     authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-1");
+
     // The nonce of a response is used for later proofs.
     let next = http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static("rs-2"))]);
     assert!(!authorization.should_retry(StatusCode::OK, &next).await.unwrap());

@@ -133,10 +133,12 @@ mod tests {
         assert_eq!(SecretBasic(secret()).alternative(Some(&both)), Some(SecretPost(secret())));
         assert_eq!(SecretPost(secret()).alternative(Some(&both)), Some(SecretBasic(secret())));
         assert_eq!(SecretBasic(secret()).alternative(Some(&both[..1])), None);
+
         // Without a list, a server supports basic.
         assert_eq!(SecretPost(secret()).alternative(None), Some(SecretBasic(secret())));
         assert_eq!(SecretBasic(secret()).alternative(None), None);
         assert_eq!(Public.alternative(Some(&both)), None);
+
         for held in [Any(secret()), SecretBasic(secret()), SecretPost(secret())] {
             assert_eq!(held.by_method(TokenAuthMethod::None), Public);
             assert_eq!(held.by_method(TokenAuthMethod::ClientSecretPost), SecretPost(secret()));

@@ -113,10 +113,12 @@ mod tests {
             None
         );
         assert_eq!(authentication(r#"{"client_id":"c","client_secret":"s"}"#), Any(secret()));
+
         let post = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_post"}"#;
         assert_eq!(authentication(post), SecretPost(secret()));
         let basic = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;
         assert_eq!(authentication(basic), SecretBasic(secret()));
+
         for unknown in [
             r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"private_key_jwt"}"#,
             r#"{"client_id":"c","token_endpoint_auth_method":"client_secret_basic"}"#,

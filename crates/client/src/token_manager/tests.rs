@@ -164,6 +164,7 @@ async fn a_replaced_token_is_not_replaced_again() {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
     }
     assert_eq!(fixture.server.counts(), (2, 1));
+
     // One fetch each for the sign-in, the refresh and the other process. The second user of the shared token manager sent none.
     assert_eq!(fixture.network.to(PRM_URL).len(), 3);
 }
@@ -221,6 +222,7 @@ async fn a_token_of_the_caller_replaces_the_flow() {
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer given"));
     assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("a")).await.unwrap());
+
     for elsewhere in ["https://evil.example/mcp", "http://mcp.example.com/mcp"] {
         let mut headers = HeaderMap::new();
         authorization.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
@@ -271,6 +273,7 @@ async fn another_server_requires_another_registration() {
     send(&mut authorization).await;
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer other"));
+
     // The first server's refresh token was not sent.
     assert_eq!(fixture.server.counts(), (1, 0));
     let left = CredentialStore::in_directory(scratch.path()).tokens(token_manager.start_url()).unwrap();
@@ -309,11 +312,13 @@ async fn a_corrupted_entry_is_not_a_token() {
     }
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&token_manager).await, None);
+
     token_manager.sign_in().await.unwrap();
     assert_eq!(
         text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(),
         Some("t2")
     );
+
     let kept = std::fs::read_dir(scratch.path()).unwrap();
     let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
     assert_eq!(kept.count(), 2);

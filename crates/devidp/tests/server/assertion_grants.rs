@@ -58,6 +58,7 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
         assert!(response.json().get("refresh_token").is_none());
     }
     assert_eq!(ask("desktop", &good).await.error(), "unauthorized_client");
+
     for (name, value) in [
         ("aud", json!("https://other.example")),
         ("aud", json!([server.issuer, "https://other.example"])),
@@ -80,6 +81,7 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
         assert_eq!(ask("workload", &bad).await.error(), "invalid_grant", "{bad}");
     }
     assert_eq!(ask("workload", "").await.error(), "invalid_request");
+
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata["grant_types_supported"].as_array().unwrap().contains(&json!(BEARER)));
 }
@@ -117,6 +119,7 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     assert_eq!(response.header("cache-control"), Some("no-store"), "{}", response.body);
     assert_eq!(&*response.text("token_type"), "N_A");
     assert_eq!(&*response.text("issued_token_type"), exchange[2].1);
+
     let assertion = response.text("access_token");
     let others = id_token("somebody");
     for (name, value, error) in [
@@ -136,6 +139,7 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     assert_eq!(server.token(&changed(&bearer, "resource", "http://127.0.0.1/other")).await.error(), "invalid_target");
     let response = server.token(&bearer).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+
     let token = claims(&response.text("access_token"));
     assert_eq!(token["sub"], "zoe@example.com");
     assert_eq!(token["aud"], json!(RESOURCE));

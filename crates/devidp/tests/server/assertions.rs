@@ -71,6 +71,7 @@ async fn a_signed_assertion_authenticates_the_client_once() {
     let assertion = signer.sign(&signer.claims("x", json!(1)));
     let response = signer.request_token(&assertion).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+
     let again = signer.request_token(&assertion).await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
     assert_eq!(&*again.error(), "invalid_client");
@@ -124,6 +125,7 @@ async fn invalid_assertions_are_rejected() {
         StatusCode::OK,
         "the audience may be an array of one"
     );
+
     let typed = signer.key.sign("client-authentication+jwt", signer.claims("x", json!(1)).to_string().as_bytes());
     assert_eq!(signer.request_token(&typed.unwrap()).await.status, StatusCode::OK);
 }
@@ -183,6 +185,7 @@ async fn keys_can_be_registered() {
     let registered = register(jwks.clone()).await;
     assert_eq!(registered.status, StatusCode::CREATED);
     assert_eq!(registered.json()["jwks"], jwks);
+
     let client = registered.text("client_id");
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
@@ -191,6 +194,7 @@ async fn keys_can_be_registered() {
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
     let parameters = token_request(&client, &code, &verifier);
     assert_eq!(server.token(&parameters).await.error(), "invalid_client");
+
     let parameters = [&parameters[..], &[("client_assertion_type", TYPE), ("client_assertion", &assertion)]].concat();
     assert_eq!(server.token(&parameters).await.status, StatusCode::OK);
 }

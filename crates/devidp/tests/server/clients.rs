@@ -63,6 +63,7 @@ async fn client_credentials_issue_a_token_for_the_client() {
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
     assert!(response.json().get("refresh_token").is_none());
     assert_eq!(response.text("scope"), "mcp:tools");
+
     let claims = claims(&response.text("access_token"));
     assert_eq!(claims["sub"], "machine");
     assert_eq!(claims["client_id"], "machine");
@@ -75,6 +76,7 @@ async fn client_credentials_issue_a_token_for_the_client() {
     assert_eq!(send(None, &changed(&posted, "client_secret", None)).await.error(), "invalid_client");
     assert_eq!(send(None, &changed(&posted, "resource", None)).await.error(), "invalid_target");
     assert_eq!(send(None, &changed(&posted, "scope", "mcp:admin")).await.error(), "invalid_scope");
+
     let public = server.register().await;
     let response = send(None, &[&form[..], &[("client_id", &public)]].concat()).await;
     assert_eq!(response.error(), "unauthorized_client");

@@ -57,6 +57,7 @@ async fn the_page_cannot_be_framed() {
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(page.header("referrer-policy"), Some("same-origin"));
     assert_eq!(page.header("cache-control"), Some("no-store"));
+
     let cookie = page.header("set-cookie").unwrap();
     assert!(cookie.contains("; HttpOnly"));
     assert!(cookie.contains("; SameSite=Lax"));

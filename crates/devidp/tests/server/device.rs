@@ -52,6 +52,7 @@ async fn a_device_is_approved_on_the_page() {
     assert_eq!(started["expires_in"], 600);
     assert_eq!(started["interval"], 5);
     assert_eq!(started["verification_uri"], format!("{}/device", server.issuer));
+
     let user_code = text(&started, "user_code");
     let device_code = text(&started, "device_code");
 
@@ -65,6 +66,7 @@ async fn a_device_is_approved_on_the_page() {
     let typed = user_code.to_lowercase().replace('-', "");
     let page = server.get(&format!("/authorize/device?user_code={typed}")).await;
     assert_eq!(page.status, StatusCode::OK);
+
     for shown in [user_code, "Terminal", "mcp:tools", RESOURCE, "Allow only if your device shows this code."] {
         assert!(page.body.contains(shown), "{shown}: {}", page.body);
     }
@@ -197,6 +199,7 @@ async fn wrong_user_codes_are_limited() {
         assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::BAD_REQUEST);
     }
     assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::TOO_MANY_REQUESTS);
+
     let started = start(&server, &client).await;
     let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     assert_eq!(
@@ -204,6 +207,7 @@ async fn wrong_user_codes_are_limited() {
         StatusCode::TOO_MANY_REQUESTS,
         "the right code is rejected too, so that it cannot be found by guessing"
     );
+
     server.clock.advance(Duration::from_secs(60));
     let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     assert_eq!(right.status, StatusCode::OK);
@@ -226,6 +230,7 @@ async fn automatic_consent_approves_devices() {
     let form = encoded(&[("resource", RESOURCE)]);
     let rejected = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
     assert_eq!(rejected.error(), "invalid_client");
+
     let started = server.send(Method::POST, "/device_authorization", &[FORM, basic], &form).await.json();
     let form = encoded(&[("grant_type", DEVICE_CODE), ("device_code", text(&started, "device_code"))]);
     let tokens = server.send(Method::POST, "/token", &[FORM, basic], &form).await;

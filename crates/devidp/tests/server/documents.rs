@@ -52,6 +52,7 @@ async fn a_document_describes_a_client() {
     let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
     let response = server.token(&token_request(URL, &code, &verifier)).await;
     assert_eq!(claims(&response.text("access_token"))["client_id"], URL);
+
     let refreshed = server.refresh(URL, &response.text("refresh_token")).await;
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
     assert_eq!(web.hits(URL), 1, "the document is remembered");
@@ -59,6 +60,7 @@ async fn a_document_describes_a_client() {
     assert_eq!(fetched.policy, UrlPolicy::Peer { loopback_http: true, private_addresses: false });
     assert_eq!(fetched.max_body, 16 * 1024);
     assert_eq!(fetched.timeout, Duration::from_secs(5));
+
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert_eq!(metadata["client_id_metadata_document_supported"], true);
 }
@@ -82,6 +84,7 @@ async fn a_loopback_document_is_fetched() {
     });
     let server = Server::with_auto_consent().await;
     assert!(request_code(&server, &url).await.redirect_parameter("code").is_some());
+
     let elsewhere = url.replace("127.0.0.1", "127.0.0.2");
     assert_eq!(request_code(&server, &elsewhere).await.status, StatusCode::BAD_REQUEST, "its client_id is another one");
 }
@@ -127,6 +130,7 @@ async fn invalid_documents_are_rejected() {
         })
     });
     assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "no content type");
+
     web.fail(URL);
     assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST);
     web.serve(URL, 200, document(URL).to_string());
@@ -212,6 +216,7 @@ async fn a_document_can_contain_keys() {
     let verifier = verifier();
     let code = server.code(URL, &verifier).await;
     assert_eq!(server.token(&token_request(URL, &code, &verifier)).await.error(), "invalid_client");
+
     let now = server.clock.now().as_secs();
     let claims = json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();

@@ -42,14 +42,17 @@ async fn a_proof_binds_the_token_to_its_key() {
     assert_eq!(response.status, StatusCode::OK);
     assert_eq!(&*response.text("token_type"), "DPoP");
     assert!(response.header("dpop-nonce").is_none());
+
     let token = response.text("access_token");
     let claims = claims(&token);
     assert_eq!(claims["cnf"], json!({ "jkt": key.thumbprint() }));
     assert_eq!(claims["typ"], "DPoP");
+
     let form = encoded(&[("token", &token), ("client_id", "resource"), ("client_secret", "hush")]);
     let introspection = server.send(Method::POST, "/introspect", &[FORM], &form).await.json();
     assert_eq!(introspection["token_type"], "DPoP");
     assert_eq!(introspection["cnf"]["jkt"], json!(key.thumbprint()));
+
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata["dpop_signing_alg_values_supported"].as_array().unwrap().contains(&json!("ES256")));
 }
@@ -75,6 +78,7 @@ async fn invalid_proofs_are_rejected() {
     assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.saturating_sub(Duration::from_secs(61)))).await;
     assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.saturating_add(Duration::from_secs(61)))).await;
     assert_rejected("rubbish").await;
+
     let twice = [FORM, ("dpop", &*proof(&server, &key, |_| ())), ("dpop", "x")];
     let response = server.send(Method::POST, "/token", &twice, &encoded(&parameters)).await;
     assert_eq!(response.error(), "invalid_dpop_proof");
@@ -83,11 +87,13 @@ async fn invalid_proofs_are_rejected() {
     let wrong = changed(&parameters, "client_id", "unknown");
     assert_eq!(send(&server, &good, &wrong).await.error(), "invalid_client");
     assert_rejected(&good).await;
+
     server.clock.advance(Duration::from_secs(59));
     assert_rejected(&good).await;
     let url = format!("{}/token?a=b#c", server.issuer);
     let fresh = proof(&server, &key, |_| ());
     assert_eq!(send(&server, &fresh, &parameters).await.status, StatusCode::OK, "none of these touched the code");
+
     let queried = key.proof(&DpopProof {
         id: "other",
         method: "POST",
@@ -158,6 +164,7 @@ async fn a_nonce_is_required() {
     let response = send(&server, &with_nonce(&server), &parameters).await;
     assert_eq!(response.error(), "unauthorized_client");
     assert_ne!(response.header("dpop-nonce"), Some(&*nonce));
+
     server.clock.advance(Duration::from_secs(300));
     assert_eq!(send(&server, &with_nonce(&server), &parameters).await.error(), "use_dpop_nonce");
 }

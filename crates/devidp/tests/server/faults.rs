@@ -37,6 +37,7 @@ async fn faults_apply_in_order_and_run_out() {
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Garbage, 1)).unwrap();
     let metadata = "/.well-known/oauth-authorization-server";
     assert_eq!(server.get(metadata).await.status, StatusCode::OK);
+
     for _ in 0..2 {
         assert_eq!(server.get("/jwks").await.status, StatusCode::SERVICE_UNAVAILABLE);
     }
@@ -80,12 +81,14 @@ async fn a_hanging_request_ends_with_the_server() {
     tokio::spawn(connection);
     let request = http::Request::get("/jwks").header("host", server.address.to_string());
     let hanging = tokio::spawn(sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()));
+
     // The next request gets a response, so the fault applies only to the first one.
     while server.control.pending_faults() > 0 {
         tokio::task::yield_now().await;
     }
     assert!(has_response(&server, "/jwks").await);
     assert!(!hanging.is_finished());
+
     server.shut_down().await;
     assert!(hanging.await.unwrap().is_err());
 }
@@ -101,6 +104,7 @@ async fn the_issuer_can_be_replaced() {
     let metadata = server.get("/.well-known/openid-configuration").await.json();
     assert_eq!(metadata["issuer"], wrong);
     assert_eq!(metadata["token_endpoint"], format!("{}/token", server.issuer));
+
     let client = server.register().await;
     let verifier = verifier();
     let parameters = authorization_request(&client, verifier.challenge());
@@ -146,10 +150,12 @@ async fn a_program_controls_a_running_server() {
     let first = kids().await;
     let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], "{}").await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
+
     let second = kids().await;
     assert_eq!(second[2..], first);
     let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
+
     let third = kids().await;
     assert_eq!(third.len(), 2);
     assert!(third.iter().all(|kid| !second.contains(kid)));
@@ -159,6 +165,7 @@ async fn a_program_controls_a_running_server() {
     assert_eq!(response.status, StatusCode::NO_CONTENT);
     assert_eq!(server.token(&[]).await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(server.token(&[]).await.status, StatusCode::BAD_REQUEST);
+
     let forever = r#"{"at":"jwks","kind":"garbage"}"#;
     admin(&server, Method::POST, "/admin/faults", &[JSON], forever).await;
     assert_eq!(admin(&server, Method::DELETE, "/admin/faults", &[], "").await.status, StatusCode::NO_CONTENT);
@@ -211,6 +218,7 @@ async fn browsers_cannot_control_the_server() {
     let preflight = admin(&server, Method::OPTIONS, "/admin/rotate", &[("origin", "https://client.example")], "").await;
     assert_eq!(preflight.status, StatusCode::METHOD_NOT_ALLOWED);
     assert!(preflight.header("access-control-allow-origin").is_none());
+
     let rebound = admin(&server, Method::POST, "/admin/rotate", &[JSON, ("host", "evil.example")], "{}").await;
     assert_eq!(rebound.status, StatusCode::FORBIDDEN);
     assert_eq!(server.get("/jwks").await.body, before);

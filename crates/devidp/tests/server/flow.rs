@@ -39,6 +39,7 @@ async fn the_client_gets_a_token_after_consent() {
     assert_eq!(response.redirect_parameter("state").as_deref(), Some("a state & more"));
     assert_eq!(response.redirect_parameter("iss").as_deref(), Some(&*server.issuer));
     assert!(response.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+
     let code = response.redirect_parameter("code").unwrap();
 
     let response = server.token(&token_request(&client, &code, &verifier)).await;
@@ -77,6 +78,7 @@ async fn tokens_can_be_es256_and_at_jwt() {
     let code = server.code(&client, &verifier).await;
     let body = server.token(&token_request(&client, &code, &verifier)).await.json();
     assert_eq!(body["expires_in"], 30);
+
     let (algorithm, typ, claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
     assert_eq!(algorithm, Algorithm::Es256);
     assert_eq!(&*typ, "at+jwt");

@@ -52,6 +52,7 @@ async fn a_valid_token_is_active() {
     let response = introspect(&server, &token).await;
     assert_eq!(response.status, StatusCode::OK);
     assert_eq!(response.header("cache-control"), Some("no-store"));
+
     let claims = response.json();
     assert_eq!(claims["active"], true);
     assert_eq!(claims["iss"].as_str(), Some(&*server.issuer));
@@ -79,6 +80,7 @@ async fn other_tokens_are_inactive() {
     }
     server.clock.advance(Duration::from_secs(299));
     assert_eq!(introspect(&server, &token).await.json()["active"], true);
+
     server.clock.advance(Duration::from_secs(1));
     assert_eq!(introspect(&server, &token).await.body, INACTIVE);
 }

@@ -113,6 +113,7 @@ async fn the_log_has_no_secrets() {
     assert!(log.contains("127.0.0.1:4321"), "{log}");
     assert!(log.contains("used a second time"));
     assert!(log.contains("a replaced refresh token was used again"));
+
     for secret in [&*code, &token, &refresh_token, &replaced, verifier.secret(), verifier.challenge(), "canary-state"] {
         assert!(!log.contains(secret), "{secret}");
     }

@@ -72,6 +72,7 @@ async fn other_callers_are_rejected() {
         assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);
     }
     assert_eq!(server.send(Method::POST, &path, &[JSON], "{}").await.status, StatusCode::METHOD_NOT_ALLOWED);
+
     let configured = Server::start(|settings| {
         settings.clients = vec![portcullis_devidp::ClientSettings::public("desktop")];
     })
@@ -96,14 +97,17 @@ async fn a_registration_is_updated() {
     });
     let response = manage(&server, Method::PUT, &path, token, &body).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+
     let updated = response.json();
     assert_eq!(updated["redirect_uris"], json!([redirect]));
     assert!(updated.get("client_name").is_none(), "an omitted member is removed");
     assert_eq!(updated["grant_types"], json!(["authorization_code"]), "or gets its default");
+
     for same in ["client_id", "client_secret", "client_id_issued_at", "registration_client_uri"] {
         assert_eq!(updated[same], client[same], "{same}");
     }
     assert_ne!(updated["registration_access_token"], *token);
+
     let stale = manage(&server, Method::GET, &path, token, &json!(null)).await;
     assert_eq!(stale.status, StatusCode::UNAUTHORIZED, "the old token is replaced");
     let read = manage(&server, Method::GET, &path, &updated["registration_access_token"], &json!(null)).await;
@@ -113,6 +117,7 @@ async fn a_registration_is_updated() {
     let verifier = verifier();
     let request = changed(&authorization_request(id, verifier.challenge()), "redirect_uri", redirect);
     assert!(server.authorize(&request).await.redirect_parameter("code").is_some());
+
     let old = server.authorize(&authorization_request(id, verifier.challenge())).await;
     assert_eq!(old.status, StatusCode::BAD_REQUEST);
 }
@@ -164,6 +169,7 @@ async fn a_registration_is_deleted() {
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
     assert_eq!(&*deleted.body, "");
     assert_eq!(server.token(&token_request(id, &code, &verifier)).await.error(), "invalid_client");
+
     let again = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
 }
@@ -176,12 +182,14 @@ async fn a_forgotten_client_sees_an_error_page() {
     let other = server.register().await;
     assert!(server.control.forget_client(&id));
     assert!(!server.control.forget_client(&id));
+
     let verifier = verifier();
     let page = server.authorize(&authorization_request(&id, verifier.challenge())).await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     assert!(page.location().is_none());
     assert!(page.body.contains("not registered here"));
+
     let refresh_token = tokens["refresh_token"].as_str().unwrap();
     assert_eq!(server.refresh(&id, refresh_token).await.error(), "invalid_client");
 

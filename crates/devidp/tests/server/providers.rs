@@ -114,6 +114,7 @@ async fn the_metadata_of_entra() {
     absent(&document, &["code_challenge_methods_supported", "registration_endpoint", "introspection_endpoint"]);
     absent(&document, &["authorization_response_iss_parameter_supported", "client_id_metadata_document_supported"]);
     assert_eq!(document["scopes_supported"], json!(["openid", "profile", "email", "offline_access"]));
+
     for (location, issuer) in [
         ("/common/v2.0/.well-known/openid-configuration".to_owned(), "/{tenantid}/v2.0".to_owned()),
         ("/common/.well-known/openid-configuration".to_owned(), "/sts.windows.net/{tenantid}/".to_owned()),
@@ -211,6 +212,7 @@ async fn google_needs_access_type() {
     let token = plain.text("access_token");
     assert!(token.starts_with("ya29."), "{token}");
     assert!(!token[5..].contains('.'), "{token}");
+
     let active = introspect(&server, &token).await;
     assert_eq!(active["active"], true);
     assert_eq!(active["sub"], "alice");
@@ -224,6 +226,7 @@ async fn google_needs_access_type() {
     let refresh_token = consented.text("refresh_token");
     let first = sign_in(&server, &[("access_type", "offline"), ("login_hint", "bob")]).await;
     assert!(first.json().get("refresh_token").is_some(), "the first approval of this user");
+
     for _ in 0..2 {
         let refreshed = refresh(&server, &refresh_token, None).await;
         assert_eq!(refreshed.status, StatusCode::OK);
@@ -245,6 +248,7 @@ async fn github_responds_in_its_own_format() {
     })
     .await;
     assert!(server.issuer.ends_with("/login/oauth"));
+
     let document = metadata(&server, &["/.well-known/oauth-authorization-server/login/oauth"]).await;
     absent(&document, &["registration_endpoint", "introspection_endpoint", "revocation_endpoint"]);
     assert_eq!(document["code_challenge_methods_supported"], json!(["S256"]));
@@ -257,12 +261,14 @@ async fn github_responds_in_its_own_format() {
     };
     let form = exchange(&[]).await;
     assert_eq!(form.header("content-type"), Some("application/x-www-form-urlencoded; charset=utf-8"));
+
     let pairs: std::collections::BTreeMap<_, _> =
         url::form_urlencoded::parse(form.body.as_bytes()).into_owned().collect();
     assert!(pairs["access_token"].starts_with("gho_"), "{}", form.body);
     assert_eq!(&*pairs["token_type"], "bearer", "{}", form.body);
     assert_eq!(pairs.len(), 3, "{}", form.body);
     assert!(["repo,gist", "gist,repo"].contains(&&*pairs["scope"]), "{}", form.body);
+
     let json = exchange(&[("accept", "text/html, application/json;q=0.9")]).await;
     assert_eq!(json.header("content-type"), Some("application/json; charset=utf-8"));
     let members: Value = serde_json::from_str(&json.body).unwrap();
@@ -292,6 +298,7 @@ async fn okta_renames_claims() {
     let document = metadata(&server, &locations).await;
     assert_eq!(document["registration_endpoint"], format!("{}/register", server.issuer));
     assert!(!document["scopes_supported"].as_array().unwrap().contains(&json!("mcp:tools")));
+
     let body = json!({ "redirect_uris": [REDIRECT] }).to_string();
     let rejected = server.send(Method::POST, &path(&server, "register"), &[JSON], &body).await;
     assert_eq!(rejected.status, StatusCode::UNAUTHORIZED);
@@ -304,6 +311,7 @@ async fn okta_renames_claims() {
     assert_eq!(payload["cid"], "web");
     assert_eq!(payload["uid"], "alice");
     assert_eq!(payload["ver"], 1);
+
     absent(&payload, &["scope", "azp", "client_id", "typ"]);
     let token = tokens.text("access_token");
     assert_eq!(introspect(&server, &token).await["active"], true);
@@ -322,12 +330,14 @@ async fn auth0_needs_an_audience() {
     let opaque = sign_in(&server, &[("resource", RESOURCE)]).await.text("access_token");
     assert!(!opaque.contains('.'), "{opaque}");
     assert_eq!(introspect(&server, &opaque).await["active"], true);
+
     let tokens = sign_in(&server, &[("audience", RESOURCE), ("scope", "mcp:tools offline_access")]).await;
     let payload = claims(&tokens.text("access_token"));
     assert_eq!(payload["aud"], json!(RESOURCE));
     assert_eq!(payload["permissions"], json!(["mcp:tools"]));
     assert_eq!(payload["azp"], "web");
     assert_eq!(payload["iss"], json!(server.issuer));
+
     absent(&payload, &["client_id"]);
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none" });
     assert_eq!(server.register_with(&body).await.status, StatusCode::CREATED);
@@ -352,10 +362,12 @@ async fn keycloak_ignores_resource() {
     let document = metadata(&server, &locations).await;
     assert_eq!(document["code_challenge_methods_supported"], json!(["plain", "S256"]));
     assert!(!document["token_endpoint_auth_methods_supported"].as_array().unwrap().contains(&json!("none")));
+
     let verifier = verifier();
     let response = authorize(&server, &verifier, &[("resource", RESOURCE)]).await;
     assert!(response.redirect_parameter("session_state").is_some());
     assert!(response.redirect_parameter("iss").is_some());
+
     let twice = format!("resource={}", "http%3A%2F%2F127.0.0.1%3A1%2F");
     let request = encoded(&authorization_request("web", verifier.challenge()));
     let duplicated = server.get(&format!("{}?{request}&{twice}", path(&server, "authorize"))).await;
@@ -375,6 +387,7 @@ async fn keycloak_ignores_resource() {
         server.send(Method::POST, &path(&server, "register"), &[JSON], &body.to_string()).await
     };
     assert_eq!(register(json!({ "scope": "mcp:tools offline_access" })).await.status, StatusCode::CREATED);
+
     let unknown = register(json!({ "resource": RESOURCE })).await;
     assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
     let openid = register(json!({ "scope": "openid mcp:tools" })).await;

@@ -40,12 +40,14 @@ async fn a_refresh_token_is_replaced_on_use() {
     assert_eq!(second.status, StatusCode::OK);
     assert_eq!(second.header("cache-control"), Some("no-store"));
     assert_ne!(second.text("refresh_token"), first["refresh_token"].as_str().unwrap());
+
     let old = claims(first["access_token"].as_str().unwrap());
     let new = claims(&second.text("access_token"));
     for same in ["iss", "aud", "sub", "azp", "sid", "scope", "auth_time"] {
         assert_eq!(old[same], new[same], "{same}");
     }
     assert_ne!(old["jti"], new["jti"]);
+
     let third = server.refresh(&client, &second.text("refresh_token")).await;
     assert_eq!(third.status, StatusCode::OK);
     assert!(is_active(&server, &third.text("access_token")).await);
@@ -86,6 +88,7 @@ async fn a_reused_code_ends_its_session() {
 async fn a_refresh_token_requires_offline_access() {
     let server = server().await;
     let verifier = verifier();
+
     // The client is not registered for refresh tokens, so the scope is not granted.
     let client = server.register().await;
     let request = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
@@ -93,6 +96,7 @@ async fn a_refresh_token_requires_offline_access() {
     let response = server.token(&token_request(&client, &code, &verifier)).await.json();
     assert_eq!(response["scope"], "mcp:tools");
     assert_eq!(response.get("refresh_token"), None);
+
     // The client is registered but does not request the scope.
     let (client, _) = server.refreshable().await;
     for scope in [Some("mcp:tools"), None] {
@@ -122,6 +126,7 @@ async fn a_refresh_token_is_bound_to_its_session() {
     }
     let narrowed = server.token(&[&good[..], &[("scope", "mcp:tools"), ("resource", RESOURCE)]].concat()).await;
     assert_eq!(narrowed.text("scope"), "mcp:tools");
+
     let whole = server.refresh(&client, &narrowed.text("refresh_token")).await;
     assert_eq!(whole.text("scope"), "mcp:tools offline_access");
 }

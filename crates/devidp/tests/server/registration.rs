@@ -22,6 +22,7 @@ async fn a_client_registers() {
     let response = server.register_with(&body).await;
     assert_eq!(response.status, StatusCode::CREATED);
     assert_eq!(response.header("cache-control"), Some("no-store"));
+
     let client = response.json();
     assert!(client["client_id"].as_str().unwrap().len() >= 22);
     assert!(client["client_secret"].as_str().unwrap().len() >= 43);

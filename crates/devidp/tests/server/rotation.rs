@@ -39,10 +39,12 @@ async fn old_keys_stay_published_until_their_tokens_expire() {
     assert_eq!(published(&server).await.len(), 4);
     assert!(verifies(&server, &old).await);
     assert!(verifies(&server, &new).await);
+
     let kid = |token: &str| CompactJws::parse(token, 16 * 1024).unwrap().header().kid().unwrap().to_owned();
     assert_ne!(kid(&old), kid(&new));
     server.clock.advance(Duration::from_secs(299));
     assert!(verifies(&server, &old).await);
+
     server.clock.advance(Duration::from_secs(1));
     assert!(!verifies(&server, &old).await);
     assert!(verifies(&server, &new).await);
@@ -63,6 +65,7 @@ async fn withdrawn_keys_are_removed_immediately() {
     let second = token(&server).await;
     assert!(is_active(&server, &first).await);
     assert!(is_active(&server, &second).await);
+
     server.control.rotate_keys(OldKeys::Withdraw).await.unwrap();
     for old in [&first, &second] {
         assert!(!verifies(&server, old).await);

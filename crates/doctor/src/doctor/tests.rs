@@ -275,6 +275,7 @@ async fn a_report_is_json_for_machines() {
     assert_eq!(cause["url"], json!(RESOURCE));
     assert_eq!(cause["rule"]["id"], "challenge.status");
     assert_eq!(cause["step"], step["title"]);
+
     let count = |verdict: &str| {
         let findings = report["steps"].as_array().unwrap().iter().flat_map(|step| step["findings"].as_array().unwrap());
         findings.filter(|finding| finding["verdict"] == verdict).count()
@@ -284,6 +285,7 @@ async fn a_report_is_json_for_machines() {
     });
     assert_eq!(report["summary"], counts);
     assert_eq!(report["requests"][0]["outcome"], "403 Forbidden application/json");
+
     let good = serde_json::to_value(Fixture::new().examine().await).unwrap();
     assert_eq!(good["first_cause"], Value::Null);
 }
@@ -303,6 +305,7 @@ async fn a_token_is_checked_against_every_rule() {
     let good = || fixture.test_issuer.token().audience(RESOURCE).scope("mcp:tools");
     assert_eq!(broken(&fixture, good().sign()).await, ["200 OK"]);
     assert_eq!(broken(&fixture, good().scope("other").sign()).await, ["token.scopes", "403 Forbidden"]);
+
     let many = good().audience("https://other.example/").expires_in(-600).claim("at_hash", "x").sign();
     assert_eq!(broken(&fixture, many).await, ["token.kind", "token.audience", "token.times", "401 Unauthorized"]);
     let other = good().issuer("https://other.example").sign();

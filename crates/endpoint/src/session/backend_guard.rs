@@ -68,6 +68,7 @@ mod tests {
         let clone = one.clone();
         drop(one);
         assert_eq!(ended.load(Ordering::Relaxed), 0);
+
         drop(clone);
         assert_eq!(ended.load(Ordering::Relaxed), 1);
         other.clone().disarm();

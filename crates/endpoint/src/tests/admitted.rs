@@ -47,12 +47,14 @@ async fn an_admitted_request_is_the_one_that_came_in() {
     assert_eq!(admitted.query(), Some("page=2"));
     assert_eq!(admitted.version(), Version::HTTP_10);
     assert_eq!(admitted.extensions().get(), Some(&Mark(7)));
+
     let mut body = admitted.into_request().into_body();
     assert!(!body.is_end_stream());
     assert_eq!(body.size_hint().exact(), Some(message.len() as u64));
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), message);
     assert!(body.is_end_stream());
     assert!(body.frame().await.is_none());
+
     let empty = AdmittedBody::default();
     assert!(empty.is_end_stream());
     assert_eq!(empty.size_hint().exact(), Some(0));

@@ -28,12 +28,14 @@ async fn a_body_over_the_limit_is_refused() {
     fixture.settings.max_body = ping.len();
     let headers = [("content-type", "application/json"), (SESSION, identifier.as_str())];
     assert_eq!(fixture.send("POST", &headers, ping).await.status, 200);
+
     let response = fixture.send("POST", &headers, format!("{ping} ")).await;
     assert_eq!(response.error(), (413, -32600));
     assert_eq!(response.json()["id"].clone(), json!(null));
     let cut = pieces([Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"), Ok("\"method\":\"ping\"}"), Ok(" ")]);
     assert_eq!(fixture.send_body("POST", &headers, cut).await.error(), (413, -32600));
     assert_eq!(fixture.decided(), (413, Some("body.too_large")));
+
     let fits = pieces([Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"), Ok(""), Ok("\"method\":\"ping\"}")]);
     assert_eq!(fixture.send_body("POST", &headers, fits).await.status, 200);
     assert_eq!(fixture.inner.last().body, ping);
@@ -79,6 +81,7 @@ async fn a_spent_budget_is_answered_with_retry_after() {
     fixture.settings.budget = BodyBudget::new(message.len() + 2);
     let budget = Arc::clone(&fixture.settings.budget);
     assert_eq!(fixture.post(&[], &message).await.status, 200);
+
     // The inner service still holds the body.
     assert_eq!(budget.available(), 2);
     let response = fixture.send("POST", &[], "123").await;
@@ -86,6 +89,7 @@ async fn a_spent_budget_is_answered_with_retry_after() {
     assert_eq!(response.header("retry-after"), Some("1"));
     assert_eq!(response.json()["error"]["code"], -32603);
     assert_eq!(fixture.send("POST", &[], "12").await.status, 400);
+
     fixture.inner = Inner::default();
     assert_eq!(budget.available(), message.len() + 2);
 }
@@ -135,6 +139,7 @@ async fn unreadable_messages_in_a_session_get_their_own_errors() {
         assert_eq!(fixture.decided(), (400, Some(reason)));
     }
     assert_eq!(fixture.inner.seen().len(), 1);
+
     let wrong_type = [("content-type", "text/plain"), (SESSION, identifier.as_str())];
     assert_eq!(fixture.send("POST", &wrong_type, "{").await.error(), (415, -32600));
 }
@@ -154,6 +159,7 @@ async fn the_checked_bytes_are_the_forwarded_bytes() {
         ("x-other", "kept"),
     ];
     assert_eq!(fixture.send("POST", &headers, odd).await.status, 200);
+
     let seen = fixture.inner.last();
     assert_eq!(seen.body, odd);
     assert_eq!(seen.header("content-length"), None);

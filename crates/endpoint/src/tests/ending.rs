@@ -59,11 +59,13 @@ async fn a_backend_that_forgot_the_session_ends_it() {
         assert_eq!(response.status, status);
     }
     assert!(fixture.ended().is_empty());
+
     fixture.inner.responds(404, &[(SESSION, BACKEND)], "");
     let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
     assert_eq!(response.status, 404);
     assert_eq!(response.header(SESSION), None);
     assert_eq!(fixture.ended(), [EndReason::TransportClosed]);
+
     let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
     assert_eq!(response.json(), no_session());
 }
@@ -77,6 +79,7 @@ async fn a_session_with_an_open_stream_does_not_go_idle() {
     let stream = fixture.start("GET", &headers, Full::from("")).await.unwrap();
     fixture.clock.advance(120 * MINUTE);
     assert_eq!(fixture.sessions.sweep(), 0);
+
     drop(stream);
 
     fixture.inner.falls_silent(true);
@@ -84,6 +87,7 @@ async fn a_session_with_an_open_stream_does_not_go_idle() {
     assert!(poll_once(&mut call).is_pending());
     fixture.clock.advance(120 * MINUTE);
     assert_eq!(fixture.sessions.sweep(), 0);
+
     drop(call);
     fixture.inner.falls_silent(false);
 

@@ -32,6 +32,7 @@ async fn sessions_in_use_are_not_evicted() {
     fixture.inner.falls_silent(true);
     let mut delete = Box::pin(fixture.start("DELETE", &headers[1], Full::from("")));
     assert!(poll_once(&mut delete).is_pending());
+
     let seen = fixture.inner.seen().len();
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.status, 503);
@@ -72,6 +73,7 @@ async fn a_session_without_a_place_is_refused() {
     fixture.inner.falls_silent(true);
     let mut opening = Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
     assert!(poll_once(&mut opening).is_pending());
+
     fixture.inner.falls_silent(false);
     let headers = sessions.each_ref().map(|identifier| [(SESSION, identifier.as_str())]);
     let _streams = [
@@ -83,6 +85,7 @@ async fn a_session_without_a_place_is_refused() {
     assert_eq!(refused.status().as_u16(), 503);
     assert_eq!(refused.headers().get(SESSION), None);
     assert_eq!(refused.headers()["retry-after"], "30");
+
     let body = refused.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&body).unwrap()["id"], 1);
     assert_eq!(fixture.decided(), (503, Some("session.owner_full")));

@@ -156,6 +156,7 @@ async fn a_modern_only_endpoint_serves_post_alone() {
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.error(), (400, -32022));
     assert_eq!(response.json()["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
+
     for body in ["{", "[]", &request("ping", json!({})).to_string()] {
         let (status, code) = fixture.post(&[], body).await.error();
         assert_eq!(status, 400, "{body}");

@@ -29,6 +29,7 @@ async fn another_owner_finds_nothing() {
     }
     assert_eq!(fixture.inner.seen().len(), seen);
     assert_eq!(fixture.sessions.len(), 1);
+
     fixture.use_token(&fixture.test_issuer.token().scope("other scopes"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
 }
@@ -80,6 +81,7 @@ async fn a_token_without_subject_opens_no_session() {
     fixture.use_token(&client);
     let identifier = fixture.initialize().await;
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
+
     fixture.use_token(&fixture.test_issuer.token().subject("test-client").without("client_id"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
     fixture.use_token(&fixture.test_issuer.token().without("sub").without("client_id"));

@@ -30,6 +30,7 @@ async fn other_scopes_renew_the_identifier() {
     let second = response.header(SESSION).expect("a new identifier").to_owned();
     assert_eq!(response.status, 500, "for every response");
     assert_ne!(second, first);
+
     for _ in 0..2 {
         assert_eq!(fixture.send("GET", &[(SESSION, &first)], "").await.header(SESSION), Some(&*second));
     }
@@ -133,6 +134,7 @@ async fn the_owner_may_hear_that_a_session_has_ended() {
     }
     assert_eq!(ping(&fixture, "made-up").await.status, 400);
     assert_eq!(fixture.send("GET", &[], "").await.status, 400);
+
     fixture.use_token(&token(&fixture, "a").subject("mallory"));
     assert_eq!(ping(&fixture, &identifier).await.error(), (400, -32000));
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 400);

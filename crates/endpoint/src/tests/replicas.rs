@@ -138,6 +138,7 @@ async fn a_held_head_has_a_time_limit() {
     let request = fixture.request("POST", &[("content-type", "application/json")], body);
     let mut initialized = Box::pin(guarded.oneshot(request));
     assert!(poll_once(&mut initialized).is_pending());
+
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(poll_once(&mut initialized).is_pending());
     tokio::time::advance(Duration::from_secs(2)).await;

@@ -49,6 +49,7 @@ async fn decisions_tell_what_messages_are_about() {
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
     assert_eq!(fixture.reported().operation, Some(Operation::new("initialize", None)));
+
     let call = |name: &str| request("tools/call", json!({"name": name}));
     for (message, status) in [(call("add"), 403), (call("admin_drop"), 403), (request("ping", json!({})), 200)] {
         assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, status);
@@ -57,6 +58,7 @@ async fn decisions_tell_what_messages_are_about() {
     }
     fixture.post(&[], &call("add")).await;
     assert_eq!(fixture.reported().operation, Some(Operation::new("tools/call", Some("add"))));
+
     fixture.post(&[(SESSION, &identifier)], &json!([])).await;
     assert_eq!(fixture.reported().operation, None);
 }
@@ -87,6 +89,7 @@ async fn one_refusal_names_all_missing_scopes() {
         assert_eq!(fixture.decided(), (403, Some("scope.insufficient")));
     }
     assert_eq!(fixture.inner.seen().len(), 1);
+
     fixture.use_token(&fixture.test_issuer.token().scope("base tools admin"));
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
 }
@@ -198,6 +201,7 @@ async fn offline_access_is_refused_at_start() {
         refused(|settings| settings.revisions = portcullis_mcp::Revisions::from_iter([])),
         Some(EndpointSettingsError::NoRevision)
     );
+
     let codes =
         [EndpointSettingsError::OfflineAccess, EndpointSettingsError::NoRevision].map(EndpointSettingsError::code);
     assert_eq!(codes, ["settings.offline_access", "settings.no_revision"]);
@@ -317,6 +321,7 @@ async fn tools_are_limited() {
     fixture.use_token(&fixture.test_issuer.token().subject("bob").scope(""));
     fixture.post(&[], &initialize()).await;
     assert_eq!(fixture.decided().0, 403, "what is refused otherwise does not count");
+
     fixture.use_token(&fixture.test_issuer.token().subject("bob").scope("base"));
     let identifier = fixture.initialize().await;
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);

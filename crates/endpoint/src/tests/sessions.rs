@@ -14,10 +14,12 @@ async fn initialize_opens_a_session() {
     let response = fixture.post(&[("origin", "https://page.example")], initialize()).await;
     assert_eq!(response.status, 200);
     assert_eq!(response.body.as_ref(), b"{\"result\":1}".as_ref());
+
     let identifier = response.header(SESSION).unwrap();
     assert!(identifier.len() >= 22);
     assert!(identifier != BACKEND);
     assert_eq!(response.header("x-other"), Some("kept"));
+
     let exposed = response.header("access-control-expose-headers").unwrap().to_ascii_lowercase();
     assert!(exposed.contains(SESSION), "{exposed}");
     assert!(exposed.contains(VERSION), "{exposed}");

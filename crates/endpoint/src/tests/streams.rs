@@ -23,6 +23,7 @@ async fn a_stream_ends_with_its_token() {
     assert_eq!(open.read_events(), Read::Pending);
     assert_eq!(streams.advance_and_sweep(1), 1);
     assert_eq!(open.take_wakeups(), 1);
+
     open.events.send("data: 2\n\n");
     assert!(!open.events.is_dropped());
     assert_eq!(open.read_events(), Read::End);
@@ -31,6 +32,7 @@ async fn a_stream_ends_with_its_token() {
     assert_eq!(open.read_events(), Read::End);
     assert_eq!(streams.open_streams(), 0);
     assert_eq!(streams.advance_and_sweep(1), 0);
+
     let expected = Ended { code: "stream.token_expired", in_session: true, subject: Some("alice".to_owned()) };
     assert_eq!(streams.ended_streams(), [expected]);
 }
@@ -100,6 +102,7 @@ async fn a_newer_token_extends_the_streams_of_its_session() {
     let mut other = streams.get_stream().await;
     streams.use_token(streams.token("mcp:tools mcp:more", 300));
     assert_eq!(streams.call().await, 200);
+
     // A token that expires earlier does not move the end back.
     streams.use_token(streams.token("mcp:tools mcp:more", 30));
     assert_eq!(streams.call().await, 200);
@@ -163,12 +166,14 @@ async fn responses_to_posts_end() {
     let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "slow"), json];
     let message = modern("tools/call", json!({"name": "slow"})).to_string();
     let mut modern = streams.open("POST", &headers, message, EVENT_STREAM).await;
+
     // The response to `initialize` is held back until it names the revision.
     let negotiated = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n\n";
     let events = Events::default();
     events.send(negotiated);
     let mut opening = streams.open_with("POST", &[json], initialize().to_string(), EVENT_STREAM, events).await;
     assert_eq!(opening.read_events(), data(negotiated));
+
     streams.use_token(streams.token("mcp:tools", 300));
     assert_eq!(streams.call().await, 200);
     assert_eq!(streams.advance_and_sweep(TOKEN_END), 2);
@@ -176,6 +181,7 @@ async fn responses_to_posts_end() {
     assert_eq!(modern.read_events(), Read::End);
     assert_eq!(opening.read_events(), Read::End);
     assert_eq!(streams.ended_codes(), ["stream.token_expired"; 2]);
+
     let in_session = streams.ended_streams().iter().filter(|ended| ended.in_session).count();
     assert_eq!(in_session, 1);
 }

@@ -19,10 +19,12 @@ async fn the_version_of_a_session_is_kept() {
     let ping = request("ping", json!({}));
     fixture.post(&[(SESSION, &identifier)], &ping).await;
     assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
+
     fixture.post(&[(SESSION, &identifier), (VERSION, "2025-06-18")], &ping).await;
     assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_06_18) });
     fixture.send("GET", &[(SESSION, &identifier)], "").await;
     assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
+
     let seen = fixture.inner.seen().len();
     for bad in ["2024-11-05", "2099-01-01", "x", ""] {
         let response = fixture.post(&[(SESSION, &identifier), (VERSION, bad)], &ping).await;
@@ -146,6 +148,7 @@ async fn the_oldest_served_revision_works_with_and_without_its_header() {
     let response = fixture.post(&[], asks).await;
     assert_eq!(response.status, 200);
     assert_eq!(&*response.body, body.as_bytes());
+
     let identifier = response.header(SESSION).unwrap().to_owned();
     let era = Era::Legacy { version: Some(Revision::V2025_03_26) };
     for headers in [&[(SESSION, &*identifier)][..], &[(SESSION, &identifier), (VERSION, "2025-03-26")]] {

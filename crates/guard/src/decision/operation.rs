@@ -102,12 +102,14 @@ mod tests {
         let prompt = Operation::new("prompts/get", Some("add"));
         assert_eq!(plain.tool(), Some("add"));
         assert_eq!(prompt.tool(), None);
+
         let alone = Operation::new("ping", None);
         assert_eq!(alone.name(), "ping");
         assert_eq!(alone.target(), None);
         let empty = Operation::new("tools/call", Some(""));
         assert_eq!(empty.name(), "tools/call");
         assert_eq!(empty.target(), Some(""));
+
         let long = format!("{}\u{e9}b", "a".repeat(Operation::MAX_BYTES - 1));
         let long = Operation::new(&long, Some(&long));
         assert_eq!(long.name(), "a".repeat(Operation::MAX_BYTES - 1));

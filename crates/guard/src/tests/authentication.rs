@@ -130,10 +130,12 @@ async fn admitted_requests_have_a_caller_and_no_token() {
     let answer = setup.send(incoming).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.body.as_str(), "inner");
+
     let seen = setup.inner.only();
     let mut names: Vec<_> = seen.headers().iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["cookie", "host", "proxy-authorization", "x-request-id"]);
+
     let caller = caller(&seen);
     let principal = caller.principal().unwrap();
     assert_eq!(principal.subject(), Some("alice"));

@@ -18,6 +18,7 @@ async fn the_document_has_the_configured_members() {
             "bearer_methods_supported": ["header"],
         })
     );
+
     setup.settings.metadata.scopes_supported = vec!["read".to_owned(), "write".to_owned()];
     setup.settings.metadata.resource_name = Some("Test".to_owned());
     setup.settings.metadata.extra.insert("resource_name#de".to_owned(), "Probe".into());
@@ -89,6 +90,7 @@ async fn get_and_head() {
     assert_eq!(get.header("cache-control"), Some("public, max-age=300"));
     assert_eq!(get.header("access-control-allow-origin"), Some("*"));
     assert_eq!(get.header("content-length"), Some(get.body.len().to_string().as_str()));
+
     let etag = get.header("etag").unwrap().to_owned();
     assert!(etag.starts_with('"'));
     assert!(etag.ends_with('"'));

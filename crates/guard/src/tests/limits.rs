@@ -114,6 +114,7 @@ async fn requests_in_progress_are_limited() {
     let rejected = send(&alice).await.unwrap();
     assert_eq!(rejected.status().as_u16(), 429);
     assert_eq!(rejected.headers()["retry-after"], HeaderValue::from_static("1"));
+
     let decision = setup.sink.all().pop().unwrap();
     assert_eq!(decision.code, Some("limit.in_flight"));
     assert_eq!(decision.subject.as_deref(), Some("alice"));
@@ -125,6 +126,7 @@ async fn requests_in_progress_are_limited() {
     assert_eq!(send(&alice).await.unwrap().status(), 200);
     let _third = send(&alice).await.unwrap();
     assert_eq!(send(&alice).await.unwrap().status(), 429);
+
     drop(dropped);
     assert_eq!(send(&alice).await.unwrap().status(), 200);
 }
@@ -150,6 +152,7 @@ async fn streams_do_not_count_as_requests() {
     assert_eq!(rejected.headers()["retry-after"], HeaderValue::from_static("5"));
     assert_eq!(rejected.headers()[CONTENT_TYPE], "application/json");
     assert_eq!(setup.sink.all().pop().unwrap().code, Some("limit.streams"));
+
     let request = send(&setup.inner).await.unwrap();
     assert_eq!(request.status().as_u16(), 200);
     assert_eq!(send(&setup.inner).await.unwrap().status().as_u16(), 429);
@@ -157,6 +160,7 @@ async fn streams_do_not_count_as_requests() {
     let executed = send(&streaming).await.unwrap();
     assert_eq!(executed.status().as_u16(), 200);
     assert_eq!(send(&setup.inner).await.unwrap().status().as_u16(), 429);
+
     drop((first, executed));
     assert_eq!(send(&streaming).await.unwrap().status(), 200);
 }

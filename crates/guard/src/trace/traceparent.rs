@@ -109,6 +109,7 @@ mod tests {
         assert!(parsed.is_sampled);
         assert!(valid(&[&VALID.replacen("00", "cc", 1)]));
         assert!(valid(&[&format!("{}-what-will-be", VALID.replacen("00", "cc", 1))]));
+
         let invalid = [
             String::new(),
             VALID.to_uppercase(),

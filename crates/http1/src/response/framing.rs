@@ -145,6 +145,7 @@ mod tests {
             values.iter().try_for_each(|value| headers.add_transfer_encoding(&HeaderValue::from_static(value)))
         };
         assert_eq!(read(&["Chunked"]), Ok(()));
+
         for values in [
             &["gzip, chunked"][..],
             &["chunked, chunked"],

@@ -200,6 +200,7 @@ mod tests {
         }
         assert!(read("").unwrap().is_none());
         assert!(read("HTT").unwrap().is_none());
+
         let many = "x: 1\r\n".repeat(MAX_HEADERS + 1);
         assert_eq!(read(&format!("HTTP/1.1 200 OK\r\n{many}\r\n")).unwrap_err(), ProtocolError::Head);
         let long = format!("HTTP/1.1 200 OK\r\nx: {}", "a".repeat(MAX_HEAD));

@@ -120,6 +120,7 @@ fn a_header_must_be_an_object() {
         assert_rejected(header, JoseError::MalformedHeader);
     }
     assert_rejected(b"{\"alg\":\"ES256\",\"kid\":\"ec\",\"x\":\"\xff\"}", JoseError::MalformedHeader);
+
     let with_whitespace = " {\n\"alg\" :\t\"ES256\", \"kid\":\"ec\" }\r\n";
     assert_eq!(verify(&keys(), &token(with_whitespace)), Ok(PAYLOAD.to_vec()));
 }

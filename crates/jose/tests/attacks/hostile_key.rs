@@ -74,6 +74,7 @@ fn rsa_signature_length() {
     let (signed, signature) = token.rsplit_once('.').unwrap();
     let bytes = decode(signature);
     assert_eq!(bytes.len(), 256);
+
     for changed_key in [
         [&[0], &bytes[..]].concat(),
         [&bytes[..], &[0]].concat(),
@@ -190,6 +191,7 @@ fn ed25519_without_a_private_key() {
             assert_eq!(rejection(&changed_key), Some(KeyError::Point), "{x:x?}");
         }
     }
+
     // The second largest canonical encoding is accepted.
     let accepted = changed(ed, json!({ "x": encode(key_bytes(0xeb, 0xff, 0x7f)) }));
     assert_eq!(rejection(&accepted), None);

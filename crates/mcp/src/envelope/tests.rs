@@ -137,6 +137,7 @@ fn depth_is_limited_in_every_member() {
     let empty = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{}}}"#.as_bytes();
     assert!(Envelope::parse(empty, EnvelopeLimits::default().with_max_depth(3)).is_ok());
     assert_eq!(Envelope::parse(empty, EnvelopeLimits::default().with_max_depth(2)).err(), Some(EnvelopeError::TooDeep));
+
     let brackets_in_text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":["{}\"[["]}}"#, "[".repeat(100));
     assert!(Envelope::parse(brackets_in_text.as_bytes(), limits).is_ok());
     let bomb = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, deep(200_000));
@@ -180,6 +181,7 @@ fn a_member_that_differs_only_in_letter_case_is_rejected() {
     }
     let version = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolversion":"2025-06-18"}}"#;
     assert_eq!(parse(version).err(), Some(EnvelopeError::LookAlikeMember));
+
     let unrelated = r#"{"jsonrpc":"2.0","id":1,"method":"acme/rename","params":{"Name":"b","ProtocolVersion":1}}"#;
     assert!(parse(unrelated).is_ok());
 }
@@ -254,6 +256,7 @@ fn versions_of_each_era_are_read() {
     assert!(envelope.is_initialize());
     assert_eq!(envelope.initialize_version(), Some("2025-11-25"));
     assert_eq!(envelope.protocol_version(), None);
+
     let notification = parse(r#"{"jsonrpc":"2.0","method":"initialize","params":{}}"#).unwrap();
     assert!(!notification.is_initialize());
 
@@ -262,6 +265,7 @@ fn versions_of_each_era_are_read() {
     assert_eq!(envelope.initialize_version(), None);
     assert_eq!(envelope.protocol_version(), Some("2026-07-28"));
     assert!(envelope.has_client_capabilities());
+
     for capabilities in ["null", "[]", "\"x\""] {
         let text = modern.replace(r#"{"a":1}"#, capabilities);
         assert!(!parse(&text).unwrap().has_client_capabilities(), "{text}");

@@ -147,11 +147,13 @@ fn an_unsupported_version_names_the_served_ones() {
         error.data().unwrap(),
         json!({"supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2099-01-01"})
     );
+
     let legacy_only = ask("2026-07-28", Revisions::from_iter(LEGACY_ONLY));
     assert_eq!(
         legacy_only.data().unwrap(),
         json!({"supported": ["2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2026-07-28"})
     );
+
     let long = ask(&"9".repeat(1000), Revisions::ALL);
     assert_eq!(long.data().unwrap()["requested"].as_str().unwrap().len(), 64);
 }
@@ -217,6 +219,7 @@ fn a_legacy_version_must_be_served() {
     }
     let twice = [("mcp-protocol-version", "2025-11-25"), ("mcp-protocol-version", "2025-11-25")];
     assert_eq!(classify_message(&body, &twice), Err(EraError::LegacyVersion));
+
     let older_only = Revisions::from_iter([Revision::V2025_06_18]);
     assert_eq!(
         classify_with(&body, &[("mcp-protocol-version", "2025-11-25")], older_only),

@@ -181,6 +181,7 @@ fn built_values() {
         BearerChallengeBuilder::new("mcp", &metadata_url()).build(),
         r#"Bearer realm="mcp", resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp""#
     );
+
     let scopes = Scopes::parse("b a").unwrap();
     let value = BearerChallengeBuilder::new("mcp", &metadata_url())
         .scope(&scopes)

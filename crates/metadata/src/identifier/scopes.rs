@@ -202,6 +202,7 @@ mod tests {
         };
         assert_eq!(requested("tools", &[LONG]), LONG);
         assert_eq!(requested("offline_access tools", &["other", LONG]), format!("{LONG} offline_access"));
+
         for (listed, why) in [
             (&["tools", LONG][..], "it is listed as it is"),
             (&[LONG, "api://2/tools"], "two applications have it"),

@@ -144,6 +144,7 @@ fn a_decision_is_one_line() {
     fixture.record("/mc\"p\n", Some("token.expired"));
     fixture.record("/mcp", Some("upstream.unreachable"));
     assert_eq!(fixture.writer.write_queued(), Progress::Pause);
+
     let records = fixture.sink.records(0);
     assert_eq!(fixture.sink.events(), ["audit.started", "decision", "decision", "decision"]);
     let decision = &records[2];
@@ -173,6 +174,7 @@ fn lines_have_a_fixed_format() {
         Some(&Operation::new("resources/read", Some("file:///a"))),
     );
     assert_eq!(fixture.finish(), Progress::End);
+
     let records = fixture.sink.records(0);
     let id = |line: usize| records[line]["request.id"].as_str().unwrap();
     let time = r#"{"timestamp":"2026-01-01T00:00:00.000Z""#;
@@ -194,6 +196,7 @@ fn lines_have_a_fixed_format() {
     ];
     let text = fixture.sink.text(0);
     let mut lines: Vec<_> = text.lines().collect();
+
     // Usage rows have no particular order.
     lines[3..5].sort_unstable();
     assert_eq!(lines, expected);
@@ -216,6 +219,7 @@ fn further_targets_are_recorded() {
     );
     fixture.record_operation("/mcp", None, Some(&operation));
     assert_eq!(fixture.writer.write_queued(), Progress::Pause);
+
     let records = fixture.sink.records(0);
     assert_eq!(records[1]["mcp.target"], "file:///a");
     assert_eq!(records[1]["mcp.further_targets"], json!(["note:\"b", "note:c"]));
@@ -240,6 +244,7 @@ fn tools_are_recorded_and_counted() {
         fixture.record_operation("/mcp", None, Some(&Operation::new(method, target)));
     }
     assert_eq!(fixture.finish(), Progress::End);
+
     let records = fixture.sink.records(0);
     let operation = |record: &Value| {
         ["mcp.method", "mcp.tool", "mcp.target"].map(|name| record[name].as_str().unwrap_or("-").to_owned())
@@ -248,6 +253,7 @@ fn tools_are_recorded_and_counted() {
     assert_eq!(decisions[1], ["tools/call", "add", "-"]);
     assert_eq!(decisions[3], ["resources/read", "-", "file:///a"]);
     assert_eq!(decisions[4], ["tools/list", "-", "-"]);
+
     let usage = records.iter().filter(|record| record["event"] == "usage");
     let mut usage: Vec<_> =
         usage.map(|row| (row["mcp.tool"].as_str(), row["usage.requests"].as_u64().unwrap())).collect();
@@ -281,6 +287,7 @@ fn lost_records_are_counted_and_reported() {
     let kept = fixture.audit.0.queue.unwritten();
     assert_eq!(fixture.audit.written(), 0, "nothing is written, all is counted");
     assert_eq!(kept, 100, "nothing is written, all is counted");
+
     fixture.sink.0.lock().unwrap().results.clear();
     fixture.writer.write_queued();
     fixture.record("/after", None);
@@ -333,6 +340,7 @@ fn a_new_file_starts_with_a_whole_line() {
     let records = fixture.sink.records(1);
     assert_eq!(records[0]["event"], "audit.torn");
     assert_eq!(records[0]["audit.bytes"], 10);
+
     let paths: Vec<_> = records[1..].iter().map(|record| record["http.path"].clone()).collect();
     assert_eq!(paths, ["/first", "/second"]);
     assert_eq!(fixture.audit.written(), 2);
@@ -349,6 +357,7 @@ fn usage_is_recorded() {
     fixture.writer.write_queued();
     fixture.record("/mcp", None);
     assert_eq!(fixture.finish(), Progress::End);
+
     let usage: Vec<_> = fixture.sink.records(0).into_iter().filter(|record| record["event"] == "usage").collect();
     let counted = |row: &Value| {
         ["usage.requests", "usage.denied", "usage.failed"].map(|name| row[name].as_u64().unwrap_or(u64::MAX))

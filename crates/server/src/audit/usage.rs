@@ -133,6 +133,7 @@ mod tests {
         assert_eq!(requests, 7);
         assert_eq!(collected.rows.len(), 1);
         assert_eq!(collected.rows().count(), 2);
+
         let (denied, failed) =
             collected.rows().fold((0, 0), |(denied, failed), (_, row)| (denied + row.denied, failed + row.failed));
         assert_eq!(denied, 1);

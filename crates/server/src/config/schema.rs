@@ -139,6 +139,7 @@ mod tests {
         }
         assert!(names(&at("resource[0].identity_headers")));
         assert!(!names(&at("resource[0].identity_headers.the")));
+
         for key in ["lisen", "issuer.issuer", "issuer[0].cooldown", "resource[0].upstream.htp", "limits[0]"] {
             assert!(!has(&at(key)), "{key}");
         }

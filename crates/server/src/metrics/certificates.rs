@@ -55,6 +55,7 @@ mod tests {
             out.finish()
         };
         assert_eq!(text(), "");
+
         for expires in [1_800_000_000, 1_900_000_000] {
             expiry.set(Some(UnixTime::from_secs(expires)));
             let sample = format!("portcullis_certificate_expiry_timestamp_seconds{{table=\"tls\"}} {expires}\n");

@@ -80,6 +80,7 @@ mod tests {
         assert_eq!(counted.buckets[16], 1);
         assert_eq!(counted.buckets[17], 2);
         assert_eq!(counted.sum_micros, 3_660_001_102);
+
         histogram.observe(Duration::MAX);
         for (micros, text) in BOUNDS {
             assert!((text.parse::<f64>().unwrap() * 1e6 - micros as f64).abs() < 1e-6, "{text}");

@@ -139,6 +139,7 @@ mod tests {
         let mut configured = shared("redis://127.0.0.1");
         configured.ca_file = Some("/nowhere".into());
         assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("has no TLS"));
+
         configured.redis = "rediss://127.0.0.1".to_owned();
         assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("/nowhere cannot be read"));
         configured.ca_file = None;

@@ -95,10 +95,12 @@ mod tests {
         assert_eq!(default.service_name.as_str(), "portcullis");
         assert_eq!(default.settings.ratio, 0.01);
         assert_eq!(default.settings.parent, ClientTrace::Restart);
+
         let other = planned("endpoint = \"https://otel.example.com/in\"\nsample = 1\nclient = \"trust\"").unwrap();
         assert_eq!(other.endpoint.path(), "/in");
         assert_eq!(other.settings.ratio, 1.0);
         assert_eq!(other.settings.parent, ClientTrace::Trust);
+
         for (traces, message) in [
             ("endpoint = \"otel\"", "traces.endpoint = \"otel\" is not a URL"),
             ("endpoint = \"http://otel.example.com:4318\"", "must be https, or http on loopback"),

@@ -85,6 +85,7 @@ mod tests {
         let config = from_text(&text).unwrap();
         let mut versions = FileVersions::of(&file, &config);
         assert_eq!(versions.now(), versions);
+
         let steps: [(&str, &dyn Fn()); 4] = [
             ("created", &|| fs::write(&keys, "1").unwrap()),
             ("written", &|| fs::write(&keys, "22").unwrap()),

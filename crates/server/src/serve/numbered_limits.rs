@@ -68,6 +68,7 @@ mod tests {
         assert!(here.2.take_uses().is_empty());
         assert!(there.2.take_uses().is_empty());
         assert!((0..2).all(|_| here.0.check_address(None).is_ok()));
+
         there.2.add(&here.2.take_uses());
         assert!(here.2.take_uses().is_empty());
         let passing = |limiter: &RateLimiter| (0..9).filter(|_| limiter.check_address(None).is_ok()).count();

@@ -217,6 +217,7 @@ mod tests {
         assert_eq!(value["mcp.tool"], "a\"dd");
         assert_eq!(value["trace.id"], json!("ab".repeat(16)));
         assert_eq!(value["mcp.target"], Value::Null);
+
         let human = line(LogFormat::Human, &Operation::new("resources/read", Some("file:///a")));
         let end = format!(
             " latency.us=7 upstream.us=5 client.address=192.0.2.7 trace.id={} resource=\"https://mcp.example.com/mcp\" \
@@ -224,6 +225,7 @@ mod tests {
             "ab".repeat(16)
         );
         assert!(human.ends_with(&end), "{human}");
+
         let long = line(LogFormat::Json, &Operation::new("tools/call", Some(&"x".repeat(100_000))));
         assert!(long.len() < 1000, "{}", long.len());
     }

@@ -47,10 +47,12 @@ fn a_tombstone_names_one_session() {
     assert!(!ends.has_ended("alice", 2, CREATED));
     assert!(!ends.has_ended("bob", 1, CREATED));
     assert!(!ends.has_ended("alice", 1, CREATED + 1));
+
     ends.prune(at(CREATED + LIFETIME - 1));
     assert_eq!(ends.all().len(), 1);
     ends.prune(at(CREATED + LIFETIME));
     assert_eq!(ends.all().len(), 1, "at most once a minute");
+
     ends.prune(at(2 * CREATED + LIFETIME));
     assert_eq!(ends.all().len(), 0);
     assert_eq!(ends.scopes.len(), 0);
@@ -145,11 +147,13 @@ fn too_many_owners_raise_the_global_floor() {
         assert_eq!(raised.global.is_some(), number == 6, "{raised:?}");
     }
     assert!(ends.scopes.len() <= 6);
+
     for (number, subject) in (0..).zip(owners) {
         assert!(ends.has_ended(subject, 1, 100 + number));
     }
     assert!(ends.has_ended("someone else", 1, 100));
     assert!(!ends.has_ended("someone else", 1, 200));
+
     // Expired entries go first.
     let ends = Ends::new(LIMITS, LIFETIME);
     for subject in &owners[..6] {

@@ -88,6 +88,7 @@ fn successors_are_deterministic_and_distinct() {
     let successor = |owner, predecessor, record: &Record| successor_random(&key(), &data(owner), predecessor, record);
     let random = successor(ALICE, &[7; 16], &next);
     assert_eq!(successor(ALICE, &[7; 16], &next), random);
+
     let identifier = seal(&key(), &data(ALICE), &random, &next).unwrap();
     assert_eq!(head(identifier.as_bytes()), Some(Head { epoch: 3, random }));
     assert_eq!(opened(ALICE, &identifier), Some(next.clone()));

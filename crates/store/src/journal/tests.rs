@@ -39,6 +39,7 @@ async fn records_survive_a_restart() {
     let (journal, recovered) = open(parent.path(), &clock);
     assert!(recovered.ends.is_empty());
     assert!(recovered.uses.is_empty());
+
     let tickets: Vec<_> = (1..=20).map(|session| journal.record(&end(session, 500))).collect();
     for ticket in tickets {
         assert_eq!(ticket.await, Ok(()));
@@ -47,12 +48,14 @@ async fn records_survive_a_restart() {
     journal.record_last_uses(&[used]);
     assert_eq!(journal.flush().await, Ok(()));
     assert_eq!(fs::read_to_string(parent.path().join(ENDS)).unwrap().lines().count(), 21);
+
     drop(journal);
 
     clock.advance(Duration::from_secs(150));
     let (journal, recovered) = open(parent.path(), &clock);
     assert_eq!(recovered.ends.len(), 20);
     assert_eq!(recovered.uses, vec![used]);
+
     drop(journal);
     clock.advance(Duration::from_secs(1351));
     let (_journal, recovered) = open(parent.path(), &clock);
@@ -87,6 +90,7 @@ async fn failures_are_not_confirmed() {
     writer.write(vec![(end(1, 0), confirmation)], &[]);
     assert_eq!(ticket.await, Err(NotRecorded));
     assert!(writer.is_failing);
+
     writer.ends_file = writable;
     let (confirmation, ticket) = EndTicket::pending();
     writer.write(vec![(end(1, 0), confirmation)], &[]);
@@ -150,6 +154,7 @@ async fn a_store_continues_after_a_restart() {
     let ended = open(&store);
     let [kept_identifier, gone_identifier] = [&kept, &ended].map(|session| session.identifier().to_string());
     assert_eq!(store.end(&ended, EndReason::Deleted).unwrap().await, Ok(()));
+
     drop((kept, ended, store));
 
     let store = start();

@@ -172,6 +172,7 @@ mod tests {
         }
         acknowledgements.acknowledge(batch, "b".to_owned());
         assert!(ticket.is_done());
+
         let (alone, ends) = waiting();
         acknowledgements.expect(acknowledgements.publish(ends), names(&[]));
         assert!(alone.is_done());
@@ -186,10 +187,12 @@ mod tests {
         acknowledgements.expect(batch, names(&["a", "b"]));
         acknowledgements.acknowledge(batch, "a".to_owned());
         assert_eq!(acknowledgements.unconfirmed(Duration::ZERO), [(batch, vec![END])]);
+
         // The other replica is gone.
         acknowledgements.expect(batch, names(&["a"]));
         assert!(confirmed.is_done());
         assert!(acknowledgements.unconfirmed(Duration::ZERO).is_empty());
+
         acknowledgements.publish(more);
         assert_eq!(acknowledgements.free(), MAX_RECORDS - 1);
         assert!(acknowledgements.unconfirmed(Duration::MAX).is_empty());

@@ -116,6 +116,7 @@ mod tests {
         let second = Duration::from_secs;
         assert_eq!(status.state(second(0)), RedisState::Unreachable);
         assert_eq!(status.alive(), 0);
+
         status.connect();
         status.set_alive(3);
         assert_eq!(status.state(second(0)), RedisState::Joining);
@@ -135,6 +136,7 @@ mod tests {
         assert_eq!(status.failure().as_deref(), Some("refused"));
         assert_eq!(status.set_complete_until(None), Change::Interrupted);
         assert!(status.was_complete());
+
         status.connect();
         assert_eq!(*status.failure(), None);
     }

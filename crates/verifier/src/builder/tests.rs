@@ -32,6 +32,7 @@ async fn the_refresh_starts_by_itself_and_stops_on_drop() {
     settle().await;
     let fetched = fetch.urls().len();
     assert!(fetched > 0, "nothing was fetched");
+
     let token = AccessToken::new(issuer.token().sign());
     assert_eq!(verifier.verify(&token).await.unwrap().principal().subject(), Some("alice"));
     assert_eq!(fetch.urls().len(), fetched);

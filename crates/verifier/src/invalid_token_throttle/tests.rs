@@ -81,6 +81,7 @@ fn rejected_tokens_take_a_tenth() {
         }
         serve(&throttle, &clock);
     }
+
     // The first token uses the credit.
     assert_eq!(rejected, 101);
 }
@@ -191,11 +192,13 @@ async fn permits_are_issued_in_order() {
     let permits = || order.lock().unwrap().clone();
     pass(&throttle, &clock, 7).await;
     assert!(permits().is_empty());
+
     pass(&throttle, &clock, 2).await;
     assert_eq!(permits(), [0]);
     assert!(try_acquire(&throttle, &clock).is_none());
     pass(&throttle, &clock, 10).await;
     assert_eq!(permits(), [0, 1]);
+
     pass(&throttle, &clock, 10).await;
     assert_eq!(permits(), [0, 1, 2]);
     pass(&throttle, &clock, 10).await;
@@ -234,6 +237,7 @@ async fn the_queue_is_bounded() {
     settle().await;
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy);
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy, "a rejected token does not count");
+
     for task in waiting.drain(..MAX_WAITING - 1) {
         task.abort();
     }
@@ -241,6 +245,7 @@ async fn the_queue_is_bounded() {
     let last = tokio::spawn(wait());
     settle().await;
     assert!(!last.is_finished());
+
     pass(&throttle, &clock, 10).await;
     for waited in waiting.into_iter().chain([last]) {
         waited.await.unwrap().unwrap();

@@ -59,6 +59,7 @@ async fn an_issuer_can_be_unavailable_at_startup() {
     let error = fixture.verifier.verify(&token).await.unwrap_err();
     assert_eq!(error.code(), "issuer.unavailable");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(20)));
+
     fixture.pass(20).await;
     assert!(fixture.verifier.verify(&token).await.is_ok());
 }
@@ -84,6 +85,7 @@ async fn the_background_refresh_survives_an_outage() {
     fixture.issuer.spawn_refresh();
     settle().await;
     assert_eq!(fixture.fake.urls().len(), 1);
+
     for second in 0..10 * MINUTE {
         fixture.pass(1).await;
         assert!(fixture.fake.urls().len() <= 2 + second as usize);
@@ -277,11 +279,13 @@ async fn stale_keys_are_used_for_a_day() {
     fails(&fixture);
     fixture.pass(10 * MINUTE + 1).await;
     assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+
     settle().await;
     let age = Duration::from_secs(10 * MINUTE + 1);
     assert_eq!(fixture.issuer.health(), IssuerHealth::Stale { keys: 1, age, reason: Some("fetch.connect") });
     fixture.pass(24 * HOUR - 1).await;
     assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+
     fixture.pass(1).await;
     assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason: "fetch.connect" });
@@ -342,6 +346,7 @@ async fn rejected_keys_are_logged() {
     let lines = log.lines();
     let is_logged = |parts: [&str; 3]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(is_logged(["WARN ", "key.id=\"private\"", "key.failure=\"jwk.private\""]), "{lines:?}");
+
     let kid = format!("key.id={:?}", ec.kid());
     assert!(is_logged(["DEBUG ", &kid, "key.failure=\"key.algorithm_not_allowed\""]), "{lines:?}");
 }

@@ -85,14 +85,17 @@ async fn references_share_checks() {
     assert!(Arc::ptr_eq(&first, &second));
     assert_eq!(calls(&fixture), 1);
     assert_eq!(fixture.issuer.rechecks().len(), 1);
+
     pass(&fixture, INTERVAL - INTERVAL / 5 - 1).await;
     assert_eq!(calls(&fixture), 1);
     pass(&fixture, INTERVAL / 5 + 1).await;
     assert_eq!(calls(&fixture), 2);
+
     drop(first);
     pass(&fixture, INTERVAL).await;
     assert_eq!(calls(&fixture), 3);
     assert!(second.latest().is_ok());
+
     drop(second);
     assert_eq!(fixture.issuer.rechecks().len(), 0);
     pass(&fixture, 3 * INTERVAL).await;
@@ -199,6 +202,7 @@ async fn failures_are_tolerated_for_two_intervals() {
     pass(&fixture, 2 * INTERVAL - 1).await;
     assert!(watched.latest().is_ok());
     assert_eq!(calls(&fixture), 2);
+
     pass(&fixture, 1).await;
     assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Unconfirmed);
     assert_eq!(calls(&fixture), 3);
@@ -259,6 +263,7 @@ async fn checks_leave_calls_to_requests() {
     fixture.issuer.start_due_rechecks();
     settle().await;
     assert_eq!(calls(&fixture), before + 2);
+
     gate.release();
     settle().await;
     assert_eq!(calls(&fixture), before + 10, "the others follow without another sweep");
@@ -279,6 +284,7 @@ async fn a_check_is_repeated_when_busy() {
     fixture.issuer.start_due_rechecks();
     settle().await;
     assert_eq!(calls(&fixture), before);
+
     gate.release();
     assert!(other.await.unwrap());
     pass(&fixture, 1).await;

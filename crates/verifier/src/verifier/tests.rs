@@ -115,6 +115,7 @@ async fn only_configured_issuers_are_called() {
         fixture.rejection(&fixture.test_issuer.token().without("iss").sign()).await,
         Some("token.issuer_missing")
     );
+
     for iss in [json!(7), json!(["https://issuer.example"]), json!({})] {
         assert_eq!(fixture.rejection(&fixture.test_issuer.token().claim("iss", iss).sign()).await, Some("claims.type"));
     }
@@ -259,6 +260,7 @@ async fn other_strings_are_malformed() {
     }
     assert_eq!(fixture.rejection("opaque").await, Some("token.malformed"));
     assert_eq!(fixture.rejection("a.b.c.d.e").await, Some("token.encrypted"));
+
     for payload in ["", "7", "[]", "\"x\"", "{", "{}x", "[\"https://issuer.example\"]"] {
         let code = fixture.rejection(&fixture.test_issuer.token().raw_payload(payload).sign()).await;
         assert_eq!(code, Some("claims.not_an_object"), "{payload}");

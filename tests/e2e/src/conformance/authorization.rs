@@ -53,6 +53,7 @@ async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Res
     suite_command.arg("--output-dir").arg(results);
     let (mut suite, mut lines) = start("the suite", suite_command)?;
     let authorize = format!("{issuer}/authorize?");
+
     // The suite usually prints the address before its own server listens.
     let mut address = None;
     let mut listens = false;

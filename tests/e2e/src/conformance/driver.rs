@@ -90,6 +90,7 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
     let client = Arc::new(client.with_request_handler(Arc::new(accepting_handler::AcceptingHandler)));
     client.initialize().await?;
+
     // Not every server supports the GET stream.
     if let Ok(stream) = client.open_stream().await {
         let client = client.clone();

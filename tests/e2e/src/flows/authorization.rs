@@ -111,6 +111,7 @@ impl<'a> Authorization<'a> {
         ] {
             expect::equal(name, Some(expected), request.get(name).map(String::as_str))?;
         }
+
         // The base64url form of a SHA-256 hash (RFC 7636 section 4.2).
         expect::equal("length of code_challenge", Some(43), request.get("code_challenge").map(String::len))?;
         let state = request.get("state").filter(|state| state.len() >= 16);
@@ -184,6 +185,7 @@ impl<'a> Authorization<'a> {
         expect::equal("iss", Some(self.test_client.issuer.as_str()), claims.iss.as_deref())?;
         expect::that(claims.sub.is_some(), "sub", "one", &claims.sub)?;
         let payload: Value = serde_json::from_slice(&payload)?;
+
         // oidc-provider does not include `offline_access` in the scope of tokens for a resource.
         let (user, scope, numbers, texts): (_, _, &[_], &[_]) = match self.test_client.sign_in {
             SignIn::Hint => ("sub", REQUESTED_SCOPES, &["exp", "iat", "auth_time"], &["jti", "typ", "azp", "sid"]),

@@ -81,6 +81,7 @@ fn only_object_parameters_are_read() {
     assert_eq!(modern.params().name().as_deref(), Some("ä\""));
     assert_eq!(modern.params().uri(), None);
     assert_eq!(modern.params().request_id(), RequestId::parse(b"\"x\""));
+
     for odd in ["null", "[1]", "1", r#"{"_meta":1,"name":2,"requestId":{}}"#, r#"{"_meta":["a"]}"#] {
         let odd = message(odd);
         assert_eq!(odd.params().protocol_version(), None);

@@ -141,6 +141,7 @@ mod tests {
             subscriptions.change(change);
         }
         assert_eq!(subscriptions.all(), [SubscriptionChange::Level("error".into()), subscribe("a:b")]);
+
         subscriptions.forget(&SubscriptionChange::Level("error".into()));
         assert_eq!(subscriptions.all(), [subscribe("a:b")]);
         subscriptions.clear();

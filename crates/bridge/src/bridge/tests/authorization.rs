@@ -139,6 +139,7 @@ async fn requests_step_up() {
         assert!(client.next().await["result"].is_object());
     }
     assert_eq!(user.visits(), 2);
+
     let scope = user.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
     assert_eq!(scope, "mcp:admin mcp:tools");
 }
@@ -194,6 +195,7 @@ async fn a_failed_sign_in_is_reported() {
     client.request(0, "initialize", json!({})).await;
     let response = client.next().await;
     assert_eq!(response["id"], 0);
+
     let message = response["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("cannot get a token: "), "{message}");
     client.initialize().await;
@@ -261,6 +263,7 @@ async fn a_loop_of_403_ends() {
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
     assert_eq!(network.to(RESOURCE).len() - before, 3);
     assert_eq!(user.visits(), 3);
+
     client.request(2, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
 }

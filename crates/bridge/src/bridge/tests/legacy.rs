@@ -151,6 +151,7 @@ async fn other_rejections_are_forwarded() {
         client.next().await,
         json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32602, "message": "m", "data": [1] } })
     );
+
     client.request(3, "c", json!({})).await;
     assert_eq!(client.next().await["error"]["code"], -32601);
     for (id, name, reason) in [
@@ -196,6 +197,7 @@ async fn a_stream_is_resumed_after_its_last_event() {
     assert_eq!([client.next().await, client.next().await], [progress(1), progress(2)]);
     assert_eq!(client.next().await["result"], json!({}));
     assert!(began.elapsed() >= Duration::from_secs(21), "three times 7 s: {:?}", began.elapsed());
+
     let resumed = server.requests().into_iter().find(|request| request.header("last-event-id").is_some()).unwrap();
     assert_eq!(resumed.header("mcp-session-id"), Some("s1"));
     assert_eq!(resumed.header("accept"), Some("text/event-stream"));
@@ -216,6 +218,7 @@ async fn a_stream_that_cannot_be_resumed_is_an_error() {
     client.request(1, "bare", json!({})).await;
     assert_eq!(client.next().await, progress(1));
     assert_eq!(client.reason().await, (1, "mcp.ended".into()));
+
     for (id, name, reason) in [
         (2, "taken back", "mcp.ended"),
         (3, "forgotten", "mcp.session_lost"),
@@ -248,6 +251,7 @@ async fn a_cancelled_request_has_no_response() {
     let forwarded = server.named("notifications/cancelled");
     assert_eq!(forwarded.len(), 1);
     assert_eq!(forwarded[0].body["params"]["reason"], "tired");
+
     client.request(2, "ping", json!({})).await;
     assert_eq!(client.next().await["id"], 2);
     assert!(client.close().await.is_empty());
@@ -282,6 +286,7 @@ async fn requests_of_the_server_are_forwarded() {
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "roots/list" });
     body.send(Ok(format!("id: 1\nretry: 10\ndata: {question}\n\n").into())).unwrap();
     assert_eq!(client.next().await, question);
+
     let response = json!({ "jsonrpc": "2.0", "id": "q", "result": { "roots": [] } });
     client.send(response.clone()).await;
     settle().await;

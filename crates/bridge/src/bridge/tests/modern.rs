@@ -35,6 +35,7 @@ async fn requests_are_mirrored() {
     }
     client.notify("notifications/own", json!({})).await;
     assert!(client.close().await.is_empty());
+
     let mirrored: Vec<_> = server
         .requests()
         .iter()
@@ -69,6 +70,7 @@ async fn arguments_are_sent_in_headers() {
     let mut client = Client::start(&server);
     client.request(1, "tools/list", params(json!({}))).await;
     assert_eq!(client.next().await["result"], json!({ "tools": [tool("Region")], "z": 1.0, "a": [] }));
+
     client.request(2, "tools/call", params(json!({ "name": "t", "arguments": { "region": "eu" } }))).await;
     client.next().await;
     let call = &server.named("tools/call")[0];
@@ -94,6 +96,7 @@ async fn missing_headers_are_added() {
     let mut client = Client::start(&server);
     client.request(1, "tools/call", params(json!({ "name": "t", "arguments": { "region": "eu" } }))).await;
     assert_eq!(client.next().await, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+
     let lists = server.named("tools/list");
     assert_eq!(lists.len(), 2);
     assert!(lists.iter().all(|list| list.body["params"]["_meta"]["progressToken"].is_null()), "{lists:?}");

@@ -73,6 +73,7 @@ async fn subscriptions_outlive_their_session() {
         ("resources/subscribe", json!({ "uri": "a:3" })),
     ];
     assert_eq!(kept, expected.map(|(method, params)| (method.to_owned(), params)));
+
     let names = server.names();
     let place = |wanted: &str| names.iter().rposition(|name| name == wanted).unwrap();
     assert!(place("initialize") < place("notifications/initialized"), "{names:?}");
@@ -95,6 +96,7 @@ async fn rejected_subscriptions_are_not_restored() {
     subscribe(&mut client, "a:1").await;
     client.request(1, "resources/subscribe", json!({ "uri": "a:no" })).await;
     assert_eq!(client.next().await["error"]["code"], -32002);
+
     client.request(2, "ping", json!({})).await;
     client.next().await;
     assert_eq!(restored_state(&server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
@@ -166,11 +168,13 @@ async fn messages_wait_for_the_new_session() {
     settle().await;
     client.notify("notifications/roots/list_changed", json!({})).await;
     client.request(2, "tools/list", json!({})).await;
+
     // The request that detected the loss is cancelled, and the others still need the session.
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     settle().await;
     let opened = server.named("initialize").pop().unwrap();
     assert_eq!(server.names().last().map(String::as_str), Some("initialize"));
+
     let result = opened.result(json!({ "protocolVersion": "2025-11-25" }));
     body.send(Ok(format!("data: {result}\n\n").into())).unwrap();
     assert_eq!(client.next().await["id"], 2);
@@ -182,6 +186,7 @@ async fn messages_wait_for_the_new_session() {
         .map(ServerRequest::name)
         .collect();
     assert_eq!(second[0], "notifications/initialized");
+
     for name in ["notifications/roots/list_changed", "tools/list"] {
         assert_eq!(second.iter().filter(|sent| **sent == name).count(), 1, "{second:?}");
     }
@@ -380,6 +385,7 @@ async fn no_session_is_opened_after_the_end() {
     settle().await;
     let rest = client.stop().await;
     assert_eq!(rest[0]["error"]["data"]["reason"], "bridge.ended");
+
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(server.named("initialize").len(), 2);
     assert_eq!(server.named("notifications/initialized").len(), 1);

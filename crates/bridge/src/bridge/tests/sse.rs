@@ -66,6 +66,7 @@ async fn http_with_sse_is_used_if_needed() {
     client.request(1, "tools/list", json!({})).await;
     assert_eq!(client.next().await["result"], json!({ "tools": [] }));
     assert!(client.close().await.is_empty());
+
     let requests: Vec<_> =
         sse.server.requests().iter().map(|request| format!("{} {}", request.name(), request.url)).collect();
     let start = "https://mcp.example.com/mcp";

@@ -207,6 +207,7 @@ async fn a_rejected_modern_request_is_repeated_once() {
     let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     let params = json!({ "name": "t", "arguments": { "p": "v" } });
     assert_eq!(client.call("tools/call", Some(params)).await.unwrap(), "called");
+
     let other = json!({ "name": "other", "arguments": {} });
     assert_eq!(client.call("tools/call", Some(other)).await.unwrap_err().code(), "mcp.rpc");
     let listed = client.call("tools/list", None).await.unwrap();

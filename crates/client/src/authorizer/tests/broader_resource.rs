@@ -21,6 +21,7 @@ async fn it_is_rejected_by_default() {
     let user = ScriptedUser::consents();
     let error = run(&network, &user).await.unwrap_err();
     assert_eq!(error.code(), "client.broader_resource");
+
     let text = error.to_string();
     for part in [RESOURCE, "https://mcp.example.com:", "the other paths", "--accept-broader-resource"] {
         assert!(text.contains(part), "{text}");

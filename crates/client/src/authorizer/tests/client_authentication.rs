@@ -48,6 +48,7 @@ async fn the_other_listed_method_is_tried_once() {
     let network = server(&["client_secret_basic"], is_post, "unauthorized_client");
     assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.token");
     assert!(network.to(TOKEN_URL).iter().all(|sent| !form(sent).contains_key("client_secret")));
+
     let network = server(BOTH, |_| false, "unauthorized_client");
     assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.token");
     assert_eq!(network.to(TOKEN_URL).len(), 3);

@@ -68,6 +68,7 @@ async fn the_authorization_endpoint_is_queried() {
     .await;
     assert_eq!(count, 2);
     assert_eq!(states.lock().unwrap().len(), 1);
+
     // The code of a server that grants immediately is discarded.
     let (count, granted) =
         registrations(None, |request| is_authorization(request).then(|| Reply::json(200, r#"{"code":"discarded"}"#)))

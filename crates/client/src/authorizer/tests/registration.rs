@@ -209,6 +209,7 @@ fn a_client_document_describes_a_public_client() {
     let document = crate::client_id_metadata_document(url(), "Mine", [&redirect]);
     let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
     assert_eq!(read, document);
+
     let parsed: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
     assert_eq!(
         parsed,
@@ -218,6 +219,7 @@ fn a_client_document_describes_a_public_client() {
             "token_endpoint_auth_method": "none", "application_type": "native",
         })
     );
+
     let web = Url::parse("https://client.example/callback").unwrap();
     let web = crate::client_id_metadata_document(url(), "Mine", [&web]);
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
@@ -242,6 +244,7 @@ async fn the_user_is_asked_for_the_client() {
         assert_eq!(token.client_id(), Some("typed"));
     }
     assert_eq!(user.clients(), [Issuer::parse(ISSUER).unwrap()]);
+
     let sent = network_of_first.to(TOKEN_URL);
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
 

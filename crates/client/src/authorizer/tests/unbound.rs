@@ -163,6 +163,7 @@ async fn further_scopes_are_asked_about() {
     let token = authorizer.obtain(&start, &challenge, None).await.unwrap();
     authorizer.obtain(&start, &challenge, Some(&token)).await.unwrap();
     assert_eq!(user.questions().len(), 1);
+
     let more = challenge.with_scopes(&Scopes::parse("api://11112222-bbbb-3333-cccc-4444dddd5555/admin").unwrap());
     authorizer.obtain(&start, &more, Some(&token)).await.unwrap();
     assert_eq!(user.questions().len(), 2);
@@ -182,6 +183,7 @@ async fn clients_are_bound_to_the_start_url() {
         assert_eq!(user.clients().len(), expected);
     }
     let other = StartUrl::parse(&format!("{RESOURCE}?other")).unwrap();
+
     // Whether the other resource is served does not matter: the store has no client for it.
     let issuer = Issuer::parse(ENTRA).unwrap();
     let store = &settings.store;
@@ -209,6 +211,7 @@ async fn the_settings_apply_to_any_server() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let result = authorizer(&network, &user, settings.clone()).authorize(&start).await;
     assert_eq!(result.unwrap_err().code(), "client.unbound_token");
+
     settings.provider.accept_unbound_token = true;
     let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
@@ -231,6 +234,7 @@ async fn the_device_flow_is_checked() {
     settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
     let token = by_device(&network, &user, settings.clone()).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
+
     let request = form(&network.to(&device_url)[0]);
     assert!(!request.contains_key("resource"), "{request:?}");
     assert_eq!(request["scope"].as_str(), &*format!("{OWN_SCOPE} offline_access"));
@@ -238,6 +242,7 @@ async fn the_device_flow_is_checked() {
     assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
     assert_eq!(user.questions().len(), 1);
     assert_eq!(user.recognized().len(), 1);
+
     let issuer = Issuer::parse(ENTRA).unwrap();
     for (only_for, is_kept) in [(Some(start.url()), true), (None, false)] {
         let entry = settings.store.lock_client_by_hand(&issuer, only_for).await.unwrap();

@@ -44,6 +44,7 @@ async fn a_redirect_is_accepted_and_confirmed() {
     let (opened, seen) = mpsc::channel();
     let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
+
     // Connections are accepted before `authorize` is called.
     let early = TcpStream::connect(("127.0.0.1", uri.port().unwrap())).await.unwrap();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
@@ -143,6 +144,7 @@ async fn a_redirect_can_be_pasted() {
     ];
     let result = redirect.authorize(&request).await.unwrap();
     assert_eq!(result.code, Some(Secret::new("pasted")));
+
     let elsewhere = Some("redirect.elsewhere");
     assert_eq!(reasons.try_iter().collect::<Vec<_>>(), [None, elsewhere, elsewhere, elsewhere, Some("redirect.state")]);
 }
@@ -177,15 +179,18 @@ async fn each_resource_has_a_fixed_port() {
     let second = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
     assert_eq!(first.redirect_uri().port(), Some(port_of(&start)));
     assert_ne!(second.redirect_uri(), first.redirect_uri());
+
     let mut any = first.redirect_uri().clone();
     any.set_port(None).unwrap();
     assert_eq!(any.as_str(), LoopbackRedirect::ANY_PORT);
     assert!((20_000..32_000).contains(&port_of(&start)));
     assert_eq!(LoopbackRedirect::port_for(&start), port_of(&start));
+
     // The port is the same in all versions, because registrations contain it.
     let other = StartUrl::parse("https://another-port.example/mcp").unwrap();
     assert_eq!(port_of(&start), 21_537);
     assert_eq!(port_of(&other), 30_393);
+
     let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }
@@ -199,6 +204,7 @@ async fn a_registered_redirect_uri_is_served() {
     let uri = redirect.redirect_uri().clone();
     assert_eq!(uri.host_str(), Some("localhost"));
     assert_eq!(uri.path(), "/oauth/callback");
+
     let query = format!("code=c&state={}&iss=https://auth.example.com", state(&request));
     let visits = async {
         assert!(visit(&uri, &format!("/callback?{query}")).await.starts_with("HTTP/1.1 404"));

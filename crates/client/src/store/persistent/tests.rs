@@ -70,6 +70,7 @@ async fn a_failure_during_the_attempt_is_kept() {
     assert_eq!(saved(store, "a"), Some(b"new".to_vec()));
     assert_eq!(saved(store, "late"), None);
     assert!(store.failure().is_some());
+
     save_when_due(store).await;
     assert_eq!(saved(store, "late"), Some(b"late".to_vec()));
     assert_eq!(store.failure(), None);
@@ -102,12 +103,14 @@ async fn a_lock_in_memory_excludes_later_holders() {
     let store = Persistent::new(Directory::new(path.clone()), is_newer);
     let held = store.lock(&name("a"), Duration::ZERO).await.unwrap();
     assert_eq!(held.check_exclusive().unwrap_err().code(), "store.not_writable");
+
     store.write(&name("a"), b"1", &held);
 
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     save_when_due(&store).await;
     assert_eq!(store.lock(&name("a"), Duration::ZERO).await.err().unwrap().code(), "store.busy");
+
     store.write(&name("a"), b"2", &held);
     assert_eq!(saved(&store, "a"), None);
     drop(held);

@@ -18,6 +18,7 @@ async fn only_the_owner_can_read_it() {
     write(&store, &token("hush")).await;
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(scratch.path().join("deep/below")), 0o700);
+
     for entry in fs::read_dir(scratch.path().join("deep/below")).unwrap() {
         let path = entry.unwrap().path();
         assert_eq!(mode(path.clone()), 0o600, "{}", path.display());
@@ -112,6 +113,7 @@ async fn errors_of_the_file_system_are_reported() {
     entry.remove().unwrap();
     fs::create_dir(&file).unwrap();
     assert_eq!(entry.remove().unwrap_err().code(), "store.io");
+
     fs::remove_dir(&file).unwrap();
 
     // A temporary file that cannot be replaced.
@@ -119,6 +121,7 @@ async fn errors_of_the_file_system_are_reported() {
     fs::create_dir(&temporary).unwrap();
     entry.write(&token("new")).unwrap();
     assert_eq!(store.write_failure().unwrap().code(), "store.not_writable");
+
     entry.remove().unwrap();
     fs::remove_dir(&temporary).unwrap();
 

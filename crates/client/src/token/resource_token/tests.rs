@@ -42,6 +42,7 @@ fn the_header_is_for_the_resource_only() {
     let sent = |url: &str| token.authorization_for(&Url::parse(url).unwrap());
     assert_eq!(sent("https://mcp.example.com/mcp").unwrap(), "Bearer hush");
     assert_eq!(sent("https://mcp.example.com:443/mcp/#a").unwrap(), "Bearer hush");
+
     for url in [
         "https://mcp.example.com/other",
         "https://mcp.example.com/mcp/other",
@@ -123,6 +124,7 @@ fn a_token_is_refreshed_before_it_expires() {
     assert_eq!(due(300), 240);
     assert_eq!(due(50), 40);
     assert_eq!(due(0), 0);
+
     let endless = token(r#"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#).unwrap();
     assert!(!endless.is_due(secs(u64::MAX)));
     assert!(!endless.is_expired(secs(u64::MAX)));
@@ -133,6 +135,7 @@ fn a_token_is_refreshed_before_it_expires() {
     assert_eq!(next.refresh_token().unwrap().secret(), "r");
     assert_eq!(next.scopes(), endless.scopes());
     assert_eq!(next.obtained_at(), secs(2000));
+
     let rotated = r#"{"access_token":"c","token_type":"Bearer","refresh_token":"s","scope":"a","expires_in":1}"#;
     let next = endless.refreshed(response(rotated), None, secs(2000)).unwrap();
     assert_eq!(next.refresh_token().unwrap().secret(), "s");

@@ -102,6 +102,7 @@ async fn a_refresh_outlives_its_request() {
         tokio::task::yield_now().await;
     }
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
+
     fixture.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t3"));
     assert_eq!(fixture.server.counts(), (3, 2));
@@ -118,11 +119,13 @@ async fn one_refresh_for_all_processes() {
     first.sign_in().await.unwrap();
     let second = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&second).await.as_deref(), Some("t1"));
+
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     let (one, other) = tokio::join!(text(&first), text(&second));
     assert_eq!(one.as_deref(), Some("t2"));
     assert_eq!(other.as_deref(), Some("t2"));
     assert_eq!(fixture.server.counts(), (2, 1));
+
     // The next refresh uses the refresh token that the other one got.
     fixture.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&second).await.as_deref(), Some("t3"));
@@ -157,6 +160,7 @@ async fn an_invalid_refresh_token_leads_to_a_new_authorization() {
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&token_manager).await, None);
     assert_eq!(fixture.server.counts(), (1, 1));
+
     // Another process does not try it again.
     assert_eq!(text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await, None);
     assert_eq!(fixture.server.counts(), (1, 1));

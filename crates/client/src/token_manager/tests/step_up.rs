@@ -20,6 +20,7 @@ async fn a_step_up_requests_all_scopes() {
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
     assert_eq!(requested_scopes(&fixture.user), "mcp:tools");
+
     let mut authorization = token_manager.request_authorization();
     for (missing, again, visits, all) in [
         ("files:read", true, 2, "files:read mcp:tools"),
@@ -35,12 +36,14 @@ async fn a_step_up_requests_all_scopes() {
         assert_eq!(fixture.user.visits(), visits);
         assert_eq!(requested_scopes(&fixture.user).as_str(), all);
     }
+
     // The next request uses the granted scopes and does not request them again.
     let mut next = token_manager.request_authorization();
     assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t3"));
     assert!(!next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
     assert!(next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap());
     assert_eq!(fixture.user.visits(), 4);
+
     for other in [rejection(r#", error="insufficient_scope""#), rejection(r#", scope="x""#), HeaderMap::new()] {
         assert!(!token_manager.request_authorization().should_retry(StatusCode::FORBIDDEN, &other).await.unwrap());
     }
@@ -175,6 +178,7 @@ async fn a_denied_step_up_keeps_the_token() {
     send(&mut authorization).await;
     let denied = authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap_err();
     assert_eq!(denied.code(), "redirect.denied");
+
     let mut next = token_manager.request_authorization();
     assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t1"));
     assert!(!next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap());
@@ -223,6 +227,7 @@ async fn a_new_registration_is_offered() {
     }
     assert_eq!(fixture.user.visits(), 1);
     assert_eq!(fixture.network.to(REGISTRATION_URL).len(), 1);
+
     fixture.user.refuse_registration(false);
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;

@@ -53,9 +53,11 @@ async fn another_path_does_not_get_the_token() {
     assert_eq!(text(&evil).await, None);
     let mut authorization = evil.request_authorization();
     assert_eq!(send_to(&mut authorization, EVIL).await, None);
+
     let rejected = authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap_err();
     assert_eq!(rejected.code(), "client.broader_resource");
     assert_eq!(fixture.user.visits(), 1);
+
     // A token from the caller is ignored, too.
     evil.set_current(token_manager(&fixture, ROOT, &store, false).token().await.unwrap().unwrap());
     assert!(evil.current().is_none());
@@ -77,6 +79,7 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
     let later = token_manager(&fixture, EVIL, &store, false);
     assert_eq!(text(&later).await.as_deref(), Some("t3"), "refreshed, with its own refresh token");
     assert_eq!(text(&root).await.as_deref(), Some("t4"));
+
     let refreshed: Vec<_> =
         fixture.network.to(TOKEN_URL).iter().filter_map(|it| form(it).remove("refresh_token")).collect();
     assert_eq!(refreshed, ["r2", "r1"]);

@@ -18,6 +18,7 @@ async fn a_refresh_token_is_not_used_without_a_writable_store() {
     store.refuse_writes(Some(ErrorKind::StorageFull));
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t1"));
+
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
     let error = token_manager.token().await.unwrap_err();
     assert_eq!(error.code(), "store.not_writable");
@@ -38,6 +39,7 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     let fixture = Fixture::new();
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
+
     // The disk is full from the refresh request on.
     let server = fixture.server.clone();
     let full = store.clone();
@@ -67,6 +69,7 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     let before = fixture.server.counts();
     assert_eq!(text(&fixture.token_manager(store)).await.as_deref(), Some("t4"));
     assert_eq!(fixture.server.counts(), (before.0 + 1, before.1 + 1));
+
     let other = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&other).await.as_deref(), Some("t4"));
 }

@@ -190,11 +190,13 @@ fn settings_are_checked_first() {
     };
     let missing = FetchSettings { ca_file: Some("/nonexistent/ca.pem".into()), ..FetchSettings::default() };
     assert!(matches!(code(missing), FetchSettingsError::CaFileUnreadable { .. }));
+
     let no_pem = FetchSettings {
         ca_file: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()),
         ..FetchSettings::default()
     };
     assert!(matches!(code(no_pem), FetchSettingsError::CaFileInvalid { .. }));
+
     let proxy = FetchSettings { proxy: Some(Url::parse("socks5://proxy").unwrap()), ..FetchSettings::default() };
     assert!(matches!(code(proxy), FetchSettingsError::Proxy));
     let agent = FetchSettings { user_agent: Some("a\r\nb".into()), ..FetchSettings::default() };

@@ -38,6 +38,7 @@ async fn a_silent_stream_sends_comments() {
     assert_eq!(open.take_wakeups(), 1);
     assert_eq!(open.read_frame(), data(COMMENT));
     assert_eq!(open.read_frame(), Read::Pending);
+
     open.events.send("data: 1\n\n");
     assert_eq!(open.read_frame(), data("data: 1\n\n"));
     assert_eq!(streams.advance_and_sweep(1), 0);
@@ -97,6 +98,7 @@ async fn a_listener_receives_its_result() {
     assert_eq!(quiet.read_frame(), Read::End);
     assert!(quiet.events.is_dropped());
     assert!(quiet.body.is_end_stream());
+
     mid_event.events.send("\n\ndata: 2\n\n");
     assert_eq!(mid_event.read_events(), data("\n\n"));
     assert_eq!(mid_event.read_events(), data(RESULT));
@@ -193,6 +195,7 @@ async fn an_administrator_ends_selected_streams() {
     let mut get = streams.get_stream().await;
     let mut modern = listen(&streams).await;
     assert_eq!(streams.open_streams(), 2);
+
     let registry = streams.fixture.settings.streams.clone();
     let end = |subject: &str| {
         registry.end(StreamEndReason::Administrator, |request| {

@@ -71,11 +71,13 @@ async fn requests_are_woken_in_their_order() {
     pass(LIMIT / 2 - Duration::from_millis(100)).await;
     assert!(!first.was_woken());
     assert!(!first.is_overdue(&deadlines));
+
     pass(MAX_PERIOD * 2).await;
     assert!(first.was_woken());
     assert!(first.is_overdue(&deadlines));
     assert!(!second.was_woken());
     assert!(!second.is_overdue(&deadlines));
+
     pass(LIMIT / 2).await;
     assert!(second.was_woken());
     assert!(second.is_overdue(&deadlines));
@@ -98,6 +100,7 @@ async fn answered_requests_leave_the_list() {
         assert!(!two.was_woken());
     }
     assert_eq!(waiting(&deadlines), 0);
+
     pass(LIMIT).await;
     assert!(!has_timer(&deadlines), "the task ends when the list is empty");
     let late = Request::start(&deadlines);

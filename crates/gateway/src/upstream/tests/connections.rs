@@ -48,6 +48,7 @@ async fn concurrent_requests_do_not_share() {
     let (first, second, (mut one, mut two)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
     assert_eq!(text(first).await, "{}".into());
     assert_eq!(text(second).await, "{}".into());
+
     // Only one is kept: the last one that became idle.
     one.closed().await;
     assert!(bench.is_reused(&mut two).await);
@@ -68,6 +69,7 @@ async fn stale_connections_are_not_used() {
     drop(response);
     bench.clock.advance(Duration::from_millis(3999));
     assert!(bench.is_reused(&mut served).await);
+
     bench.clock.advance(Duration::from_secs(4));
     assert!(!bench.is_reused(&mut served).await);
 
@@ -193,6 +195,7 @@ async fn unix_sockets() {
     assert_eq!(responses, ["{}", "{}"]);
     assert!(request.starts_with("POST /mcp HTTP/1.1\r\n"));
     assert!(request.contains("host: tools.internal\r\n"));
+
     drop(listener);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(failure(post(&upstream).await).await.1, "upstream.unreachable");

@@ -14,11 +14,13 @@ async fn connections_are_limited() {
     let (held, mut served) = bench.first(STREAM_HEAD).await;
     let response = post(&bench.upstream).await;
     assert_eq!(response.headers()["retry-after"], "1");
+
     let (status, code, content_type, body) = failure(response).await;
     assert_eq!(status, 503);
     assert_eq!(code, "upstream.too_many_connections");
     assert_eq!(content_type.as_str(), "application/json");
     assert!(body.contains("-32603"), "{body}");
+
     let (status, _, content_type, _) = failure(call(&bench.upstream, Method::GET, "").await).await;
     assert_eq!(status, 503);
     assert_eq!(content_type.as_str(), "text/plain");
@@ -28,6 +30,7 @@ async fn connections_are_limited() {
     served.closed().await;
     let (response, mut served) = bench.first(OK).await;
     assert_eq!(text(response).await, "{}");
+
     // An idle connection is reused.
     assert!(bench.is_reused(&mut served).await);
 }

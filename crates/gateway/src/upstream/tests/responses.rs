@@ -42,6 +42,7 @@ async fn rejections_of_the_upstream() {
     let challenge = "www-authenticate: Bearer realm=\"other\"\r\ncontent-length: 6\r\n\r\nsecret";
     let (response, mut served) = bench.first(&format!("HTTP/1.1 401 Unauthorized\r\n{challenge}")).await;
     assert!(!response.headers().contains_key("www-authenticate"));
+
     let (status, code, _, body) = failure(response).await;
     assert_eq!(status, 502);
     assert_eq!(code, "upstream.unauthorized");
@@ -96,6 +97,7 @@ async fn unusable_upstreams() {
     assert_eq!(status, 502);
     assert_eq!(code, "upstream.unreachable");
     assert_eq!(content_type.as_str(), "application/json");
+
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!(body["error"]["code"], (-32603).into());
     assert_eq!(body["id"], serde_json::Value::Null);

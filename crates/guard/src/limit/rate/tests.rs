@@ -77,6 +77,7 @@ fn address_families_have_separate_counters() {
 fn a_flood_of_addresses_is_bounded() {
     const BURST: usize = 2;
     const CAPACITY: usize = 4 * SHARDS;
+
     /// Each address of a flood sends one request. Those without a counter share the burst of their shard's overflow counter.
     const MAX_ALLOWED: usize = CAPACITY + SHARDS * BURST;
 
@@ -88,6 +89,7 @@ fn a_flood_of_addresses_is_bounded() {
     };
     let early = address("192.0.2.1");
     assert_eq!(allowed(&limiter, early, MANY), BURST);
+
     // The early address has one of the counters. The flood uses up the others and all overflow counters.
     assert_eq!(flood(1), MAX_ALLOWED - 1);
     assert_eq!(flood(2), 0);
@@ -145,6 +147,7 @@ fn uses_of_other_processes_count() {
     let clock = ManualClock::new();
     let limiters = [0, 1, 2].map(|_| RateLimiter::new(rate(60, 60), 100, Arc::new(clock.clone())));
     let client = address("192.0.2.1");
+
     // Uses are counted from the first call on.
     assert!(limiters.iter().all(|limiter| limiter.take_uses().is_empty()));
     assert_eq!(allowed(&limiters[0], client, 50), 50);
@@ -166,6 +169,7 @@ fn uses_of_other_processes_count() {
         exchange(&limiters);
         clock.advance(Duration::from_millis(500));
     }
+
     // One request per second, and the first burst of each limiter.
     assert!((SECONDS..=SECONDS + limiters.len() * BURST).contains(&total), "{total}");
 }
@@ -195,6 +199,7 @@ fn uses_of_other_processes_are_bounded() {
     let key = limiter.take_uses()[0].0;
     limiter.add_uses([(key, u32::MAX)]);
     assert!(limiter.check_address(client).is_err());
+
     // The uses delay the full rate to two periods from now, so that the first request is allowed 50 s earlier.
     clock.advance(Duration::from_secs(69));
     assert!(limiter.check_address(client).is_err());

@@ -41,6 +41,7 @@ fn every_record_is_chained() {
         fixture.writer.write_queued();
     }
     assert_eq!(fixture.finish(), Progress::End);
+
     let report = verified(&fixture);
     assert_eq!(report.records, 603);
     assert_eq!(report.chains, 1);
@@ -69,11 +70,13 @@ fn rotation_continues_the_chain() {
         fixture.record("/mcp", None);
     }
     assert_eq!(fixture.finish(), Progress::End);
+
     let report = verified(&fixture);
     let sizes: Vec<_> = fixture.sink.0.lock().unwrap().files.iter().map(Vec::len).collect();
     assert!(sizes.len() > 5, "{sizes:?}");
     assert!(sizes.iter().rev().skip(1).all(|size| (4000..4600).contains(size)), "{sizes:?}");
     assert_eq!(report.records as usize, 103 + sizes.len() - 1);
+
     for file in 1..sizes.len() {
         assert_eq!(fixture.sink.records(file)[0]["event"], "audit.continued");
     }
@@ -129,6 +132,7 @@ fn a_restart_continues_the_chain() {
     assert_eq!(records[0]["seq"], 8);
     assert_eq!(records[1]["event"], "audit.torn");
     assert_eq!(records[1]["audit.bytes"], 3);
+
     let mut rotated = chained(Opening { has_records: false, torn: None, head: Some(head) });
     rotated.writer.write_queued();
     let first = &rotated.sink.records(0)[0];

@@ -176,6 +176,7 @@ fn torn_lines_are_explained() {
     assert_eq!(report.first_break, None);
     assert_eq!(report.torn, 1);
     assert_eq!(report.records, 3);
+
     for text in [format!("{first}{{\"timestam\n{rest}"), format!("{first}{{\"tim\n{{\"tim\n{rest}")] {
         trail.write("a", &text);
         assert_eq!(trail.broken().0, "not_chained");
@@ -200,6 +201,7 @@ fn torn_lines_are_explained() {
     trail.file("b", &[continued, torn(5), record("decision", 3)]);
     assert_eq!(trail.verify().first_break, None);
     assert_eq!(trail.verify().torn, 1);
+
     trail.files.remove(0);
     assert_eq!(trail.verify().first_break, None);
     assert_eq!(trail.verify().torn, 0);

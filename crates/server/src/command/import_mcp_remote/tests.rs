@@ -167,6 +167,7 @@ fn the_preview_hides_secrets() {
     let (result, rewrite) = rewritten(text);
     let shown = diff::diff(text, &rewrite.edits, &rewrite.masks).join("\n");
     assert!(!shown.contains("hush"), "{shown}");
+
     for expected in
         ["-      \"command\": \"npx\"", "+      \"command\": \"/bin/portcullis\"", "Authorization: …", "mcp?…"]
     {

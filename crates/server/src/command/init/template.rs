@@ -124,6 +124,7 @@ mod tests {
         answers.set_sessions_off(true);
         let written = text(answers.values());
         assert_valid(&written);
+
         for line in [
             "listen = \"127.0.0.1:3000\"",
             "issuer = \"https://auth.example.com/\"",

@@ -17,6 +17,7 @@ fn introspection_is_configured() {
         check(&GOOD.replace(from, &to)).unwrap().issuers.remove(0).settings.validation
     };
     assert!(matches!(plan_of(""), Validation::Jwt));
+
     let Validation::Introspection(settings) = plan_of("validate = \"introspection\"\nclient_id = \"portcullis\"")
     else {
         panic!("introspection");

@@ -115,6 +115,7 @@ fn origins_are_restricted_to_the_list() {
     let plan = check(&listed("[\"https://app.example\"]")).unwrap();
     assert!(admits(&plan.resources[0].origins, app));
     assert!(!admits(&plan.resources[0].origins, other));
+
     let plan = check(&listed("[]")).unwrap();
     assert!(!admits(&plan.resources[0].origins, app));
     assert!(!admits(&plan.origins, app));

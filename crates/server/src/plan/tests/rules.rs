@@ -41,6 +41,7 @@ claims = [{ claim = "email", domain = ["example.com"] }]
     let roles = ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()])).unwrap();
     let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
     assert_eq!(plan.resources[0].claims, [roles, org]);
+
     let email = ClaimRule::new("email", ClaimTest::Domain(vec!["example.com".to_owned()])).unwrap();
     assert_eq!(plan.resources[0].rules[0].claims, [email]);
     for (bad, named) in [
@@ -77,6 +78,7 @@ per_principal = { requests = 300, per = "1m" }
     assert_eq!(plan.rates.per_address, rate(600));
     assert_eq!(plan.rates.per_principal, rate(300));
     assert_eq!(plan.resources[0].rates, [rate(10)]);
+
     for (bad, named) in [
         ("[limits]\nper_address = { requests = 0, per = \"1m\" }", "limits.per_address"),
         ("[limits]\nper_principal = { requests = 1, per = \"1ms\" }", "limits.per_principal"),
@@ -130,6 +132,7 @@ path = "/mcp"
 scopes = ["mcp:route"]
 "#;
     assert!(check(&with_lines(more)).unwrap().warnings.is_empty(), "nothing is published");
+
     let supported = |names: &str| {
         let config =
             with_lines(more).replace("required_scopes", &format!("scopes_supported = [{names}]\nrequired_scopes"));

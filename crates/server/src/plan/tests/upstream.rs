@@ -28,6 +28,7 @@ fn upstream_settings() {
     assert_eq!(defaults.head_timeout.as_secs(), 300);
     assert_eq!(defaults.connection_limit.max(), 10_000);
     assert!(defaults.forward_headers.is_empty());
+
     let chosen = settings("upstream_head_timeout = \"24h\"\nforward_headers = [\"X-User\", \"CF-Connecting-IP\"]");
     assert_eq!(chosen.head_timeout.as_secs(), 24 * 60 * 60);
     assert_eq!(chosen.forward_headers, ["x-user", "cf-connecting-ip"]);

@@ -97,6 +97,7 @@ mod tests {
         let end = 1_798_761_600;
         assert_eq!(at(start), None);
         assert_eq!(at(end - 14 * DAY), None);
+
         let soon = at(end - 2 * DAY + 1).unwrap();
         assert!(!soon.is_rejected);
         assert_eq!(soon.text, "tls.certificates = /cert.pem expires in 1 day, on 2027-01-01T00:00:00Z");
@@ -104,6 +105,7 @@ mod tests {
         assert!(expired.is_rejected);
         assert!(expired.fix.starts_with("renew it"));
         assert!(expired.text.contains("/cert.pem expired on 2027-01-01T00:00:00Z"), "{}", expired.text);
+
         let early = at(start - 1).unwrap();
         assert!(early.is_rejected, "{}", early.text);
         assert!(early.text.contains("not valid before 2026-01-01T00:00:00Z"), "{}", early.text);

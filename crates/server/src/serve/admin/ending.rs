@@ -138,6 +138,7 @@ mod tests {
         let client = "app";
         assert_eq!(id(&owners(Some(subject), None)), Some(EndScope::Subject { issuer, subject }.id()));
         assert_eq!(id(&owners(None, Some(client))), Some(EndScope::Client { issuer, client }.id()));
+
         let owner = Owner::Subject { issuer, subject, client: Some(client) };
         assert_eq!(id(&owners(Some(subject), Some(client))), Some(EndScope::Owner(owner).id()));
         assert_eq!(id(&owners(None, None)), None);

@@ -197,6 +197,7 @@ mod tests {
         assert_eq!(route("GET", "/metrics", None), Ok(Route::ReadMetrics));
         assert_eq!(route("POST", "/v1/sessions/end", json), Ok(Route::EndSessions));
         assert_eq!(route("POST", "/v1/tokens/drop", json), Ok(Route::DropTokens));
+
         for path in ["/", "/v1/sessions/", "//v1/sessions", "/v1/%73essions", "/v1", "/mcp"] {
             assert_eq!(route("GET", path, None), Err((404, "path.unknown")), "{path}");
         }
@@ -220,6 +221,7 @@ mod tests {
         assert_eq!(request.limit, 7);
         assert_eq!(request.after, LogHash::parse("00000000000000ff"));
         assert_eq!(ListRequest::parse("").unwrap().limit, DEFAULT_PAGE);
+
         for query in
             ["limit=0", "limit=1001", "limit=x", "after=x", "session=", "user=alice", "subject=", "subject=a&subject=b"]
         {
@@ -254,6 +256,7 @@ mod tests {
         let owner = OwnerFilter { issuer: Some("https://i".into()), subject: Some("alice".into()), client: None };
         assert_eq!(target, EndTarget::Owners(owner));
         assert_eq!(note, None);
+
         for body in [
             "",
             "{}",

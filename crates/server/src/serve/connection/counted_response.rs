@@ -199,6 +199,7 @@ mod tests {
         let _paused = counted(&activity, &[1]);
         let mut quiet = counted(&activity, &[]);
         assert_eq!(take(&mut quiet), None);
+
         tokio::time::advance(LIMIT).await;
         assert!(activity.inactivity().is_none());
         drop(quiet);
@@ -207,6 +208,7 @@ mod tests {
             Some(Inactivity::Blocked(Instant::now())),
             "the end of a request is progress"
         );
+
         let begun = activity.begin();
         tokio::time::advance(LIMIT).await;
         assert!(activity.inactivity().is_none());

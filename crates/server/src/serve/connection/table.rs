@@ -171,10 +171,12 @@ mod tests {
         assert!(served.closes_one().await);
         assert!(idle.begin().is_none(), "a late request is not served");
         assert!(!served.closes_one().await, "one is busy, one was just used");
+
         advance(IDLE_GRACE).await;
         assert!(served.closes_one().await);
         assert!(used.begin().is_none());
         assert!(request.is_some());
+
         drop(request);
         assert!(busy.begin().is_some());
         advance(IDLE_GRACE).await;
@@ -195,6 +197,7 @@ mod tests {
             .await;
         advance(IDLE_GRACE).await;
         assert!(!served.closes_one().await, "its network may be slow");
+
         let idle = served.open();
         advance(BLOCKED_GRACE).await;
         assert!(served.closes_one().await);

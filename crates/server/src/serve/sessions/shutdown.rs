@@ -124,6 +124,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         assert_eq!(end_all(&sessions, false, Some(&audit), deadline).await.len(), COUNT);
         assert!(sessions.is_empty());
+
         audit.finish(Duration::from_secs(60)).await;
         let text = fs::read_to_string(&file).unwrap();
         fs::remove_file(&file).unwrap();

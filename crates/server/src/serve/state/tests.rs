@@ -105,16 +105,19 @@ async fn unchanged_parts_are_kept() {
     assert_eq!(kept(&[("\"/one\"", "\"/one\"\nrealm = \"r\"")]), Kept { resources: changed_resource, ..ALL });
     let changed_rule = kept(&[("\"tools/*\"", "\"tools/call\"")]);
     assert_eq!(changed_rule, Kept { resources: changed_resource, rule_limits: [false, true], ..ALL });
+
     let changed_upstream = kept(&[("127.0.0.1:1/", "127.0.0.1:2/")]);
     assert_eq!(changed_upstream, Kept { resources: [[false, true, false], [true; 3]], ..ALL });
     let changed_issuer = kept(&[("\"https://b.example\"", "\"https://b.example\"\nleeway = \"1s\"")]);
     let resources = [[true; 3], [false, false, true]];
     assert_eq!(changed_issuer, Kept { issuers: [true, false], resources, ..ALL });
+
     let changed_rate = kept(&[("requests = 9", "requests = 8")]);
     let resources = [[false, true, true]; 2];
     assert_eq!(changed_rate, Kept { resources, per_address: false, ..ALL });
     let changed_budget = kept(&[("[limits]", "[limits]\nbody_budget = 99999999")]);
     assert_eq!(changed_budget, Kept { resources, body_budget: false, ..ALL });
+
     let changed_cache = kept(&[("[limits]", "[limits]\ncached_tokens = 99")]);
     assert_eq!(changed_cache, Kept { resources: [[false, false, true]; 2], ..ALL });
 }

@@ -106,6 +106,7 @@ async fn losses_are_logged_under_load() {
     let (_stop, stopped) = oneshot::channel();
     let run = exporter.run(queued, encode, stopped);
     timeout(Duration::from_secs(600), run).await.expect_err("the queue is never empty");
+
     // Every 7 seconds a batch is lost, with what was queued at each of its 4 attempts.
     assert!((300..350).contains(&traces.lost()), "{}", traces.lost());
     assert!(traces.lost() - exporter.reported < 40, "{}", exporter.reported);
@@ -120,6 +121,7 @@ async fn losses_are_logged_at_intervals_and_at_the_end() {
     let mut exporter = exporter(FetchFn::new(|_| None), traces.clone());
     exporter.report_lost_at_intervals();
     assert_eq!(exporter.reported_at, None, "nothing was lost");
+
     for (seconds, reported) in [(0, 1), (1, 1), (58, 1), (1, 4), (59, 4)] {
         sleep(Duration::from_secs(seconds)).await;
         traces.lose(1);

@@ -46,14 +46,17 @@ fn a_session_in_use_does_not_go_idle() {
     let request = bench.hold(&session);
     bench.clock.advance(Duration::from_secs(3600));
     assert_eq!(bench.store.sweep(), 0);
+
     drop(request);
     bench.clock.advance(Duration::from_secs(3600));
     assert_eq!(bench.store.sweep(), 0);
     assert!(bench.resolve(ALICE, &session).is_ok());
+
     bench.clock.advance(Duration::from_secs(3600));
     drop(stream);
     bench.clock.advance(Duration::from_secs(30 * 60) - Duration::from_millis(1));
     assert_eq!(bench.store.sweep(), 0);
+
     bench.clock.advance(Duration::from_millis(1));
     assert_eq!(bench.store.sweep(), 1);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
@@ -67,6 +70,7 @@ fn a_session_in_use_ends_with_its_lifetime() {
     let stream = bench.hold(&session);
     bench.clock.advance(Duration::from_secs(24 * 3600));
     assert_eq!(bench.store.sweep(), 1);
+
     drop(stream);
     assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
 

@@ -47,6 +47,7 @@ fn the_least_recently_used_session_ends() {
     let fourth = bench.open(ALICE);
     assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
     assert_eq!(bench.resolve(ALICE, &second).unwrap_err(), ResolveError::Ended);
+
     bench.clock.advance(Duration::from_secs(1));
     bench.open(ALICE);
     assert_eq!(bench.evicted(), [(*third.identifier()).into()]);
@@ -79,11 +80,13 @@ fn sessions_in_use_are_not_evicted() {
     let held = [bench.hold(&first), bench.hold(&first), bench.hold(&third)];
     bench.open(ALICE);
     assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
+
     let [one, other, _third] = held;
     drop(one);
     let fourth = bench.open_in_use(ALICE).unwrap();
     assert_eq!(bench.evicted().len(), 1);
     assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+
     bench.open(MALLORY);
     drop(other);
     bench.open(ALICE);
@@ -106,6 +109,7 @@ fn a_reservation_ends_nothing() {
         ReservationError::OwnerLimit,
         "its only session can make place for one"
     );
+
     drop(held);
     assert!(bench.heard.take().is_empty());
     drop(bench.resolve(ALICE, &session).unwrap());
@@ -119,6 +123,7 @@ fn reservations_require_a_session_each() {
     let held = bench.hold(&first);
     let reserved = [bench.reserve(ALICE).unwrap(), bench.reserve(ALICE).unwrap()];
     assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+
     let opened = reserved.map(|reserved| reserved.open(Box::default(), None).unwrap());
     assert_eq!(bench.evicted().len(), 2);
     assert_eq!(bench.store.len(), 3);
@@ -128,6 +133,7 @@ fn reservations_require_a_session_each() {
         ReservationError::OwnerLimit,
         "the new ones are in use by their opening"
     );
+
     drop((opened, held));
     drop(bench.reserve(ALICE).unwrap());
 }
@@ -159,6 +165,7 @@ fn a_session_is_refused_when_no_place_is_left() {
     assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), ReservationError::OwnerLimit);
     assert_eq!(store.len(), 1);
     assert_eq!(store.0.capacity.counts(), (1, 1));
+
     drop(held);
     drop(reserve().unwrap());
 }
@@ -184,6 +191,7 @@ fn only_the_owner_at_the_limit_is_concerned() {
     }
     assert_eq!(bench.store.len(), 5);
     assert_eq!(bench.evicted().len(), 8);
+
     bench.open(Owner::Anonymous);
     for owner in [ALICE, MALLORY, Owner::Anonymous] {
         assert_eq!(bench.reserve(owner).unwrap_err(), ReservationError::TotalLimit);
@@ -331,6 +339,7 @@ fn use_and_open_concurrently() -> usize {
     let opened = opened.into_inner();
     let used = used.into_inner();
     assert!(opened > MAX);
+
     let mut evicted = bench.evicted();
     assert_eq!(evicted.len(), opened - MAX);
     assert_eq!(bench.store.len(), MAX);
@@ -338,6 +347,7 @@ fn use_and_open_concurrently() -> usize {
     evicted.dedup();
     assert_eq!(evicted.len(), opened - MAX, "each ends once");
     assert_eq!(bench.store.0.capacity.counts(), (MAX, 1));
+
     for session in bench.store.all() {
         bench.store.end(&session, EndReason::Deleted);
     }

@@ -12,16 +12,19 @@ fn limits_count_reservations() {
     let in_use = bench.hold(&first);
     let held = bench.reserve(ALICE).unwrap();
     assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+
     drop(in_use);
     let second = bench.open(MALLORY);
     assert_eq!(bench.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
     assert_eq!(bench.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
+
     drop(held);
     let third = bench.open(ALICE);
     for (owner, session) in [(ALICE, &first), (MALLORY, &second), (ALICE, &third)] {
         drop(bench.resolve(owner, session).unwrap());
     }
     assert_eq!(bench.store.0.capacity.counts(), (3, 2));
+
     for session in [first, second, third] {
         bench.store.end(&session, EndReason::Deleted);
     }
@@ -89,6 +92,7 @@ fn limits_hold_under_contention() {
     });
     let kept: Vec<_> = kept.into_iter().flatten().collect();
     assert_eq!(kept.len(), 100);
+
     for number in 0..owners.len() {
         assert!(kept.iter().filter(|(owner, _)| *owner == number).count() <= 7);
     }

@@ -245,6 +245,7 @@ impl History {
         let text = Scopes::parse(SCOPES[scopes]).unwrap();
         let real = self.bench.store.reserve(&self.bench.target, OWNERS[owner], &text);
         assert_eq!(real.as_ref().err().copied(), expected);
+
         self.reserved.extend(real.map(|real| Reserved { real, owner, scopes, key: self.keys[0] }));
         expected.is_none()
     }
@@ -305,6 +306,7 @@ impl History {
         let scope = Scopes::parse(SCOPES[scopes]).unwrap();
         let found = self.bench.store.resolve(&self.bench.target, OWNERS[owner], &scope, text.as_bytes());
         assert_eq!(found.as_ref().map(drop).map_err(|refused| *refused), expected);
+
         let found = found.ok()?;
         modelled.names[number].first_used.get_or_insert(now);
         modelled.last_used = now;
@@ -341,6 +343,7 @@ impl History {
         owners.dedup();
         assert_eq!(self.bench.store.0.capacity.counts().1, owners.len());
         assert!(self.bench.store.0.rotated.len() <= present.iter().map(|modelled| modelled.names.len() - 1).sum());
+
         for modelled in present {
             assert_eq!(modelled.real.identifier(), modelled.names.last().unwrap().text);
         }

@@ -23,6 +23,7 @@ fn openings_are_heard() {
     let nobodys =
         store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     assert_eq!(nobodys.owner(), Owner::Anonymous);
+
     let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
     assert_eq!(*openings.0.lock().unwrap(), expected);
 }

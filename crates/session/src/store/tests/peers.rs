@@ -37,11 +37,13 @@ fn sessions_at_other_processes_count() {
     exchange(&[&here, &there]);
     let first = there.open();
     assert!(there.reasons().is_empty(), "each process allows one");
+
     exchange(&[&here, &there]);
     let second = there.open();
     assert_eq!(there.reasons(), [EndReason::Evicted]);
     assert_eq!(there.try_use(&first), Err(ResolveError::Ended));
     assert_eq!(there.try_use(&second), Ok(()));
+
     exchange(&[&here, &there]);
     drop(here.open());
     assert_eq!(here.reasons(), [EndReason::Evicted; 2], "the limit is reached again");
@@ -65,6 +67,7 @@ fn a_session_counts_once() {
     assert!(there.reasons().is_empty());
     assert_eq!(here.bench.store.len(), 3);
     assert_eq!(there.bench.store.len(), 3);
+
     drop(there.open());
     assert_eq!(there.reasons(), [EndReason::Evicted]);
     exchange(&[&here, &there]);

@@ -251,6 +251,7 @@ impl History {
             .collect();
         ended.sort_unstable();
         let Some(excess) = ended.len().checked_sub(PER_OWNER) else { return };
+
         // Tombstones of generations count, too: one for each session.
         let floor = ended[excess.min(ended.len() - 1)];
         for other in self.sessions.iter_mut().filter(|other| other.owner == owner && other.created <= floor + SKEW) {

@@ -37,6 +37,7 @@ fn what_was_verified_generation_once_counts_for_nothing_else() {
     unknown(ALICE, session.identifier().as_bytes());
     bench.store.set_keys(SessionKey::new(1, &[5; 32]).into());
     assert!(bench.resolve(ALICE, &session).is_ok());
+
     bench.store.end(&session, EndReason::Deleted);
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
 }
@@ -48,10 +49,12 @@ fn a_key_is_searched_once() {
     let session = bench.open(ALICE);
     let is_known = || session.is_known_as_listed(bench.store.0.key_generation.load(Ordering::SeqCst));
     assert!(!is_known());
+
     drop(bench.resolve(ALICE, &session).unwrap());
     assert!(is_known());
     bench.store.set_keys(SessionKey::new(1, &[5; 32]).into());
     assert!(!is_known());
+
     drop(bench.resolve(ALICE, &session).unwrap());
     assert!(is_known());
     for _ in 0..=u16::MAX {
@@ -59,6 +62,7 @@ fn a_key_is_searched_once() {
     }
     drop(bench.resolve(ALICE, &session).unwrap());
     assert!(!is_known(), "lists are no longer told apart");
+
     bench.store.set_keys(SessionKey::new(1, &[6; 32]).into());
     assert_eq!(bench.resolve(ALICE, &session).unwrap_err(), ResolveError::Unknown);
 }
@@ -101,6 +105,7 @@ fn debug_shows_the_hash_only() {
         shown,
         "SessionStore { len: 1, .. } Reservation { .. } CapacityPermit { .. } SessionKey { epoch: 1, .. }"
     );
+
     let shown = format!("{session:?} {held:?}");
     assert_eq!(session.log_hash().to_string().len(), 16);
     assert!(!shown.contains(&*session.identifier()));

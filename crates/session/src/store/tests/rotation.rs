@@ -70,6 +70,7 @@ fn the_old_identifier_resolves_for_a_grace() {
     bench.clock.advance(5 * MINUTE - Duration::from_millis(1));
     drop(bench.find(ALICE, second.as_bytes()).unwrap());
     assert_eq!(bench.request(&first, "b"), Some(second.clone()));
+
     bench.clock.advance(Duration::from_millis(1));
     assert_eq!(bench.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended, "replayed after the grace");
     drop(bench.find(ALICE, second.as_bytes()).unwrap());
@@ -122,6 +123,7 @@ fn identifiers_stay_few() {
     drop(bench.find(ALICE, session.identifier().as_bytes()).unwrap());
     let resolving = identifiers.iter().filter(|identifier| bench.find(ALICE, identifier.as_bytes()).is_ok()).count();
     assert_eq!(resolving, 6, "the newest, and those whose successors are in use for less than 5 min");
+
     bench.clock.advance(5 * MINUTE);
     bench.store.sweep();
     assert_eq!(bench.store.0.rotated.len(), 1);
@@ -160,6 +162,7 @@ fn all_identifiers_end_with_the_session() {
     bench.store.end(&session, EndReason::Deleted);
     assert_eq!(held.rotated_identifier(), None);
     assert_eq!(other.rotated_identifier(), None);
+
     for identifier in [&first, &second] {
         assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
     }
@@ -250,6 +253,7 @@ fn rotation_keeps_sessions() {
     bench.store.end(&ended, EndReason::Deleted);
     bench.store.set_keys(keys(&[&old, &new]));
     assert!(bench.resolve(ALICE, &session).is_ok());
+
     bench.store.set_keys(keys(&[&new, &old]));
     assert!(bench.resolve(ALICE, &session).is_ok());
     assert_eq!(bench.resolve(ALICE, &ended).unwrap_err(), ResolveError::Ended, "its key is listed");
@@ -257,6 +261,7 @@ fn rotation_keeps_sessions() {
     let renewed = bench.request(&session.identifier(), "b").unwrap();
     bench.store.set_keys(new.into());
     assert!(bench.resolve(ALICE, &younger).is_ok());
+
     for gone in [&renewed, &session.identifier(), &ended.identifier()] {
         assert_eq!(
             bench.find(ALICE, gone.as_bytes()).unwrap_err(),

@@ -25,11 +25,13 @@ fn a_session_continues_elsewhere() {
     assert_eq!(adopted.target(), &target());
     assert_eq!(adopted.identifier(), identifier.clone());
     assert!(adopted.owner() == ALICE);
+
     let original = first.bench.find(ALICE, identifier.as_bytes()).unwrap();
     assert_eq!(adopted.log_hash(), original.log_hash());
     assert_eq!(adopted.created(), original.created());
     let again = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
     assert!(Arc::ptr_eq(adopted.session(), again.session()));
+
     for stranger in [MALLORY, Owner::Anonymous] {
         assert_eq!(second.bench.find(stranger, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
     }
@@ -99,11 +101,13 @@ fn last_uses_are_recorded_in_batches() {
         std::mem::take(&mut *first.journal.last_uses.lock().unwrap()).len()
     };
     assert_eq!(batch(), 2);
+
     first.bench.clock.advance(MINUTE);
     assert_eq!(batch(), 1);
     first.bench.clock.advance(MINUTE);
     assert_eq!(first.try_use(&idle), Ok(()));
     assert_eq!(batch(), 2);
+
     first.end(&idle);
     drop(first.bench.store.record_all());
     assert_eq!(first.journal.last_uses.lock().unwrap().len(), 1);
@@ -120,6 +124,7 @@ fn a_session_ends_where_it_was_used_last() {
     let identifier = first.open();
     clock.advance(20 * MINUTE);
     assert_eq!(second.try_use(&identifier), Ok(()));
+
     second.bench.store.record_last_uses();
     second.tell(&first);
     clock.advance(11 * MINUTE);
@@ -127,6 +132,7 @@ fn a_session_ends_where_it_was_used_last() {
     assert_eq!(first.bench.store.len(), 0, "released, and not ended");
     assert_eq!(first.bench.heard.take().len(), 0, "released, and not ended");
     assert_eq!(first.try_use(&identifier), Ok(()), "it can be used here again");
+
     for process in [&first, &second] {
         process.bench.store.record_last_uses();
     }
@@ -135,6 +141,7 @@ fn a_session_ends_where_it_was_used_last() {
     clock.advance(21 * MINUTE);
     assert_eq!(second.bench.store.sweep(), 1);
     assert_eq!(second.bench.heard.take().len(), 0);
+
     clock.advance(10 * MINUTE);
     assert_eq!(first.bench.store.sweep(), 1);
     assert_eq!(first.reasons(), [EndReason::Idle]);
@@ -152,6 +159,7 @@ fn a_session_that_is_used_elsewhere_is_not_evicted() {
     let identifier = first.open();
     clock.advance(20 * MINUTE);
     assert_eq!(second.try_use(&identifier), Ok(()));
+
     second.bench.store.record_last_uses();
     second.tell(&first);
     clock.advance(11 * MINUTE);
@@ -193,6 +201,7 @@ fn an_end_elsewhere_is_an_end_here() {
     }
     first.tell(&second);
     assert!(held.has_ended());
+
     drop(held);
     assert_eq!(second.reasons(), [EndReason::EndedElsewhere]);
     assert!(second.journal.ends.lock().unwrap().is_empty(), "it is not recorded again");
@@ -213,6 +222,7 @@ fn a_retired_identifier_is_retired_elsewhere() {
     let new = successor(&first);
     assert_eq!(successor(&second), new, "all processes make the same one");
     assert_eq!(first.try_use(&new), Ok(()));
+
     first.bench.clock.advance(5 * MINUTE);
     assert_eq!(second.try_use(&old), Ok(()), "its successor was not used here");
     first.bench.store.sweep();
@@ -252,6 +262,7 @@ fn adoption_needs_capacity() {
     assert_eq!(second.reasons(), [EndReason::Evicted]);
     assert_eq!(second.try_use(&own), Err(ResolveError::Ended));
     assert_eq!(second.journal.ends.lock().unwrap().len(), 1);
+
     second.bench.open(Owner::Anonymous);
     let full = || second.bench.find(MALLORY, three.as_bytes()).map(drop);
     assert_eq!(full(), Err(ResolveError::Capacity(ReservationError::TotalLimit)));
@@ -274,6 +285,7 @@ fn a_long_backend_identifier_stays_in_memory() {
     assert_eq!(first.bench.find(ALICE, kept.as_bytes()).unwrap().backend_id().len(), Session::MAX_BACKEND_ID + 1);
     assert_eq!(second.try_use(&longest), Ok(()));
     assert_eq!(second.try_use(&kept), Err(ResolveError::Ended));
+
     first.end(&kept);
     assert!(first.journal.ends.lock().unwrap().is_empty(), "it continues nowhere");
     assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
@@ -301,11 +313,13 @@ fn an_overflow_ends_older_sessions_of_the_owner() {
     let old = first.open();
     let mut last = first.open();
     assert_eq!(second.try_use(&old), Ok(()));
+
     for _ in 0..3 {
         first.end(&last);
         last = first.open();
     }
     assert!(first.reasons().iter().all(|reason| *reason == EndReason::Deleted));
+
     first.end(&last);
     assert_eq!(first.reasons(), [EndReason::Overflow, EndReason::Deleted]);
     first.tell(&second);
@@ -327,6 +341,7 @@ fn scopes_end_at_once() {
     let scope = EndScope::Owner(ALICE);
     assert!(first.bench.store.end_scope(scope, EndReason::Administrator).is_done());
     assert_eq!(first.reasons(), [EndReason::Administrator]);
+
     first.tell(&second);
     assert_eq!(second.try_use(&known), Err(ResolveError::Ended));
     assert!(second.bench.resolve(MALLORY, &mallorys).is_ok());

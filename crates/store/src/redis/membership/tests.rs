@@ -177,6 +177,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::RestartReplica),
         1 => any::<bool>().prop_map(|is_empty| Step::RestartRedis { is_empty }),
     ];
+
     // Long parts without a restart, so that ends are confirmed and leases end.
     let calm = (any::<u8>(), any::<u8>(), 0..30_usize)
         .prop_map(|(absent, slow, ticks)| vec![Step::Tick { beating: !(absent & 4), slow: slow & 3 }; ticks]);
@@ -204,10 +205,12 @@ fn replicas_become_complete() {
     world.step(Step::End { replica: 0 });
     assert_eq!(world.confirmed.len(), 1);
     assert!(world.replicas.iter().all(|replica| replica.membership.is_complete(world.now)));
+
     // A restarted replica joins at once, because nothing was lost.
     world.step(Step::RestartReplica);
     world.step(Step::Tick { beating: 0xff, slow: 0 });
     assert!(world.replicas[RESTARTED].membership.is_complete(world.now));
+
     // Redis loses its data: replicas stay complete, and a fresh one waits for the others.
     world.step(Step::RestartRedis { is_empty: true });
     world.step(Step::RestartReplica);
@@ -215,6 +218,7 @@ fn replicas_become_complete() {
     let complete =
         |world: &World| [0, 1, 2].map(|replica: usize| world.replicas[replica].membership.is_complete(world.now));
     assert_eq!(complete(&world), [true, true, false]);
+
     world.step(Step::End { replica: RESTARTED });
     assert_eq!(world.confirmed.len(), 1, "nothing is confirmed that others could miss");
     (0..ticks).for_each(|_| world.step(Step::Tick { beating: 0xff, slow: 0 }));
@@ -228,6 +232,7 @@ fn a_long_gap_ends_completeness() {
     let beat = |age| Beat { generation: Generation([1; 16]), age, others_have_written: true };
     let start = RETURN_TIME;
     assert_eq!(membership.beat(start, start, &beat(start)), Task::Synchronize);
+
     membership.wrote(Generation([1; 16]));
     membership.read(Generation([1; 16]), membership.is_settled(), start);
     assert_eq!(membership.complete_until(), Some(start + LEASE));
@@ -235,6 +240,7 @@ fn a_long_gap_ends_completeness() {
     assert_eq!(membership.beat(late, late, &beat(late)), Task::Read);
     assert_eq!(membership.complete_until(), None);
     assert_eq!(membership.written(), Some(Generation([1; 16])));
+
     // A list of another generation does not count.
     membership.read(Generation([2; 16]), true, late);
     assert_eq!(membership.complete_until(), None);

@@ -74,6 +74,7 @@ mod tests {
         schedule.searched(50_000);
         schedule.update(&response(MIN_GROWTH + 100_000, true));
         assert!(!schedule.take_search_due());
+
         schedule.update(&response(MIN_GROWTH + 100_001, true));
         assert!(schedule.take_search_due());
     }

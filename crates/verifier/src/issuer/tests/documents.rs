@@ -102,6 +102,7 @@ async fn keys_that_moved_are_found_again() {
     fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 410, "");
     fixture.fake.serve(fixture.test_issuer.endpoint("keys"), 200, fixture.test_issuer.jwks_json());
     assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.keys_status");
+
     fixture.issuer.refresh_now().await.unwrap();
     assert_eq!(fixture.fake.hits(fixture.test_issuer.endpoint("keys")), 1);
 
@@ -132,6 +133,7 @@ async fn unusable_metadata_gives_no_keys() {
     };
     with("issuer", json!("https://issuer.example/"));
     assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
+
     with("jwks_uri", json!(null));
     assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.no_jwks_uri");
     for member in ["jwks_uri", "token_endpoint", "device_authorization_endpoint"] {
@@ -205,6 +207,7 @@ async fn unusable_settings_are_rejected() {
     assert_eq!(rejection(|s| s.leeway = Duration::from_millis(60_001)), "settings.leeway_too_long");
     assert_eq!(rejection(|s| s.cooldown = Duration::from_millis(999)), "settings.cooldown_too_short");
     assert_eq!(rejection(|s| s.keys = KeySource::Fixed(JwkSet::default())), "settings.no_usable_key");
+
     for uri in ["http://issuer.example/jwks", "ftp://issuer.example/jwks", "https://u:p@issuer.example/jwks"] {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         settings.keys = KeySource::Uri(Url::parse(uri).unwrap());

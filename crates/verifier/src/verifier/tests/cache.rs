@@ -19,6 +19,7 @@ async fn verified_tokens_are_cached() {
     fixture.clock.advance(Duration::from_millis(1));
     assert!(fixture.verifier.cached(&token).is_none());
     assert_eq!(fixture.verifier.cached_tokens(), 0);
+
     // Within the leeway it is still valid, but verified again each time.
     assert_eq!(fixture.rejection(&token).await, None);
     assert_eq!(fixture.verifier.cached_tokens(), 0);
@@ -122,6 +123,7 @@ async fn the_limit_key_is_by_subject_or_else_by_client() {
         assert_eq!(verified.principal().limit_key(), *counts.last().unwrap());
     }
     assert_eq!(counts[0], counts[1]);
+
     for (position, one) in counts.iter().enumerate().skip(1) {
         assert!(!counts[position + 1..].contains(one), "{position}");
     }
@@ -155,10 +157,12 @@ async fn verifications_are_observed() {
     }
     verifier.verify(&AccessToken::new("not-a-token")).await.unwrap_err();
     assert_eq!(*observed.0.lock().unwrap(), (2, 2));
+
     let activity = bench.issuer.activity();
     assert_eq!(activity.fetches, 1);
     assert_eq!(activity.fetch_failures, 0);
     assert_eq!(activity.introspections, 0);
+
     bench.issuer.refresh_now().await.unwrap();
     assert_eq!(bench.issuer.activity().fetches, 2);
 }

@@ -126,6 +126,7 @@ async fn too_many_waiting_tokens_are_busy() {
     assert_eq!(error.code(), "verifier.busy");
     assert!(error.is_unavailable());
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+
     drop(waiting);
     assert_eq!(served.verifier.verify(&unknown).await.map(drop), Ok(()));
 }

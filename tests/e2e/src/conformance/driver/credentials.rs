@@ -37,6 +37,7 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
     settings.client_id_url = Some(ClientIdUrl::parse(DOCUMENT)?);
     settings.authorization_server = text("valid_jwt").map(audience).transpose()?;
     settings.revision_2025_03_26 = !revision.is_modern();
+
     // The user of a scenario accepts every question.
     settings.accept_broader_resource = true;
     Ok(settings)
@@ -60,6 +61,7 @@ pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGran
             id_token: Arc::new(Secret::new(id_token)),
         })));
     }
+
     // Scenarios with a user can have a secret, too. Only the name distinguishes them.
     let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
     Ok(is_machine.then_some(NonInteractiveGrant::ClientCredentials))

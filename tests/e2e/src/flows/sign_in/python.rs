@@ -55,6 +55,7 @@ pub(super) async fn oauth_proxy(environment: &Environment<'_>) -> anyhow::Result
     let clients = environment.folder.join("clients.toml");
     let url = Url::parse(&format!("http://127.0.0.1:{port}/mcp"))?;
     fs::write(&clients, CLIENTS)?;
+
     // The user consents on FastMCP's page.
     let mut idp = command(environment.program);
     idp.args(["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--no-registration"]);

@@ -58,6 +58,7 @@ async fn a_cancelled_request_does_not_cancel_the_call() {
     settle().await;
     leader.abort();
     assert!(leader.await.unwrap_err().is_cancelled());
+
     gate.release();
     assert_eq!(follower.await.unwrap(), None);
     assert_eq!(calls(&fixture), 1);
@@ -82,6 +83,7 @@ async fn concurrent_calls_are_bounded() {
     let error = fixture.verifier.verify(&AccessToken::new("one more")).await.unwrap_err();
     assert_eq!(error.code(), "issuer.unavailable");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+
     let follower = verify(&fixture, "token-0".to_owned());
     settle().await;
     assert_eq!(calls(&fixture), 3);

@@ -117,6 +117,7 @@ async fn unusable_settings_are_rejected() {
     });
     assert_eq!(code, "settings.introspection_secret");
     assert_eq!(rejection(&|settings| settings.client_id.clear()), "settings.introspection_client");
+
     for most in [0, 1025] {
         assert_eq!(rejection(&|settings| settings.max_in_flight = most), "settings.introspection_in_flight");
     }
@@ -185,6 +186,7 @@ async fn a_moved_endpoint_is_found() {
     let (log, _guard) = Logged::here();
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.status") });
+
     let line = log.lines().remove(0);
     assert!(line.starts_with("WARN "), "{line}");
     assert!(line.contains("token.issuer=https://issuer.example"), "{line}");

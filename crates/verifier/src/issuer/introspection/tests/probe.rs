@@ -126,6 +126,7 @@ async fn a_rejected_call_causes_a_probe() {
     assert_eq!(fixture.rejection("d").await, Some("issuer.unavailable"));
     fixture.pass(1).await;
     assert_eq!(fixture.issuer.health(), REJECTED);
+
     set_response(&fixture, &active());
     assert_eq!(fixture.rejection("e").await, None);
     assert_eq!(fixture.issuer.health(), WORKS, "a successful call is sufficient");

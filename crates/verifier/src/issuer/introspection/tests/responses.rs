@@ -150,6 +150,7 @@ async fn a_network_error_does_not_reject_the_token() {
     fixture.fake.fail(endpoint(&fixture));
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.connect") });
+
     fixture.fake.time_out(endpoint(&fixture));
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.timeout") });
@@ -158,6 +159,7 @@ async fn a_network_error_does_not_reject_the_token() {
     let before = Instant::now();
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(before.elapsed(), Duration::from_secs(5));
+
     settle().await;
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.timeout") });
 }
@@ -197,6 +199,7 @@ async fn the_audience_is_checked() {
         assert_eq!(rejection(active_with("aud", aud.clone())).await, Some("token.audience_mismatch"), "{aud}");
     }
     assert_eq!(rejection(active_with("aud", Value::Null)).await, Some("token.audience_missing"));
+
     for aud in [json!("HTTPS://MCP.example.com/MCP/"), json!(["account", TestIssuer::RESOURCE])] {
         assert_eq!(rejection(active_with("aud", aud.clone())).await, None, "{aud}");
     }

@@ -38,6 +38,7 @@ async fn tokens_go_to_their_issuer() {
     let verified = fixture.verify(&fixture.test_issuer.token().sign()).await.unwrap();
     assert_eq!(verified.principal().issuer(), fixture.test_issuer.issuer());
     assert_eq!(calls(&fixture), 6);
+
     let verified = fixture.verify(&other.token().sign()).await.unwrap();
     assert_eq!(verified.principal().issuer(), other.issuer());
     assert_eq!(
@@ -108,6 +109,7 @@ async fn header_types_are_checked() {
         fixture.rejection(&fixture.test_issuer.token().typ("logout+jwt").sign()).await,
         Some("token.type_not_allowed")
     );
+
     let fixture = Fixture::with(|issuer| {
         issuer.validation = Validation::Introspection(client());
         issuer.require_at_jwt = true;
