@@ -7,7 +7,7 @@ use url::Url;
 
 const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-/// The input is an identifier of any kind. Identifiers keep their text, and no well-known URL leaves their origin.
+/// Parses an identifier as each type. Identifiers keep their text, and well-known URLs keep their origin.
 pub fn well_known(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     assert!(protected_resource_path(text).starts_with(PROTECTED_RESOURCE));

@@ -1,3 +1,5 @@
+//! [`Admitted`](crate::Admitted) requests, and the readiness of the endpoint.
+
 use std::{
     convert::Infallible,
     future::ready,
@@ -20,9 +22,9 @@ use crate::{Admitted, AdmittedBody, EndpointLayer, Plain};
 #[derive(Clone, Debug, PartialEq)]
 struct Mark(u8);
 
-/// The inner service sees the request as received, and the body that was checked.
+/// The inner service receives the client's request and the body that was checked.
 #[tokio::test]
-async fn an_admitted_request_is_the_one_that_came_in() {
+async fn the_inner_service_receives_the_request_unchanged() {
     let fixture = Fixture::open();
     let seen = Arc::new(Mutex::new(None));
     let inner = tower::service_fn({
@@ -60,7 +62,7 @@ async fn an_admitted_request_is_the_one_that_came_in() {
     assert_eq!(empty.size_hint().exact(), Some(0));
 }
 
-/// An endpoint is ready when the service behind it is, and so is what puts a service of HTTP requests there.
+/// An endpoint is ready when its inner service is, also if that is an adapted HTTP service.
 #[tokio::test]
 async fn readiness_is_that_of_the_service() {
     #[derive(Clone)]

@@ -35,7 +35,7 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 pub(super) const BACKEND: &str = "backend-session-1";
 pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
 
-/// A guarded endpoint, its issuer, clock, sessions and inner service, and what was reported.
+/// A guarded endpoint with its issuer, clock, sessions and inner service, and the log of its decisions.
 pub(super) struct Fixture {
     pub(super) test_issuer: TestIssuer,
     pub(super) clock: ManualClock,
@@ -46,7 +46,7 @@ pub(super) struct Fixture {
     token: Option<String>,
 }
 
-/// What was reported: ended sessions, and status and reason of each request.
+/// The ended sessions, and the decisions about requests.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) ended: Mutex<Vec<EndReason>>,
@@ -54,7 +54,7 @@ pub(super) struct Log {
     pub(super) reported: Mutex<Vec<Reported>>,
 }
 
-/// What else was reported of a request.
+/// The operation of a request, and its denial in report-only mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reported {
     pub(super) operation: Option<Operation>,
@@ -132,11 +132,12 @@ impl Fixture {
         Self { test_issuer, clock, sessions, settings, inner: Inner::default(), log, token }
     }
 
-    /// From now on requests come with this token.
+    /// Sends this token with all later requests.
     pub(super) fn use_token(&mut self, token: &TokenBuilder) {
         self.token = Some(token.sign());
     }
 
+    /// Sends all later requests without a token.
     pub(super) fn use_no_token(&mut self) {
         self.token = None;
     }
@@ -191,6 +192,7 @@ impl Fixture {
         request.body(body).unwrap()
     }
 
+    /// Sends a request, whose future the test polls.
     pub(super) fn start<B>(
         &self,
         method: &str,
@@ -205,20 +207,20 @@ impl Fixture {
         guarded.oneshot(self.request(method, headers, body))
     }
 
-    /// Opens a session and gives its outward identifier.
+    /// Opens a session and returns the client's identifier of it.
     pub(super) async fn initialize(&self) -> String {
-        self.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+        self.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
         let response = self.post(&[], initialize()).await;
         assert_eq!(response.status, 200);
         response.header(SESSION).unwrap().to_owned()
     }
 
-    /// The last request's status and reason.
+    /// Returns the status and reason of the last request.
     pub(super) fn decided(&self) -> (u16, Option<&'static str>) {
         *self.log.decided.lock().unwrap().last().unwrap()
     }
 
-    /// What else was reported of the last request.
+    /// Returns the operation and report-only denial of the last request.
     pub(super) fn reported(&self) -> Reported {
         self.log.reported.lock().unwrap().last().unwrap().clone()
     }
@@ -243,6 +245,7 @@ fn verifier(
     Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
 }
 
+/// A response with its complete body.
 pub(super) struct Received {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -259,13 +262,13 @@ impl Received {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Status and JSON-RPC code.
+    /// Returns the status and the JSON-RPC code.
     pub(super) fn error(&self) -> (u16, i64) {
         (self.status, self.json()["error"]["code"].as_i64().unwrap())
     }
 }
 
-/// Responds from a script, else 200 `{}`, and records the requests.
+/// An inner service that answers from a script, or with 200 `{}`, and records the requests.
 #[derive(Clone, Default)]
 pub(super) struct Inner(Arc<Mutex<Script>>);
 
@@ -276,6 +279,7 @@ struct Script {
     silent: bool,
 }
 
+/// A request as the inner service received it.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) method: Method,
@@ -292,7 +296,8 @@ impl Seen {
 }
 
 impl Inner {
-    pub(super) fn responds(&self, status: u16, headers: &[(&str, &str)], body: &'static str) {
+    /// Adds a response to the script.
+    pub(super) fn add_response(&self, status: u16, headers: &[(&str, &str)], body: &'static str) {
         let mut response = Response::builder().status(StatusCode::from_u16(status).unwrap());
         for (name, value) in headers {
             response = response.header(*name, *value);
@@ -306,7 +311,7 @@ impl Inner {
     }
 
     /// Delays all responses while `silent` is true.
-    pub(super) fn falls_silent(&self, silent: bool) {
+    pub(super) fn set_silent(&self, silent: bool) {
         self.0.lock().unwrap().silent = silent;
     }
 
@@ -349,7 +354,7 @@ impl Service<Admitted> for Inner {
     }
 }
 
-/// A body in pieces, of an unknown length.
+/// A body in several frames, without a declared length.
 pub(super) struct Pieces(pub(super) VecDeque<Result<Bytes, &'static str>>);
 
 impl Body for Pieces {
@@ -365,14 +370,17 @@ impl Body for Pieces {
     }
 }
 
+/// An `initialize` message.
 pub(super) fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}})
 }
 
+/// A request with the id 7.
 pub(super) fn request(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
 }
 
+/// The same as a message of 2026-07-28.
 pub(super) fn modern(method: &str, params: Value) -> Value {
     let mut message = request(method, params);
     message["params"]["_meta"] = json!({
@@ -382,7 +390,7 @@ pub(super) fn modern(method: &str, params: Value) -> Value {
     message
 }
 
-/// The response to a POST whose session is not known.
+/// The response to a POST with an unknown session.
 pub(super) fn no_session() -> Value {
     json!({
         "jsonrpc": "2.0",

@@ -1,4 +1,4 @@
-//! EnvelopeLimits of sessions.
+//! Limits on the number of sessions, per owner and in total.
 
 use http_body_util::{BodyExt as _, Full};
 use portcullis_session::EndReason;
@@ -7,7 +7,7 @@ use super::fixture::*;
 
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
-/// E9: at the owner's limit a new session takes the place of the one that was unused for longest.
+/// E9: at the owner's limit, a new session replaces the least recently used one.
 #[tokio::test]
 async fn the_least_recently_used_session_ends() {
     let fixture = Fixture::guarded("");
@@ -21,15 +21,14 @@ async fn the_least_recently_used_session_ends() {
     }
 }
 
-/// E9: where all sessions of the owner have a stream open or a request under way, new ones are refused before the backend
-/// hears of them.
+/// E9: if all sessions of the owner have an open stream or a request in progress, `initialize` is rejected and not forwarded.
 #[tokio::test]
 async fn sessions_in_use_are_not_evicted() {
     let fixture = Fixture::guarded("");
     let sessions = [fixture.initialize().await, fixture.initialize().await];
     let headers = sessions.each_ref().map(|identifier| [(SESSION, identifier.as_str())]);
     let stream = fixture.start("GET", &headers[0], Full::from("")).await.unwrap();
-    fixture.inner.falls_silent(true);
+    fixture.inner.set_silent(true);
     let mut delete = Box::pin(fixture.start("DELETE", &headers[1], Full::from("")));
     assert!(poll_once(&mut delete).is_pending());
 
@@ -42,7 +41,7 @@ async fn sessions_in_use_are_not_evicted() {
     assert_eq!(fixture.inner.seen().len(), seen);
     assert!(fixture.ended().is_empty());
 
-    fixture.inner.falls_silent(false);
+    fixture.inner.set_silent(false);
     drop(stream);
     fixture.initialize().await;
     assert_eq!(fixture.ended(), [EndReason::Evicted]);
@@ -53,7 +52,7 @@ async fn sessions_in_use_are_not_evicted() {
 async fn an_opening_session_is_in_use() {
     let fixture = Fixture::guarded("");
     let start = async || {
-        fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+        fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
         fixture.start("POST", &JSON, Full::from(initialize().to_string())).await.unwrap()
     };
     let first = start().await;
@@ -64,23 +63,22 @@ async fn an_opening_session_is_in_use() {
     assert_eq!(fixture.ended(), [EndReason::Evicted]);
 }
 
-/// E9: a session for which no place is left when the backend has opened it is refused with the id of its message, and no other
-/// one ends.
+/// E9: if all other sessions are in use when the backend has answered, `initialize` is rejected with its id, and no session ends.
 #[tokio::test]
-async fn a_session_without_a_place_is_refused() {
+async fn a_session_over_the_limit_is_rejected_after_initialize() {
     let fixture = Fixture::guarded("");
     let sessions = [fixture.initialize().await, fixture.initialize().await];
-    fixture.inner.falls_silent(true);
+    fixture.inner.set_silent(true);
     let mut opening = Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
     assert!(poll_once(&mut opening).is_pending());
 
-    fixture.inner.falls_silent(false);
+    fixture.inner.set_silent(false);
     let headers = sessions.each_ref().map(|identifier| [(SESSION, identifier.as_str())]);
     let _streams = [
         fixture.start("GET", &headers[0], Full::from("")).await.unwrap(),
         fixture.start("GET", &headers[1], Full::from("")).await.unwrap(),
     ];
-    fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+    fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
     let refused = opening.await.unwrap();
     assert_eq!(refused.status().as_u16(), 503);
     assert_eq!(refused.headers().get(SESSION), None);
@@ -93,17 +91,17 @@ async fn a_session_without_a_place_is_refused() {
     assert_eq!(fixture.sessions.len(), 2);
 }
 
-/// E9: an `initialize` that the backend refuses, or whose client goes away, ends no session.
+/// E9: an `initialize` that the backend rejects, or whose client disconnects, ends no session.
 #[tokio::test]
 async fn a_failed_initialize_ends_nothing() {
     let fixture = Fixture::guarded("");
     fixture.initialize().await;
     fixture.initialize().await;
     for status in [400, 404, 500] {
-        fixture.inner.responds(status, &[(SESSION, BACKEND)], "{}");
+        fixture.inner.add_response(status, &[(SESSION, BACKEND)], "{}");
         assert_eq!(fixture.post(&[], initialize()).await.status, status);
     }
-    fixture.inner.falls_silent(true);
+    fixture.inner.set_silent(true);
     let mut opening = Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
     assert!(poll_once(&mut opening).is_pending());
     drop(opening);
@@ -111,19 +109,19 @@ async fn a_failed_initialize_ends_nothing() {
     assert_eq!(fixture.sessions.len(), 2);
 }
 
-/// E2: capacity is reserved while the backend thinks, and given back when the client goes away.
+/// E2: capacity is reserved until the backend has answered, and released if the client disconnects.
 #[tokio::test]
 async fn capacity_is_reserved_during_initialize() {
     let fixture = Fixture::guarded("");
     let start = || Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
-    fixture.inner.falls_silent(true);
+    fixture.inner.set_silent(true);
     let mut first = start();
     let mut second = start();
     assert!(poll_once(&mut first).is_pending());
     assert!(poll_once(&mut second).is_pending());
     assert_eq!(fixture.post(&[], initialize()).await.status, 503);
     drop(first);
-    fixture.inner.falls_silent(false);
+    fixture.inner.set_silent(false);
     fixture.initialize().await;
     drop(second);
 }

@@ -1,10 +1,10 @@
-//! Whose sessions are whose, with tokens and without.
+//! Sessions belong to their owner.
 
 use serde_json::json;
 
 use super::fixture::*;
 
-/// E7: to anybody but its owner a session is unknown, and is not disturbed.
+/// E7: other owners get the response for an unknown session, and the session continues.
 #[tokio::test]
 async fn another_owner_finds_nothing() {
     let mut fixture = Fixture::guarded("");
@@ -34,7 +34,7 @@ async fn another_owner_finds_nothing() {
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
 }
 
-/// E7: the use by others does not keep a session alive.
+/// E7: requests of other owners do not extend a session.
 #[tokio::test]
 async fn another_owner_does_not_keep_a_session_alive() {
     let mut fixture = Fixture::guarded("");
@@ -50,7 +50,7 @@ async fn another_owner_does_not_keep_a_session_alive() {
     assert_eq!(fixture.decided(), (400, Some("session.ended")));
 }
 
-/// E7: possession of an identifier authorizes nothing.
+/// E7: an identifier alone authorizes nothing.
 #[tokio::test]
 async fn an_identifier_is_no_authorization() {
     let mut fixture = Fixture::guarded("");
@@ -64,7 +64,7 @@ async fn an_identifier_is_no_authorization() {
     assert_eq!(fixture.sessions.len(), 1);
 }
 
-/// E7: a token without subject opens a session only where its issuer lets clients own them.
+/// E7: a token without a subject opens a session only if its issuer allows clients as owners.
 #[tokio::test]
 async fn a_token_without_subject_opens_no_session() {
     let mut fixture = Fixture::guarded("");
@@ -88,9 +88,9 @@ async fn a_token_without_subject_opens_no_session() {
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
 }
 
-/// F7: without authorization sessions are kept by identifier alone.
+/// F7: without authorization, sessions have no owner.
 #[tokio::test]
-async fn without_authorization_anybody_may_use_a_session() {
+async fn without_authorization_sessions_have_no_owner() {
     let mut fixture = Fixture::open();
     let identifier = fixture.initialize().await;
     fixture.use_token(&fixture.test_issuer.token().subject("mallory"));

@@ -1,4 +1,4 @@
-//! New identifiers when scopes change, and what the owner of an ended session hears.
+//! New identifiers when scopes change, and the status that the owner of an ended session gets.
 
 use serde_json::json;
 
@@ -13,6 +13,7 @@ fn token(fixture: &Fixture, scope: &str) -> portcullis_testkit::TokenBuilder {
     fixture.test_issuer.token().scope(scope).expires_in(36_000)
 }
 
+/// Returns a fixture with an open session, and its identifier.
 async fn opened(scope: &str) -> (Fixture, String) {
     let mut fixture = Fixture::guarded("");
     fixture.use_token(&token(&fixture, scope));
@@ -20,12 +21,12 @@ async fn opened(scope: &str) -> (Fixture, String) {
     (fixture, identifier)
 }
 
-/// E8: with other scopes the response carries a new identifier, of POST and GET alike; the backend's stays the same.
+/// E8: with other scopes, the responses to POST and GET have a new identifier. The backend's identifier stays the same.
 #[tokio::test]
 async fn other_scopes_renew_the_identifier() {
     let (mut fixture, first) = opened("mcp:tools").await;
     fixture.use_token(&token(&fixture, "mcp:tools mcp:admin"));
-    fixture.inner.responds(500, &[], "no");
+    fixture.inner.add_response(500, &[], "no");
     let response = ping(&fixture, &first).await;
     let second = response.header(SESSION).expect("a new identifier").to_owned();
     assert_eq!(response.status, 500, "for every response");
@@ -52,7 +53,7 @@ async fn a_refreshed_token_keeps_the_identifier() {
     }
 }
 
-/// E8: the old identifier resolves until 5 min after the new one's first use, and is an ended one then.
+/// E8: the old identifier is valid until 5 min after the first use of the new one.
 #[tokio::test]
 async fn the_old_identifier_ends_after_its_grace() {
     let (mut fixture, first) = opened("a").await;
@@ -68,7 +69,7 @@ async fn the_old_identifier_ends_after_its_grace() {
     assert_eq!(fixture.ended(), []);
 }
 
-/// E7, E8: others can use neither identifier, and theirs is no first use.
+/// E7, E8: other owners can use neither identifier, and their attempts do not count as its first use.
 #[tokio::test]
 async fn a_new_identifier_works_only_for_its_owner() {
     let (mut fixture, first) = opened("a").await;
@@ -87,7 +88,7 @@ async fn a_new_identifier_works_only_for_its_owner() {
     assert_eq!(ping(&fixture, &first).await.header(SESSION), Some(&*second));
 }
 
-/// E8, E9: DELETE by either identifier ends the session, and with it both.
+/// E8, E9: DELETE with either identifier ends the session.
 #[tokio::test]
 async fn either_identifier_ends_the_session() {
     for by_the_new_one in [false, true] {
@@ -103,21 +104,21 @@ async fn either_identifier_ends_the_session() {
     }
 }
 
-/// E8: no new identifier leaves with a response that ends the session.
+/// E8: a response that ends the session has no new identifier.
 #[tokio::test]
 async fn an_ended_session_is_not_renewed() {
     let (mut fixture, first) = opened("a").await;
     fixture.use_token(&token(&fixture, "b"));
-    fixture.inner.responds(404, &[], "");
+    fixture.inner.add_response(404, &[], "");
     let response = ping(&fixture, &first).await;
     assert_eq!(response.status, 404);
     assert_eq!(response.header(SESSION), None);
 }
 
-/// E10: where it is configured, the owner gets 404 for an ended session, in the form of each method; identifiers that
-/// were never issued, and those of other owners, still get 400.
+/// E10: if configured, the owner gets 404 for an ended session, in the format of each method. Identifiers that were never
+/// issued, and those of other owners, still get 400.
 #[tokio::test]
-async fn the_owner_may_hear_that_a_session_has_ended() {
+async fn the_owner_can_get_404_for_an_ended_session() {
     let (mut fixture, identifier) = opened("a").await;
     fixture.settings.ended_status = EndedSessionStatus::NotFound;
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 200);
@@ -140,9 +141,9 @@ async fn the_owner_may_hear_that_a_session_has_ended() {
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 400);
 }
 
-/// E10: unless it is configured, an ended session is an unknown one to its owner, too.
+/// E10: by default, an ended session and an unknown one get the same response.
 #[tokio::test]
-async fn ended_is_unknown_by_default() {
+async fn an_ended_session_is_unknown_by_default() {
     let (fixture, identifier) = opened("a").await;
     fixture.send("DELETE", &[(SESSION, &identifier)], "").await;
     let ended = ping(&fixture, &identifier).await;

@@ -1,3 +1,5 @@
+//! Scopes, claims and rate limits of rules.
+
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -42,9 +44,9 @@ impl Received {
     }
 }
 
-/// J4: a decision tells the message's method and tool, when it was refused too, and nothing where there was no message.
+/// J4: a decision has the method and tool of the message, also if it was rejected, and neither without a message.
 #[tokio::test]
-async fn decisions_tell_what_messages_are_about() {
+async fn decisions_have_the_operation_of_the_message() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
@@ -63,9 +65,9 @@ async fn decisions_tell_what_messages_are_about() {
     assert_eq!(fixture.reported().operation, None);
 }
 
-/// B3, B9: one response names all that the message needs, by every rule that matches, and what is already held.
+/// B3, B9: one challenge has the scopes of all matching rules, and those that the token has.
 #[tokio::test]
-async fn one_refusal_names_all_missing_scopes() {
+async fn one_challenge_has_all_scopes() {
     let mut fixture = Fixture::guarded("base");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
@@ -94,9 +96,9 @@ async fn one_refusal_names_all_missing_scopes() {
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
 }
 
-/// B9: each message needs what its method and name need, and no more.
+/// B9: a message needs exactly the scopes of the rules for its method and name.
 #[tokio::test]
-async fn rules_are_by_method_and_name() {
+async fn rules_apply_by_method_and_name() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
@@ -120,9 +122,9 @@ async fn rules_are_by_method_and_name() {
     }
 }
 
-/// B9: no spelling of a name gets around its rule.
+/// B9: a rule applies to every spelling of a name.
 #[tokio::test]
-async fn a_rule_cannot_be_spelled_around() {
+async fn a_rule_applies_to_every_spelling() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = vec![rule(Some("tools/call"), Some("admin"), "admin")];
     let identifier = fixture.initialize().await;
@@ -145,7 +147,7 @@ async fn a_rule_cannot_be_spelled_around() {
     assert_eq!(fixture.inner.seen().len(), 1);
 }
 
-/// B3: streams, DELETE and initialize need what every request needs.
+/// B3: GET, DELETE and `initialize` need the required scopes, too.
 #[tokio::test]
 async fn required_scopes_are_needed_for_everything() {
     let mut fixture = Fixture::guarded("base");
@@ -171,7 +173,7 @@ async fn an_expired_token_is_unauthorized_with_any_scopes() {
     assert_eq!(response.challenge().error.as_deref(), Some("invalid_token"));
 }
 
-/// F7: where authorization is off, rules count for nothing.
+/// F7: without authorization, rules do not apply.
 #[tokio::test]
 async fn without_authorization_there_are_no_scopes() {
     let mut fixture = Fixture::open();
@@ -179,9 +181,9 @@ async fn without_authorization_there_are_no_scopes() {
     assert_eq!(fixture.post(&[], initialize()).await.status, 200);
 }
 
-/// A5: `offline_access` is no scope of a resource.
+/// A5: `offline_access` is not a scope of a resource.
 #[tokio::test]
-async fn offline_access_is_refused_at_start() {
+async fn offline_access_is_rejected_at_start() {
     let fixture = Fixture::open();
     let refused = |change: fn(&mut EndpointSettings)| {
         let mut settings = fixture.settings.clone();
@@ -207,9 +209,9 @@ async fn offline_access_is_refused_at_start() {
     assert_eq!(codes, ["settings.offline_access", "settings.no_revision"]);
 }
 
-/// J1: clients get generic texts; only the guard gets the reason.
+/// J1: clients get generic messages. Only the guard gets the reason.
 #[tokio::test]
-async fn reasons_stay_inside() {
+async fn clients_do_not_get_reasons() {
     let fixture = Fixture::guarded("");
     let response = fixture.post(&[(SESSION, "made-up")], request("ping", json!({}))).await;
     assert_eq!(fixture.decided(), (400, Some("session.unknown")));
@@ -240,7 +242,7 @@ async fn a_plain_service_finds_the_principal() {
     assert_eq!(body, "alice");
 }
 
-/// B7: what the guard's resource says of broader scopes counts for the endpoint's scopes, too.
+/// B7: the scope implications of the guard also apply to the scopes of the endpoint.
 #[tokio::test]
 async fn broader_scopes_are_enough() {
     let mut fixture = Fixture::guarded_with("base", |guard| {
@@ -259,9 +261,9 @@ async fn broader_scopes_are_enough() {
     }
 }
 
-/// C14: a rule's claims count for the messages that it is for, before scopes; in report-only mode they are reported alone.
+/// C14: the claims of a rule are checked before scopes. In report-only mode, a denial is only reported.
 #[tokio::test]
-async fn claims_are_wanted_by_rules() {
+async fn rules_can_require_claims() {
     let mut fixture = Fixture::guarded("base");
     let team = ClaimRule::new("team", ClaimTest::OneOf(vec!["blue".to_owned()])).unwrap();
     let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
@@ -293,8 +295,8 @@ async fn claims_are_wanted_by_rules() {
     assert_eq!(fixture.reported().report_only_denial, None);
 }
 
-/// J5: messages that a rule matches are limited for each principal, once nothing else speaks against them, and the response
-/// is one of JSON-RPC.
+/// J5: the rate of messages that a rule matches is limited for each principal. Only accepted messages count, and the
+/// response is a JSON-RPC error.
 #[tokio::test]
 async fn tools_are_limited() {
     let mut fixture = Fixture::guarded("base");
@@ -329,7 +331,7 @@ async fn tools_are_limited() {
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
 }
 
-/// J5: where authentication is off, all callers count together.
+/// J5: without authentication, all callers share one limit.
 #[tokio::test]
 async fn tools_are_limited_without_principals() {
     let mut fixture = Fixture::open();

@@ -1,4 +1,4 @@
-//! How a session is opened and used.
+//! Sessions are opened by `initialize` and used with an identifier of this endpoint.
 
 use http::HeaderName;
 use portcullis_mcp::{Era, Revision};
@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::fixture::*;
 
-/// E2: initialize goes on without an identifier, and its response carries one of ours, exposed to pages.
+/// E2: `initialize` is forwarded without an identifier. The response has a new one, which pages can read.
 #[tokio::test]
 async fn initialize_opens_a_session() {
     let fixture = Fixture::open();
-    fixture.inner.responds(200, &[(SESSION, BACKEND), ("x-other", "kept")], "{\"result\":1}");
+    fixture.inner.add_response(200, &[(SESSION, BACKEND), ("x-other", "kept")], "{\"result\":1}");
     let response = fixture.post(&[("origin", "https://page.example")], initialize()).await;
     assert_eq!(response.status, 200);
     assert_eq!(response.body.as_ref(), b"{\"result\":1}".as_ref());
@@ -30,12 +30,12 @@ async fn initialize_opens_a_session() {
     assert_eq!(fixture.sessions.len(), 1);
 }
 
-/// E2: what the backend does not accept opens nothing, and no identifier of its own comes through.
+/// E2: an `initialize` that the backend rejects opens no session, and the backend's identifier is removed.
 #[tokio::test]
-async fn a_refused_initialize_opens_nothing() {
+async fn a_rejected_initialize_opens_no_session() {
     let fixture = Fixture::open();
     for status in [302, 400, 401, 404, 500] {
-        fixture.inner.responds(status, &[(SESSION, BACKEND)], "no");
+        fixture.inner.add_response(status, &[(SESSION, BACKEND)], "no");
         let response = fixture.post(&[], initialize()).await;
         assert_eq!(response.status, status);
         assert_eq!(response.header(SESSION), None);
@@ -43,9 +43,9 @@ async fn a_refused_initialize_opens_nothing() {
     }
 }
 
-/// E2, E5: initialize with an identifier that names no session is no initialize.
+/// E2, E5: `initialize` with an unknown identifier is rejected.
 #[tokio::test]
-async fn initialize_with_an_unknown_identifier_is_refused() {
+async fn initialize_with_an_unknown_identifier_is_rejected() {
     let fixture = Fixture::open();
     for identifier in ["made-up", BACKEND, ""] {
         let response = fixture.post(&[(SESSION, identifier)], initialize()).await;
@@ -56,18 +56,18 @@ async fn initialize_with_an_unknown_identifier_is_refused() {
     assert!(fixture.sessions.is_empty());
 }
 
-/// E4: requests go to the session with the backend's own identifier; the client sees only ours.
+/// E4: requests are forwarded with the backend's identifier. The client receives only the endpoint's.
 #[tokio::test]
 async fn requests_in_a_session_are_mapped_both_ways() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+    fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
     let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
     assert_eq!(response.status, 200);
     assert_eq!(response.header(SESSION), Some(&*identifier));
     assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
 
-    fixture.inner.responds(200, &[(SESSION, "another-backend-session")], "{}");
+    fixture.inner.add_response(200, &[(SESSION, "another-backend-session")], "{}");
     let response = fixture.send("GET", &[(SESSION, &identifier)], "").await;
     assert_eq!(response.status, 200);
     assert_eq!(response.header(SESSION), None);
@@ -84,12 +84,12 @@ async fn requests_in_a_session_are_mapped_both_ways() {
     assert_eq!(fixture.sessions.len(), 1);
 }
 
-/// E3: neither side's identifier shows where headers are printed.
+/// E3: printed headers contain neither identifier.
 #[tokio::test]
 async fn identifiers_are_redacted_in_headers() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+    fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
     let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
     let shown = format!("{:?} {:?}", response.headers, fixture.inner.last().headers);
     assert!(shown.contains(SESSION), "{shown}");
@@ -97,18 +97,18 @@ async fn identifiers_are_redacted_in_headers() {
     assert!(!shown.contains(BACKEND), "{shown}");
 }
 
-/// E4: a backend without sessions of its own is given no identifier, and its clients have one all the same.
+/// E4: a backend without sessions receives no identifier, although its clients have one.
 #[tokio::test]
 async fn a_backend_without_sessions_sees_no_identifier() {
     let fixture = Fixture::open();
     let response = fixture.post(&[], initialize()).await;
     let identifier = response.header(SESSION).unwrap().to_owned();
-    fixture.inner.responds(404, &[], "no such method");
+    fixture.inner.add_response(404, &[], "no such method");
     let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
     assert_eq!(response.status, 404);
     assert_eq!(fixture.inner.last().header(SESSION), None);
     assert_eq!(fixture.sessions.len(), 1);
-    fixture.inner.responds(400, &[], "what session?");
+    fixture.inner.add_response(400, &[], "what session?");
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 204);
     assert!(fixture.sessions.is_empty());
 }
@@ -144,9 +144,9 @@ async fn a_post_without_a_session_is_rejected_for_every_body() {
     assert!(fixture.inner.seen().is_empty());
 }
 
-/// E5, E6: a session that `Connection` names away is none, and nothing else that it names goes on.
+/// E5, E6: headers that `Connection` lists are removed, including the session header.
 #[tokio::test]
-async fn connection_options_are_no_part_of_a_request() {
+async fn headers_that_connection_lists_are_removed() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
     let seen = fixture.inner.seen().len();
@@ -162,7 +162,7 @@ async fn connection_options_are_no_part_of_a_request() {
     assert_eq!(fixture.inner.last().header("x-mine"), None);
 }
 
-/// E5: initialize is checked like any message.
+/// E5: `initialize` is checked as every message is.
 #[tokio::test]
 async fn initialize_must_be_json() {
     let fixture = Fixture::open();
@@ -173,9 +173,9 @@ async fn initialize_must_be_json() {
     assert!(fixture.inner.seen().is_empty());
 }
 
-/// E6: GET and DELETE without a usable session get plain text.
+/// E6: GET and DELETE without a valid session get a plain text error.
 #[tokio::test]
-async fn streams_without_a_session_are_refused_in_plain_text() {
+async fn get_and_delete_without_a_session_get_plain_text() {
     let fixture = Fixture::open();
     for method in ["GET", "DELETE"] {
         for headers in [&[][..], &[(SESSION, "unknown")], &[(SESSION, "")], &[(SESSION, "a"), (SESSION, "b")]] {
@@ -189,12 +189,12 @@ async fn streams_without_a_session_are_refused_in_plain_text() {
     assert_eq!(fixture.decided(), (400, Some("session.repeated")));
 }
 
-/// E1: the header's name is configurable; under the usual name nothing passes in either direction.
+/// E1: the name of the session header is configurable. The default header is then removed in both directions.
 #[tokio::test]
 async fn the_session_header_can_have_another_name() {
     let mut fixture = Fixture::open();
     fixture.settings.session_header = HeaderName::from_static("acme-session-id");
-    fixture.inner.responds(200, &[("acme-session-id", BACKEND), (SESSION, "stray")], "{}");
+    fixture.inner.add_response(200, &[("acme-session-id", BACKEND), (SESSION, "stray")], "{}");
     let response = fixture.post(&[], initialize()).await;
     let identifier = response.header("acme-session-id").unwrap().to_owned();
     assert_eq!(response.header(SESSION), None);
@@ -205,9 +205,9 @@ async fn the_session_header_can_have_another_name() {
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
 }
 
-/// E1: any identifier that is not ours is an unknown one, however odd.
+/// E1: an identifier in any other format is unknown.
 #[tokio::test]
-async fn odd_identifiers_are_unknown() {
+async fn malformed_identifiers_are_unknown() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
     let long = "a".repeat(100_000);
