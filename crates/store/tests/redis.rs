@@ -71,13 +71,13 @@ impl Drop for Redis {
 
 /// What other replicas have found out about tokens.
 #[derive(Default)]
-struct Heard {
+struct ReceivedRevocations {
     dropped: Mutex<Vec<ScopeId>>,
     inactive: Mutex<Vec<[u8; 16]>>,
     connections: Mutex<usize>,
 }
 
-impl Revocations for Heard {
+impl Revocations for ReceivedRevocations {
     fn drop_issuer(&self, issuer: ScopeId) {
         self.dropped.lock().unwrap().push(issuer);
     }
@@ -93,7 +93,7 @@ impl Revocations for Heard {
 
 struct Replica {
     sessions: SessionStore,
-    heard: Arc<Heard>,
+    received: Arc<ReceivedRevocations>,
     journal: Arc<RedisJournal>,
     task: JoinHandle<()>,
 }
@@ -112,9 +112,9 @@ impl Replica {
         let clock = Arc::new(SystemClock::new());
         let journal = Arc::new(RedisJournal::new(&redis, clock.clone()).unwrap());
         let sessions = SessionStore::with_journal(settings, clock, Arc::new(()), Arc::clone(&journal) as _);
-        let heard = Arc::<Heard>::default();
-        let task = tokio::spawn(journal.run(sessions.clone(), Arc::new(()), heard.clone()));
-        Self { sessions, heard, journal, task }
+        let received = Arc::<ReceivedRevocations>::default();
+        let task = tokio::spawn(journal.run(sessions.clone(), Arc::new(()), received.clone()));
+        Self { sessions, received, journal, task }
     }
 
     async fn reaches(&self, state: RedisState) {
@@ -304,7 +304,7 @@ async fn the_documented_permissions_suffice() {
 
     one.sessions.record_last_uses();
     one.journal.share_inactive_token([7; 16]);
-    while *other.heard.inactive.lock().unwrap() != [[7; 16]] {
+    while *other.received.inactive.lock().unwrap() != [[7; 16]] {
         sleep(Duration::from_millis(5)).await;
     }
     assert!(other.end(&session).await);
@@ -328,11 +328,11 @@ async fn revocations_reach_all_replicas() {
     other.reaches(RedisState::Complete).await;
     let [first, second] = ["https://one", "https://two"].map(|issuer| EndScope::Issuer(issuer).id());
     one.journal.drop_tokens(first).await.unwrap();
-    assert_eq!(*other.heard.dropped.lock().unwrap(), [first]);
-    assert!(one.heard.dropped.lock().unwrap().is_empty(), "its own one");
+    assert_eq!(*other.received.dropped.lock().unwrap(), [first]);
+    assert!(one.received.dropped.lock().unwrap().is_empty(), "its own one");
 
     one.journal.share_inactive_token([7; 16]);
-    while *other.heard.inactive.lock().unwrap() != [[7; 16]] {
+    while *other.received.inactive.lock().unwrap() != [[7; 16]] {
         sleep(Duration::from_millis(5)).await;
     }
     redis.kill();
@@ -345,14 +345,14 @@ async fn revocations_reach_all_replicas() {
     for replica in [&one, &other] {
         replica.reaches(RedisState::Complete).await;
     }
-    while other.heard.dropped.lock().unwrap().len() < 2 {
+    while other.received.dropped.lock().unwrap().len() < 2 {
         sleep(Duration::from_millis(5)).await;
     }
     let fresh = Replica::start(&redis);
     fresh.reaches(RedisState::Complete).await;
-    assert_eq!(fresh.heard.dropped.lock().unwrap().len(), 2, "both are recorded");
-    assert_eq!(*other.heard.dropped.lock().unwrap(), [first, second], "each is applied once");
-    assert_eq!(*other.heard.connections.lock().unwrap(), 2);
+    assert_eq!(fresh.received.dropped.lock().unwrap().len(), 2, "both are recorded");
+    assert_eq!(*other.received.dropped.lock().unwrap(), [first, second], "each is applied once");
+    assert_eq!(*other.received.connections.lock().unwrap(), 2);
 }
 
 /// E13: sessions that a replica opens count at the others, while they are not in their tables.
