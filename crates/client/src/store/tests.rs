@@ -115,8 +115,8 @@ async fn a_token_is_stored_and_found() {
         assert_eq!(found.resource().as_str(), RESOURCE);
         assert_eq!(found.client_id(), Some("me"));
         assert!(!found.is_dpop_bound());
-        assert_eq!(found.asked().to_string(), "a b".into());
-        assert_eq!(found.scopes().unwrap().to_string(), "a".into());
+        assert_eq!(found.asked().to_string(), "a b");
+        assert_eq!(found.scopes().unwrap().to_string(), "a");
         assert_eq!(found.obtained_at(), UnixTime::from_millis(1_234));
         assert_eq!(found.expires_at(), Some(UnixTime::from_secs(99)));
         assert!(found.authorization_for(&Url::parse(RESOURCE).unwrap()).is_some());
@@ -205,7 +205,7 @@ async fn start_urls_below_one_resource_have_their_own_tokens() {
     let scratch = ScratchDirectory::new();
     for store in both_stores(&scratch) {
         write(&store, &obtained_for(Some(one), ISSUER, ROOT, "one")).await;
-        assert_eq!(read(&store, one).unwrap(), vec!["one".into()]);
+        assert_eq!(read(&store, one).unwrap(), ["one"]);
         assert_eq!(read(&store, other).unwrap(), vec![]);
         write(&store, &obtained_for(Some(other), ISSUER, ROOT, "other")).await;
         write(&store, &token_at(ISSUER, ROOT, "own")).await;

@@ -116,7 +116,7 @@ async fn requests_wait_for_one_refresh() {
         assert!(client.next().await["result"].is_object());
     }
     assert_eq!(user.visits(), 1);
-    assert_eq!(grants(&network), vec!["authorization_code".into(), "refresh_token".into()]);
+    assert_eq!(grants(&network), ["authorization_code", "refresh_token"]);
     client.close().await;
 }
 
@@ -394,6 +394,6 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
         assert!(client.close().await.is_empty());
         let ended = network.to(RESOURCE).pop().unwrap();
         assert_eq!(ended.method.as_str(), "DELETE");
-        assert_eq!(ended.headers["mcp-session-id"], "c2".parse().unwrap());
+        assert_eq!(ended.headers["mcp-session-id"], "c2");
     }
 }

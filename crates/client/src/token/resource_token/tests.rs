@@ -107,7 +107,7 @@ fn every_member_of_the_response_is_read() {
     assert_eq!(full.scopes().unwrap().to_string(), "a");
     let bare = token(r#"{"access_token":"hush","token_type":"Bearer"}"#).unwrap();
     assert_eq!(bare.expires_at(), None);
-    assert_eq!(bare.scopes().unwrap().to_string(), "a b".into());
+    assert_eq!(bare.scopes().unwrap().to_string(), "a b");
 }
 
 /// I5: a token is refreshed a minute before it expires, or when a fifth of its lifetime is left; members that a
@@ -139,7 +139,7 @@ fn a_token_is_refreshed_before_it_expires() {
     let rotated = r#"{"access_token":"c","token_type":"Bearer","refresh_token":"s","scope":"a","expires_in":1}"#;
     let next = endless.refreshed(response(rotated), None, secs(2000)).unwrap();
     assert_eq!(next.refresh_token().unwrap().secret(), "s");
-    assert_eq!(next.scopes().unwrap().to_string(), "a".into());
+    assert_eq!(next.scopes().unwrap().to_string(), "a");
     assert_eq!(next.expires_at(), Some(secs(2001)));
 }
 

@@ -47,8 +47,8 @@ async fn concurrent_requests_do_not_share() {
     };
     let (first, second, (mut one, mut two)) =
         tokio::join!(post(&test_upstream.upstream), post(&test_upstream.upstream), serve);
-    assert_eq!(text(first).await, "{}".into());
-    assert_eq!(text(second).await, "{}".into());
+    assert_eq!(text(first).await, "{}");
+    assert_eq!(text(second).await, "{}");
 
     // Only one is kept: the last one that became idle.
     one.closed().await;

@@ -15,7 +15,7 @@ async fn a_request_and_its_response() {
     assert!(rest.contains(&format!("host: {}\r\n", test_upstream.listener.local_addr().unwrap())), "{rest}");
     assert!(!request.contains("canary"));
     assert_eq!(response.status(), StatusCode::OK);
-    assert_eq!(response.headers()["content-type"], "application/json".parse().unwrap());
+    assert_eq!(response.headers()["content-type"], "application/json");
     assert!(response.extensions().is_empty());
     assert_eq!(text(response).await, "{}");
 }
@@ -99,7 +99,7 @@ async fn unusable_upstreams() {
     assert_eq!(content_type.as_str(), "application/json");
 
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(body["error"]["code"], (-32603).into());
+    assert_eq!(body["error"]["code"], -32603);
     assert_eq!(body["id"], serde_json::Value::Null);
     let (status, _, content_type, body) = failure(call(&gone, Method::GET, "").await).await;
     assert_eq!(status, 502);
