@@ -48,7 +48,11 @@ fn read_all(data: &[u8]) {
 }
 
 /// Asserts that an accepted document is the same after it was written and parsed again.
-fn assert_stable<T, E: std::fmt::Debug>(data: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>, write: impl Fn(&T) -> Vec<u8>) {
+fn assert_stable<T, E: std::fmt::Debug>(
+    data: &[u8],
+    parse: impl Fn(&[u8]) -> Result<T, E>,
+    write: impl Fn(&T) -> Vec<u8>,
+) {
     let Ok(parsed) = parse(data) else { return };
     let written = write(&parsed);
     match parse(&written) {
