@@ -1,4 +1,4 @@
-//! Clients that read nothing or little of a response.
+//! Clients that read nothing or little of a response do not block others.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-//! HTTP/2 by prior knowledge.
+//! HTTP/2 by prior knowledge: sessions, authority and metadata as with HTTP/1.1.
 
 use portcullis_scenarios::{Deployment, Http2, INITIALIZE, call};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Token introspection (RFC 7662).
+//! Token introspection (RFC 7662): active, rejected and cached tokens, and failures of the issuer.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! The log lines of requests and sessions.
+//! The log lines of requests, sessions and failures.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, free_address};
 use serde_json::{Value, json};

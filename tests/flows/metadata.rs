@@ -1,4 +1,4 @@
-//! The protected resource metadata document (RFC 9728).
+//! The metadata document (RFC 9728): content, methods, caching and links to it.
 
 use portcullis_scenarios::{Deployment, DeploymentBuilder, Request};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Streaming of response bodies.
+//! Response bodies are streamed; incomplete ones stay incomplete.
 
 use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream, call};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! TLS to clients and to upstreams.
+//! TLS to clients and to upstreams, and certificates that change.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! A credential store that cannot be written.
+//! Signing in and refreshing with a credential store that cannot be written.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! Opening and using sessions.
+//! Sessions are opened and used, side by side and with refreshed tokens.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
 use portcullis_testkit::TokenBuilder;

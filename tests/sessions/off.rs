@@ -1,4 +1,4 @@
-//! Sessions without authorization.
+//! Without authorization, sessions have no owner, and a warning is logged.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, modern_request};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tests of the MCP client.
+//! Sessions, modern calls and streams of the MCP client.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! Tests of the grants without a user.
+//! Grants without a user: client credentials, ID tokens and workloads, with and without DPoP.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,4 @@
-//! Tests of the authorizer.
+//! The authorizer: from a challenge to a token, and what ends the flow.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Tests of the tower middleware.
+//! The tower middleware retries a rejected request once, and sends the token only to its resource.
 
 use std::{convert::Infallible, sync::Mutex};
 

@@ -1,4 +1,4 @@
-//! Tests of the credential store.
+//! Entries are stored and found separately, under locks that exclude each other.
 
 use std::{fs, process::Command};
 

@@ -1,4 +1,4 @@
-//! Tests of the token manager.
+//! A 401 leads to one new token for all requests and processes.
 
 use std::sync::{
     Mutex as StdMutex,

@@ -1,4 +1,4 @@
-//! Client authentication with signed assertions (RFC 7523).
+//! Signed assertions authenticate a client once (RFC 7523); invalid ones are rejected.
 
 use std::time::Duration;
 

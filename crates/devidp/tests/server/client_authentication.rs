@@ -1,4 +1,4 @@
-//! The modes of client authentication.
+//! The modes of client authentication reject what the imitated servers reject.
 
 use http::{Method, StatusCode};
 use portcullis_devidp::ClientAuthenticationMode;

@@ -1,4 +1,4 @@
-//! Configured clients.
+//! Configured clients obtain tokens; invalid ones are rejected at the start.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};

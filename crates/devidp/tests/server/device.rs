@@ -1,4 +1,4 @@
-//! The device flow (RFC 8628).
+//! The device flow (RFC 8628): approval, denial, polling and expiry.
 
 use std::time::Duration;
 

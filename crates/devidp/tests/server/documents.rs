@@ -1,4 +1,4 @@
-//! Client ID metadata documents.
+//! Client ID metadata documents are fetched, checked and cached.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! DPoP: tokens that are bound to a key (RFC 9449).
+//! DPoP binds tokens to a key (RFC 9449); invalid and repeated proofs are rejected.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Injected faults.
+//! Injected faults apply in order, and only a program can control them.
 
 use std::{
     num::NonZeroU32,

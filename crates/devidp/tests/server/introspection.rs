@@ -1,4 +1,4 @@
-//! Introspection and revocation.
+//! Introspection shows valid tokens as active, and revocation makes them inactive.
 
 use std::time::Duration;
 

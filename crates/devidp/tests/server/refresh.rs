@@ -1,4 +1,4 @@
-//! Refresh tokens: issue, rotation and reuse.
+//! Refresh tokens are replaced on use; a reused one ends its session.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Rotation of the signing keys.
+//! Rotated keys stay published until their tokens expire, within a limit.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Errors of the token endpoint.
+//! The token endpoint rejects reused codes, other clients and malformed requests.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of discovery.
+//! The order of the metadata URLs, and the errors that end the search.
 
 use std::{collections::HashMap, sync::Mutex};
 

@@ -1,4 +1,4 @@
-//! Tests of the doctor.
+//! The doctor names the first cause of each fault, from the challenge to the keys.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use portcullis_discovery::FetchResponse;

@@ -1,4 +1,4 @@
-//! Tests of the upstream over real sockets.
+//! The fixture of the upstream's tests over real sockets, and the end of sessions.
 
 mod connections;
 mod limits;

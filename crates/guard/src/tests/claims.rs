@@ -1,4 +1,4 @@
-//! Claim rules.
+//! Claim rules: values, domains and report-only mode.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Decisions: one per request.
+//! Each request is reported once, with status, reason and times.
 
 use std::{
     future::{Pending, pending},

@@ -1,4 +1,4 @@
-//! The metadata document.
+//! The metadata document: its members, path, caching and methods.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Rate limits and limits on requests in progress.
+//! Rate limits per address and principal, and limits on requests in progress.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

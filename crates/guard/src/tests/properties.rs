@@ -1,4 +1,4 @@
-//! Properties for arbitrary requests and settings.
+//! Properties of arbitrary requests, and of challenges with arbitrary settings.
 
 use http::{HeaderValue, Method, Request};
 use proptest::prelude::*;

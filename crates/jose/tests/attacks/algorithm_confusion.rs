@@ -1,4 +1,4 @@
-//! Tokens with another algorithm than the key's.
+//! Tokens with another algorithm than the key's are rejected.
 
 use josekit::{
     jwk::Jwk,

@@ -1,4 +1,4 @@
-//! Malformed and malicious headers.
+//! Malformed headers, and headers that name their own keys, are rejected.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Malformed, weak and misused published keys.
+//! Malformed, weak and misused published keys are not used.
 
 use portcullis_jose::{Algorithm, KeyError, KeySet, MAX_KEYS, SigningKey};
 use portcullis_metadata::JwkSet;

@@ -1,4 +1,4 @@
-//! The choice of the key for a token.
+//! Exactly one key must match a token.
 
 use portcullis_jose::{Algorithm, JoseError};
 use serde_json::json;

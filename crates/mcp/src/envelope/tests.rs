@@ -1,4 +1,4 @@
-//! Accepted and rejected messages.
+//! Messages are parsed without copies; repeated, similar and deeply nested members are rejected.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};

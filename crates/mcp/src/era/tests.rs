@@ -1,4 +1,4 @@
-//! Tests of the era of a message and of mirrored headers.
+//! The era of a message follows from its body, and mirrored headers must match.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Tests of the challenge parser and builder.
+//! Challenges are parsed strictly and within limits, and built with valid quoting.
 
 use http::HeaderValue;
 use proptest::{option, prelude::*};

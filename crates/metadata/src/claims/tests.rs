@@ -1,4 +1,4 @@
-//! Tests of the claim parsers.
+//! Claims are parsed strictly: types, dates, duplicates and scopes.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Tests of the trail with a scripted sink.
+//! The trail has one complete line per decision; lost records are counted.
 
 use std::{collections::VecDeque, io, sync::Mutex};
 

@@ -1,4 +1,4 @@
-//! Text from other parties in log lines.
+//! Text of other parties is escaped in log lines.
 
 use std::{
     io::Write,

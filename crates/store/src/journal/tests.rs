@@ -1,4 +1,4 @@
-//! Tests of the journal with real files.
+//! Records survive a restart; failures are reported, and queue and files are bounded.
 
 use std::{fs, path::Path, time::Duration};
 

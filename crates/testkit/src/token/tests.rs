@@ -1,4 +1,4 @@
-//! Tests of tokens and of the keys that verify them.
+//! Tokens verify with the keys of their issuer, and changed ones do not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of the builder.
+//! The builder rejects incomplete and insecure arguments, and starts the refresh.
 
 use portcullis_metadata::AccessToken;
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};

@@ -1,4 +1,4 @@
-//! Tests of the cache.
+//! Entries end with their token, keys and lifetime, and their number is bounded.
 
 use std::cell::Cell;
 

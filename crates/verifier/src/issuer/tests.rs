@@ -1,4 +1,4 @@
-//! Tests of issuers.
+//! Keys are fetched once for all requests, within a cooldown, and refreshed in the background.
 
 use portcullis_jose::Algorithm;
 use portcullis_metadata::AccessToken;

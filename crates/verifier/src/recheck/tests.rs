@@ -1,4 +1,4 @@
-//! Tests of rechecks.
+//! Rechecks share calls, tolerate outages for a while, and end rejected tokens.
 
 use portcullis_metadata::{Issuer, ResourceUri, Secret};
 use portcullis_testkit::{ManualClock, TestIssuer};

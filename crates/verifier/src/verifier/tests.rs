@@ -1,4 +1,4 @@
-//! Tests of the verifier.
+//! Issuers, algorithms and keys are separate, and keys never come from a token.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of message parsing.
+//! Messages are classified and kept on one line; invalid ones are rejected, and no bytes panic.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Authorization while requests wait for a token.
+//! Requests wait for one sign-in, refresh or step-up; failures and loops end with an error.
 
 use std::sync::{
     Arc, Mutex,

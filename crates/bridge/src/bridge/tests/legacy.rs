@@ -1,4 +1,4 @@
-//! The revisions with sessions.
+//! Revisions with sessions: from the handshake to DELETE, lost sessions and resumed streams.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Many concurrent messages, and large ones.
+//! Many concurrent messages do not delay each other, and large ones share a budget.
 
 use std::{collections::HashMap, time::Duration};
 

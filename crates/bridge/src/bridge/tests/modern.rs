@@ -1,4 +1,4 @@
-//! Requests of revision 2026-07-28.
+//! Revision 2026-07-28: mirrored headers, cancellations, and streams that end early.
 
 use serde_json::{Value, json};
 

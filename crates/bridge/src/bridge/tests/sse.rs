@@ -1,4 +1,4 @@
-//! HTTP with SSE, the transport of 2024-11-05.
+//! HTTP with SSE, the transport of 2024-11-05, is used if the server has no other one.
 
 use std::sync::{
     Arc, Mutex,

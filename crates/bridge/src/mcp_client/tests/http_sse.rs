@@ -1,4 +1,4 @@
-//! Servers of 2024-11-05.
+//! Servers of 2024-11-05: responses arrive on the stream, and messages stay at its origin.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Requests that the server rejects.
+//! A rejected request is authorized once more or fails, with a code for each cause.
 
 use super::*;
 use crate::testing::{TOKEN_URL, prm};

@@ -1,4 +1,4 @@
-//! Requests of the server to the client.
+//! Requests of the server to the client get a response.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! DPoP-bound tokens.
+//! Tokens are bound by DPoP if the resource and the server support it.
 
 use super::*;
 use crate::token::dpop;

@@ -1,4 +1,4 @@
-//! Client authentication at the token endpoint.
+//! The client uses a method that the token endpoint lists, and tries the other one once.
 
 use portcullis_metadata::Secret;
 

@@ -1,4 +1,4 @@
-//! The device flow (RFC 8628).
+//! The device flow (RFC 8628): polling, consent and its end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

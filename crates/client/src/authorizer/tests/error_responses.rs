@@ -1,4 +1,4 @@
-//! Error messages for unusable responses.
+//! The errors for unusable responses show the response.
 
 use super::*;
 

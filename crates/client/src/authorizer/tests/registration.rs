@@ -1,4 +1,4 @@
-//! Selection and registration of clients.
+//! Clients are configured, registered or reused, and tokens belong to their client.
 
 use http::HeaderValue;
 use portcullis_metadata::Secret;

@@ -1,4 +1,4 @@
-//! Registrations that lack scopes.
+//! A registration that lacks scopes is updated or replaced.
 
 use http::Method;
 

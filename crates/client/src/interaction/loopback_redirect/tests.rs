@@ -1,4 +1,4 @@
-//! Tests of the loopback redirect.
+//! Only the expected redirect is accepted, once, until a timeout.
 
 use std::sync::{Arc, mpsc};
 

@@ -1,4 +1,4 @@
-//! Tests of the entries that are kept in memory.
+//! Entries that cannot be written are kept in memory with their locks.
 
 use std::{fs, io::ErrorKind, sync::OnceLock};
 

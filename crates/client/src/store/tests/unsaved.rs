@@ -1,4 +1,4 @@
-//! Entries that cannot be written.
+//! Entries that cannot be written are used from memory and written later.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The refresh and renewal of tokens.
+//! Tokens are refreshed before they expire, once for all requests and processes.
 
 use super::*;
 use crate::Interaction as _;

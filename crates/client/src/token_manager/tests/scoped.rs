@@ -1,4 +1,4 @@
-//! Tokens with certain scopes, without the user.
+//! Tokens with a subset of the scopes are obtained without the user.
 
 use super::*;
 

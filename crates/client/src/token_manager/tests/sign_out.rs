@@ -1,4 +1,4 @@
-//! Sign-out.
+//! A sign-out revokes and removes the tokens, and is not undone.
 
 use portcullis_metadata::Issuer;
 use portcullis_metadata::UnixTime;

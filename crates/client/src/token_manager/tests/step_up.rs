@@ -1,4 +1,4 @@
-//! Step-up: requests for more scopes.
+//! A step-up requests all scopes once; denied scopes are remembered.
 
 use portcullis_metadata::Secret;
 use portcullis_metadata::UnixTime;

@@ -1,4 +1,4 @@
-//! The URLs for which a stored token is used.
+//! A stored token is used only for its URLs.
 
 use super::*;
 use portcullis_metadata::UnixTime;

@@ -1,4 +1,4 @@
-//! Tokens with a store that cannot be written.
+//! A store that cannot be written: no refresh token is used, and tokens stay in memory.
 
 use std::io::ErrorKind;
 

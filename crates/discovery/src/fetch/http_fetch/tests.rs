@@ -1,4 +1,4 @@
-//! Tests of the fetcher.
+//! The fetcher keeps its limits, follows no redirect and contacts no forbidden address.
 
 use std::time::Duration;
 

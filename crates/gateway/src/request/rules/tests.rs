@@ -1,4 +1,4 @@
-//! Tests of the forwarding rules.
+//! The headers that are forwarded, removed and added.
 
 use portcullis_metadata::Scopes;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Tests of the deadlines.
+//! Requests time out in their order, on any runtime.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,4 +1,4 @@
-//! The reuse of connections to the upstream.
+//! Connections are reused only after a complete response, and requests are not repeated.
 
 use super::*;
 

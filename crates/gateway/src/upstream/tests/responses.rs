@@ -1,4 +1,4 @@
-//! Requests and responses of the upstream.
+//! Responses are forwarded as a stream; broken, slow and missing ones are errors.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of the parser and of the serialization.
+//! Server metadata round-trips, and wrong types and relative URLs are rejected.
 
 use proptest::{option, prelude::*};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Manipulated files.
+//! Changed, missing, reordered and truncated records are found.
 
 use std::fs;
 

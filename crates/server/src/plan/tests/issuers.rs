@@ -1,4 +1,4 @@
-//! Settings of issuers.
+//! Settings of issuers: introspection, audiences and scope claims.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Upstream settings.
+//! Settings of upstreams, and how many connections they use.
 
 use super::{GOOD, check, error, with_lines};
 use crate::plan::*;

@@ -1,4 +1,4 @@
-//! Parts of a state that a later one uses again.
+//! A reload keeps the parts of the state that it does not change.
 
 use portcullis_metadata::SystemClock;
 

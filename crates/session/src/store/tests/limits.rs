@@ -1,4 +1,4 @@
-//! Tests of the limits of sessions, in total and per owner.
+//! The limits of sessions, in total and per owner, also under contention.
 
 use std::{sync::Barrier, thread};
 

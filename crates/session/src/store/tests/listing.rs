@@ -1,4 +1,4 @@
-//! Tests of the pages of sessions.
+//! Pages of sessions contain each one once; ends also apply to sessions in no table.
 
 use super::{sealed::process::two, *};
 use crate::{scope::EndScope, session::LogHash};

@@ -1,4 +1,4 @@
-//! Tests of the memory that sessions and their uses take.
+//! The memory of a session is bounded, and its uses allocate nothing.
 
 use super::*;
 

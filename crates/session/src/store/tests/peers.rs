@@ -1,4 +1,4 @@
-//! The limit of an owner over several processes.
+//! The sessions of an owner at other processes count for its limit.
 
 use super::{
     sealed::process::{Process, process_with},

@@ -1,4 +1,4 @@
-//! Published documents and settings.
+//! Key sets and metadata: lifetimes, limits, moved keys and invalid documents.
 
 use portcullis_discovery::FetchResponse;
 use portcullis_metadata::Secret;

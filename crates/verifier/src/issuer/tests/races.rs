@@ -1,4 +1,4 @@
-//! Runtimes and race conditions.
+//! Rotations, cancellations and outages while requests wait for keys.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! Concurrent calls.
+//! Concurrent requests share introspection calls, whose number is bounded.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Discovery of the introspection endpoint.
+//! The introspection endpoint is configured or discovered, and survives outages.
 
 use portcullis_metadata::{Issuer, SystemClock};
 use portcullis_testkit::ScriptedFetch;

@@ -1,4 +1,4 @@
-//! Probes of the endpoint.
+//! Probes find an endpoint that rejects this client or accepts every token.
 
 use http::StatusCode;
 use portcullis_discovery::FetchResponse;

@@ -1,4 +1,4 @@
-//! Introspection requests.
+//! Introspection requests: form, client authentication and redaction.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::Method;

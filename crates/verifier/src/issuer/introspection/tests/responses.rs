@@ -1,4 +1,4 @@
-//! Introspection responses.
+//! Introspection responses: active, inactive, invalid and missing ones.
 
 use http::StatusCode;
 use portcullis_discovery::{FetchError, FetchResponse};

@@ -1,4 +1,4 @@
-//! Which issuer verifies a token, and how.
+//! The issuer that verifies a token, by signature, introspection or both.
 
 use portcullis_metadata::ResourceUri;
 
