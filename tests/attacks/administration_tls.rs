@@ -27,6 +27,7 @@ struct Listener {
 }
 
 impl Listener {
+    /// Starts a server whose listener for administrators uses TLS.
     async fn start() -> Self {
         let authority = PrivateAuthority::new();
         let token = Scratch::file("admin-token", Administration::TOKEN);

@@ -30,6 +30,7 @@ const FOREIGN: &[&str] = &[
     "localhost.",
 ];
 
+/// Methods and paths that all check `Host` and `Origin`.
 fn targets() -> [(&'static str, &'static str); 6] {
     [
         ("POST", Deployment::ENDPOINT),

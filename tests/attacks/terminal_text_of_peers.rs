@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 /// Plain text with one character of each deceptive class.
 const TEXT: &str = "a\u{1b}[2J\u{9b}b\u{7f}\r\n\u{85}\u{202e}c\u{2028}\u{200b}\u{ad}\u{3164}\u{2066}\u{feff}\u{e0041}d";
 
+/// Runs a client command with a scripted peer.
 async fn run(
     command: &[&str],
     script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,

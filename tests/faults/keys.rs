@@ -44,6 +44,7 @@ struct FaultyIssuer {
 }
 
 impl FaultyIssuer {
+    /// Starts an issuer that publishes its keys in this way.
     async fn start(keys: Keys) -> Self {
         let test_issuer = Arc::new(OnceLock::<Arc<TestIssuer>>::new());
         let keys = Arc::new(Mutex::new(keys));
@@ -73,6 +74,7 @@ impl FaultyIssuer {
         Self { test_issuer, keys, hits, _server: server }
     }
 
+    /// Returns the response to a request for the keys.
     fn publish(&self, keys: Keys) {
         *self.keys.lock().unwrap() = keys;
     }

@@ -10,6 +10,7 @@ use tokio::{
     sync::mpsc::UnboundedSender,
 };
 
+/// Starts a deployment whose upstream responds when the test sends the body.
 async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
     let (sender, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));

@@ -48,6 +48,7 @@ struct Server {
 }
 
 impl Server {
+    /// Starts the program and waits until it listens.
     async fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();

@@ -175,6 +175,7 @@ async fn issuers() {
     canaries.assert_absent("the log", &deployment.portcullis.stop().await.stderr);
 }
 
+/// Responds as an issuer with introspection.
 fn introspection(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {

@@ -18,6 +18,7 @@ pub(crate) struct Idp {
 }
 
 impl Idp {
+    /// Starts the authorization server and reads its address.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
         let mut command = command(program());
         command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -242,6 +242,7 @@ async fn the_file_fits_the_services() {
     setup.assert_valid().await;
 }
 
+/// Runs `init` in a terminal that gives these answers.
 async fn terminal(arguments: Vec<String>, answers: Vec<(&'static str, String)>) -> Terminal {
     let run = move || {
         let mut command = command(program());

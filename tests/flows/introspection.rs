@@ -57,6 +57,7 @@ impl IntrospectionEndpoint {
     }
 }
 
+/// Responds as an issuer, with this response to introspection.
 fn issuer_response(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
@@ -77,6 +78,7 @@ fn is_probe(form: &HashMap<String, String>) -> bool {
     form["token"].starts_with("portcullis-probe-")
 }
 
+/// The response for a valid token.
 fn active() -> Value {
     json!({
         "active": true,
@@ -94,6 +96,7 @@ fn with(member: &str, value: Value) -> Value {
     response
 }
 
+/// Decodes form fields.
 fn form(body: &[u8]) -> HashMap<String, String> {
     let decode = |text: &str| {
         let mut bytes = Vec::new();

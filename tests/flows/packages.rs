@@ -40,6 +40,7 @@ async fn example_configurations_are_valid() {
 struct Installed(Scratch);
 
 impl Installed {
+    /// Installs the launcher without a package of a platform.
     fn new() -> Self {
         let folder = Scratch::folder("npm");
         let modules = folder.path().join("node_modules");

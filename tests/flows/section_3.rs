@@ -14,6 +14,7 @@ async fn demo() -> Portcullis {
     Portcullis::start(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"]).await
 }
 
+/// A client of this revision that signs in with automatic consent.
 fn client(demo: &Portcullis, revision: Revision) -> McpClient {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let consent = Arc::new(AutoConsent::new(fetch.clone()));

@@ -75,6 +75,7 @@ struct Listener {
 }
 
 impl Listener {
+    /// Starts the program or an upstream with this certificate.
     async fn start(certified: &CertifiedKey<rcgen::KeyPair>) -> Self {
         let certificates = Scratch::file("cert.pem", &certified.cert.pem());
         let key = Scratch::file("key.pem", &certified.signing_key.serialize_pem());

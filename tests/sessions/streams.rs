@@ -106,6 +106,7 @@ struct IntrospectionEndpoint {
 }
 
 impl IntrospectionEndpoint {
+    /// Starts an endpoint that responds that tokens are active.
     async fn start() -> Self {
         let response = Arc::new(Mutex::new((200, active())));
         let script = Arc::clone(&response);

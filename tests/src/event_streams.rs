@@ -41,6 +41,7 @@ impl EventStreams {
         self.upstream_for(|request| request.method == Method::GET).await
     }
 
+    /// Starts an upstream that answers these requests with a stream.
     async fn upstream_for(&self, is_streamed: impl Fn(&RecordedRequest) -> bool + Send + Sync + 'static) -> Upstream {
         let streams = self.clone();
         Upstream::scripted(move |request: &RecordedRequest| {

@@ -53,6 +53,7 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
     (start, heads)
 }
 
+/// Reads one request and responds: metadata, a challenge, or the result of a call. Returns the received request.
 async fn respond(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer) -> String {
     let mut received = Vec::new();
     // A request has a head and at most one small JSON object.

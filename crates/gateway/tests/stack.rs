@@ -49,6 +49,7 @@ struct TestStack {
     stack: Stack,
 }
 
+/// Starts an upstream, and builds guard, endpoint and gateway in front of it.
 async fn test_stack() -> TestStack {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let clock = Arc::new(ManualClock::new());
@@ -84,6 +85,7 @@ async fn test_stack() -> TestStack {
 }
 
 impl TestStack {
+    /// An authorized POST with this body.
     fn request(&self, body: &'static str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
         let token = self.test_issuer.token().claim("email", "alice@example.com").scope("mcp:tools").sign();
         let mut request = Request::post("/mcp")

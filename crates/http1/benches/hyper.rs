@@ -167,6 +167,7 @@ fn added() -> Vec<(HeaderName, HeaderValue)> {
 
 const HOST_VALUE: HeaderValue = HeaderValue::from_static("upstream.internal:8000");
 
+/// Sends all requests over this crate's connection.
 async fn over_http1(stream: TcpStream) {
     let inbound = inbound();
     let added = added().into_iter().collect::<EncodedHeaders>();
@@ -205,6 +206,7 @@ fn hyper_request(uri: &Uri, inbound: &HeaderMap, added: &[(HeaderName, HeaderVal
     request
 }
 
+/// Sends all requests over hyper's connection, polled by the request's task.
 async fn over_hyper_inline(stream: TcpStream) {
     let inbound = inbound();
     let added = added();
@@ -238,6 +240,7 @@ async fn with<F: Future>(connection: &mut http1::Connection<TokioIo<TcpStream>, 
     .await
 }
 
+/// Sends all requests over hyper's connection in a task of its own.
 async fn over_hyper_task(stream: TcpStream) {
     let inbound = inbound();
     let added = added();

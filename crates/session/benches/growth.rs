@@ -59,6 +59,7 @@ fn measured_alone(sessions: usize) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
+/// Opens this many sessions, and measures memory and lookups.
 fn grow(sessions: usize) -> Row {
     let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
     settings.max_total = sessions;
@@ -164,6 +165,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 impl Row {
+    /// The row as one JSON object.
     fn json(&self) -> String {
         format!(
             r#"{{"sessions":{},"allocated_bytes":{},"resident_bytes":{},"lookup_ns":{:.1},"any_lookup_ns":{:.1},"unseal_ns":{:.1},"adopt_ns":{:.1},"allocations":{}}}"#,

@@ -36,6 +36,7 @@ impl Redis {
         Some(Self { port, process })
     }
 
+    /// Starts `redis-server` and waits until it listens.
     fn run(port: u16) -> std::io::Result<Child> {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);

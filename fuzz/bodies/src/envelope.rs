@@ -40,6 +40,7 @@ fn contains_string(value: &Value, text: &str) -> bool {
     }
 }
 
+/// Returns the headers that a client of 2026-07-28 sends with this message.
 fn modern_headers<E>(parsed: &Result<Envelope<'_>, E>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static("2026-07-28"));

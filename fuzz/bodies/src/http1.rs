@@ -35,6 +35,7 @@ struct Received {
     body: Option<Vec<u8>>,
 }
 
+/// Reads a response from these bytes, which arrive in parts of this size. `None` if there is none.
 fn receive(data: &[u8], piece: usize) -> Option<Received> {
     let server = Server { data: data.to_vec(), piece, has_request: false };
     let request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new());

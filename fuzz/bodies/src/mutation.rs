@@ -29,6 +29,7 @@ impl Mutator {
         self.0.below(bound)
     }
 
+    /// Makes one random change.
     fn change(&mut self, bytes: &mut Vec<u8>, other: &[u8]) {
         let at = self.0.below(bytes.len() + 1);
         match self.0.below(7) {

@@ -56,6 +56,7 @@ impl Configuration {
         )
     }
 
+    /// The keys or endpoint of the issuer.
     fn issuer(self, folder: &Path) -> String {
         match self {
             Self::Standard | Self::AllOn | Self::Metrics | Self::Traces { .. } => {
@@ -69,6 +70,7 @@ impl Configuration {
         }
     }
 
+    /// The tables of features that the variant has on.
     fn additional(self, folder: &Path, audit: &Path) -> String {
         match self {
             Self::Standard | Self::Introspecting { .. } => String::new(),

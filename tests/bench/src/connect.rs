@@ -52,6 +52,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     block_on(compare(options))
 }
 
+/// Builds and installs the bridges, measures them in turn, and prints the report.
 async fn compare(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),
@@ -94,6 +95,7 @@ struct Sample {
     anonymous: f64,
 }
 
+/// Measures all bridges, several times in turn.
 fn measure(
     options: &Options,
     portcullis: &Path,
@@ -135,6 +137,7 @@ impl Report {
         call(OURS) / call(THEIRS)
     }
 
+    /// Fails if a goal is missed.
     fn check_goals(&self) -> anyhow::Result<()> {
         let resident = self.spread(OURS, |sample| sample.resident / MB).median;
         let first = self.spread(OURS, |sample| sample.first_ms).median;

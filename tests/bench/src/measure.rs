@@ -22,6 +22,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     block_on(measure(options, &programs))
 }
 
+/// Measures the steps and the whole programs, and prints the report.
 async fn measure(options: &Options, programs: &Programs) -> anyhow::Result<()> {
     let steps = match &programs.steps {
         Some(program) => Some(steps(program, options.json).await?),

@@ -125,6 +125,7 @@ pub(super) fn tool_call(token: &str, session: &str) -> Vec<u8> {
     request(token, Some(session), CALL)
 }
 
+/// A POST as bytes, in this session if there is one.
 fn request(token: &str, session: Option<&str>, body: &str) -> Vec<u8> {
     let session = session.map_or_else(String::new, |session| {
         format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n")

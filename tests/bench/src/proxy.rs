@@ -39,6 +39,7 @@ pub(super) fn run(upstream: SocketAddr) -> anyhow::Result<()> {
     })
 }
 
+/// Starts a thread that serves the connections it is sent.
 fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStream>> {
     let (inbox, mut accepted) = mpsc::channel(64);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -62,6 +63,7 @@ fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStrea
     Ok(inbox)
 }
 
+/// Forwards one request.
 async fn forward(
     pool: Pool,
     upstream: Authority,

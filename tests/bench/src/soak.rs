@@ -59,6 +59,7 @@ const PROGRESS_REPORTS: u32 = 30;
 const SESSION_CLIENTS: usize = 8;
 const OTHER_CLIENTS: usize = 2;
 
+/// Runs the soak, and fails if something grew.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let program = match &options.program {
         Some(program) => program.clone(),

@@ -42,6 +42,7 @@ impl Redis {
         Some(Self { address, process, folder })
     }
 
+    /// Starts `redis-server` and waits until it listens.
     async fn run(address: SocketAddr, folder: &Scratch) -> Process {
         let port = address.port().to_string();
         let mut command = Command::new("redis-server");

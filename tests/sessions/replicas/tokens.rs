@@ -29,6 +29,7 @@ struct Issuer {
 }
 
 impl Issuer {
+    /// Starts an issuer whose tokens become inactive when the test says so.
     async fn start() -> Self {
         let is_active = Arc::new(AtomicBool::new(true));
         let answer = Arc::clone(&is_active);

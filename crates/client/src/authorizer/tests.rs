@@ -38,6 +38,7 @@ fn network_with(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + '
     FetchFn::new(move |request| other(request).or_else(|| well_behaved(request)))
 }
 
+/// A network whose authorization server has changed metadata.
 fn network_with_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<FetchFn> {
     network_with(move |request| {
         (request.url.as_str() == METADATA_URL).then(|| {

@@ -63,6 +63,7 @@ fn token_at(issuer_text: &str, resource: &str, access_token: &str) -> ResourceTo
     obtained_for(Some(resource), issuer_text, resource, access_token)
 }
 
+/// A token of this issuer and resource, obtained from this start URL.
 fn obtained_for(start: Option<&str>, issuer_text: &str, resource: &str, access_token: &str) -> ResourceToken {
     let resource = ResourceUri::parse(resource).unwrap();
     ResourceToken::from_parts(Parts {

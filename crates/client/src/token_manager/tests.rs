@@ -51,6 +51,7 @@ impl TestServer {
         })
     }
 
+    /// Answers a token request: refreshes and authorizations are counted.
     fn token(&self, request: &FetchRequest) -> Reply {
         let form = form(request);
         let mut live = self.live.lock().unwrap();

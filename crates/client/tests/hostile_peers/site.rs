@@ -38,6 +38,7 @@ pub(crate) fn redirect(location: &str) -> Vec<u8> {
 }
 
 impl Site {
+    /// Starts a site that behaves correctly.
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -59,6 +60,7 @@ impl Site {
         site
     }
 
+    /// The correct metadata of the authorization server.
     pub(crate) fn metadata(&self) -> String {
         let base = &self.base;
         format!(
@@ -146,6 +148,7 @@ impl Site {
     }
 }
 
+/// Answers the requests of one connection with the configured responses.
 pub(crate) async fn serve(
     mut stream: TcpStream,
     responses: Responses,

@@ -18,6 +18,7 @@ struct Signer {
 }
 
 impl Signer {
+    /// Starts a server with a client that authenticates with a new key.
     async fn start() -> Self {
         let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
         let jwks = JwkSet::parse(json!({ "keys": [key.public_jwk()] }).to_string().as_bytes()).unwrap();
@@ -53,6 +54,7 @@ impl Signer {
         self.key.sign("JWT", claims.to_string().as_bytes()).unwrap()
     }
 
+    /// Requests a token for the client itself with this assertion.
     async fn request_token(&self, assertion: &str) -> Response {
         let parameters = [
             ("grant_type", "client_credentials"),

@@ -12,6 +12,7 @@ use crate::support::*;
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 const INTERVAL: Duration = Duration::from_secs(5);
 
+/// Registers a client for the device flow and returns its identifier.
 async fn register(server: &Server) -> String {
     let body = json!({
         "client_name": "Terminal",

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
+/// Registers a confidential client and returns the response.
 async fn register(server: &Server) -> Value {
     let body = json!({
         "client_name": "Notes",

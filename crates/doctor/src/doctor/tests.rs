@@ -35,6 +35,7 @@ impl Fixture {
         fixture
     }
 
+    /// Responds at the resource with this status and challenge.
     fn challenge(&self, status: u16, challenge: &str) {
         let challenge = HeaderValue::from_str(challenge).unwrap();
         self.fetch.respond(RESOURCE, move |request| {

@@ -99,6 +99,7 @@ impl Fixture {
         Self::new(None, |_| {}, |_| {})
     }
 
+    /// Creates an endpoint without authentication if there are no required scopes.
     fn new(
         required_scopes: Option<&str>,
         change: impl FnOnce(&mut IssuerSettings),
@@ -153,6 +154,7 @@ impl Fixture {
         self.send("POST", &headers, message.to_string()).await
     }
 
+    /// Sends a request with any body, and reads the response.
     pub(super) async fn send_body<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Received
     where
         B: Body<Data = Bytes> + Unpin,
@@ -181,6 +183,7 @@ impl Fixture {
         }
     }
 
+    /// Builds a request with the current token.
     pub(super) fn request<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Request<B> {
         let mut request = Request::builder().method(method).uri("/mcp").header("host", "mcp.example.com");
         if let Some(token) = &self.token {
@@ -230,6 +233,7 @@ impl Fixture {
     }
 }
 
+/// A verifier for the tokens of this issuer and resource.
 fn verifier(
     test_issuer: &TestIssuer,
     resource: &ResourceUri,

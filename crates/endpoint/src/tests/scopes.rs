@@ -14,6 +14,7 @@ use tower_layer::Layer;
 use super::fixture::*;
 use crate::{AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, NameGlob, Plain};
 
+/// A rule for these methods and names that requires these scopes.
 fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> MessageRule {
     let glob = |pattern: &str| NameGlob::parse(pattern).unwrap();
     MessageRule {

@@ -46,6 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<S> {
         }
     }
 
+    /// Sends a request with a canary token.
     async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }

@@ -25,6 +25,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Any request, often one for the protected path.
 fn any_request() -> impl Strategy<Value = Request<()>> {
     let method = prop::sample::select(vec!["GET", "HEAD", "POST", "OPTIONS", "X"]);
     let path = prop_oneof![

@@ -188,6 +188,7 @@ impl Setup {
         Self::with_issuer(RESOURCE, test_issuer, issuer.clone(), |issuer| issuer.validation = validation)
     }
 
+    /// A guard for this resource, whose keys come from the scripted issuer.
     fn with_issuer(
         resource: &str,
         test_issuer: TestIssuer,

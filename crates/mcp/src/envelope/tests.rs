@@ -278,6 +278,7 @@ fn unread_members_are_not_checked() {
     assert_eq!(parse(text).unwrap().method(), Some("acme/x"));
 }
 
+/// Any JSON value, up to a few levels deep.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

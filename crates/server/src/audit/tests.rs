@@ -93,6 +93,7 @@ impl Fixture {
         Self::opened(queue, Opening::default(), None)
     }
 
+    /// A trail with this queue and key, whose file was opened in this way.
     fn opened(queue: usize, opening: Opening, key: Option<ChainKey>) -> Self {
         let plan = AuditSettings {
             target: AuditTarget::Stdout,
@@ -114,6 +115,7 @@ impl Fixture {
         self.record_operation(path, code, None);
     }
 
+    /// Records a decision about this path and operation.
     fn record_operation(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
         let request_id = RequestId::generate();
         let time = self.clock.now();

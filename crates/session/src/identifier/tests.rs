@@ -21,6 +21,7 @@ fn data(owner: Owner<'_>) -> AssociatedData {
     AssociatedData::new(&here(), owner)
 }
 
+/// A record with arbitrary values.
 fn record() -> Record {
     Record {
         session: [7; 16],

@@ -13,6 +13,7 @@ fn now(seconds: u64) -> Now {
     Now { unix: UnixTime::from_secs(START + seconds), monotonic: Duration::from_secs(seconds) }
 }
 
+/// A verified token of this subject, which expires in these seconds.
 fn token(subject: &str, expires: u64) -> VerifiedToken {
     VerifiedToken::new(Principal::new(PrincipalFields {
         issuer: Issuer::parse("https://issuer.example").unwrap(),

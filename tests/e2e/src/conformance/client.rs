@@ -57,6 +57,7 @@ const REFUSALS: [(&str, &str); 7] = [
     ("auth/metadata-issuer-mismatch", "discovery.issuer_mismatch"),
 ];
 
+/// Runs all scenarios, and fails if a required one does.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let suite = Suite::install()?;
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -95,6 +96,7 @@ impl Run {
         Ok(faulty)
     }
 
+    /// Runs one scenario with this program, or with the driver.
     fn one(&self, suite: &Suite, scenario: &str, program: Option<&Path>) -> anyhow::Result<Verdict> {
         let results = suite.results(&format!("{}/{}", self.revision, scenario.replace('/', "-")))?;
         let this = env::current_exe()?;

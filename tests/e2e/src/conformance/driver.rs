@@ -79,6 +79,7 @@ fn arguments(context: &Value, tool: &Value) -> Value {
     given.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone())
 }
 
+/// Does what the scenario expects of a client.
 async fn drive(url: &str) -> anyhow::Result<()> {
     // Older wires are negotiated down to by the server.
     let revision = Revision::parse(&version()?).unwrap_or(Revision::V2025_11_25);

@@ -130,6 +130,7 @@ fn page_of(form: &Form) -> Option<Page> {
     }
 }
 
+/// Fills in the fields for name, password and consent.
 fn fill_in(form: &mut Form, user_input: &UserInput<'_>) {
     for (name, value) in [
         ("username", user_input.user),
@@ -144,6 +145,7 @@ fn fill_in(form: &mut Form, user_input: &UserInput<'_>) {
     form.fields.remove(if user_input.consents { "cancel" } else { "accept" });
 }
 
+/// Sends a request with the cookies, and stores new ones.
 async fn send(
     recorder: &Recorder,
     mut request: FetchRequest,

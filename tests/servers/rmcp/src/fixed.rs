@@ -37,6 +37,7 @@ pub(crate) fn tool(request: &CallToolRequestParams) -> McpResult<Option<CallTool
     result(json!({"content": content})).map(Some)
 }
 
+/// Returns the content of a resource.
 pub(crate) fn resource(uri: &str) -> McpResult<ReadResourceResult> {
     let template = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
     let content = match (uri, template) {

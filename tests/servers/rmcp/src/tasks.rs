@@ -70,6 +70,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// Reads the arguments of a call.
     fn new(name: &'static str, request: &CallToolRequestParams) -> Self {
         let argument = |name: &str| request.arguments.as_ref().and_then(|arguments| arguments.get(name));
         let text = |name: &str| argument(name).and_then(Value::as_str).map(str::to_owned);
@@ -86,6 +87,7 @@ impl Job {
         self.finish().await.map(Into::into)
     }
 
+    /// Runs the tool as a task.
     async fn run(self, task: &TaskContext) -> Result<CallToolResult, TaskExit> {
         match self.name {
             "confirm_delete" => {

@@ -104,6 +104,7 @@ fn created_responses_are_messages() {
     }
 }
 
+/// Any JSON value, up to four levels deep.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),

@@ -221,6 +221,7 @@ impl Client {
         Self::with_token_manager(Arc::new(token_manager), server.clone(), settings)
     }
 
+    /// Starts a bridge with this token manager, and connects a client to it.
     pub(super) fn with_token_manager(
         token_manager: Arc<TokenManager>,
         fetch: Arc<dyn Fetch>,

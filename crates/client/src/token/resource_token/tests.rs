@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Parses this response to a token request.
 fn token(response: &str) -> Result<ResourceToken, ClientError> {
     let context = TokenRequestContext {
         start: &StartUrl::parse("https://mcp.example.com/mcp").unwrap(),

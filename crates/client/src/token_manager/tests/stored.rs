@@ -27,6 +27,7 @@ fn shared_origin() -> Fixture {
     fixture
 }
 
+/// A token manager for this start URL and store.
 fn token_manager(
     fixture: &Fixture,
     start: &str,

@@ -44,6 +44,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
+/// A POST with these headers.
 fn inbound(headers: HeaderMap) -> InboundRequest<'static> {
     InboundRequest {
         method: Method::POST,

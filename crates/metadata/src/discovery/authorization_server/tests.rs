@@ -10,6 +10,7 @@ fn parse(document: &Value) -> Result<AuthorizationServerMetadata, DocumentError>
     AuthorizationServerMetadata::parse(document.to_string().as_bytes())
 }
 
+/// A document with every member.
 fn full() -> Value {
     json!({
         "issuer": "https://as.example/realms/a",

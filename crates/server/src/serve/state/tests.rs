@@ -63,6 +63,7 @@ const ALL: Kept = Kept {
     body_budget: true,
 };
 
+/// Returns which parts a reload with these edits keeps.
 fn kept(edits: &[(&str, &str)]) -> Kept {
     let first = plan(&[]);
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));

@@ -66,6 +66,7 @@ enum Step {
     },
 }
 
+/// Any step. Times are at and just before each limit.
 fn any_step() -> impl Strategy<Value = Step> {
     let advance = prop_oneof![
         0_u64..2,
@@ -123,6 +124,7 @@ struct ModelReservation {
 }
 
 impl ModelSession {
+    /// Returns why the session must end now, if it must.
     fn expiry_reason(&self, now: u64) -> Option<EndReason> {
         if now - self.opened >= LIFETIME {
             Some(EndReason::Lifetime)

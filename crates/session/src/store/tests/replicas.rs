@@ -75,6 +75,7 @@ fn fail<T>(reason: impl Into<String>) -> Result<T, TestCaseError> {
 }
 
 impl History {
+    /// Starts three replicas with one shared store.
     fn new() -> Self {
         let base = Arc::<AtomicU64>::default();
         let shared = Arc::<SharedStore>::default();
@@ -113,14 +114,15 @@ impl History {
         self.shared.is_up.load(Ordering::SeqCst)
     }
 
-    fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
+    /// Does a step and checks what must hold after it.
+    fn apply(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match *step {
             Step::Create { replica, owner } => self.create(replica, owner)?,
             Step::Use { replica, session, identifier, owner, scopes } => {
                 if let Some(at) = session.checked_rem(self.sessions.len()) {
                     // Mostly by the owner, and mostly by one of the newest identifiers.
                     let owner = if owner == 0 { 1 - self.sessions[at].owner } else { self.sessions[at].owner };
-                    self.use_it(replica, at, identifier, owner, scopes)?;
+                    self.use_session(replica, at, identifier, owner, scopes)?;
                 }
             }
             Step::Delete { replica, session } => {
@@ -148,6 +150,7 @@ impl History {
         Ok(())
     }
 
+    /// Opens a session at a replica.
     fn create(&mut self, replica: usize, owner: usize) -> Result<(), TestCaseError> {
         let store = &self.replicas[replica].store;
         let scopes = Scopes::parse(SCOPES[0]).unwrap();
@@ -173,12 +176,13 @@ impl History {
         self.deliver();
         let at = self.sessions.len() - 1;
         for other in 0..3 {
-            self.use_it(other, at, 0, owner, 0)?;
+            self.use_session(other, at, 0, owner, 0)?;
         }
         Ok(())
     }
 
-    fn use_it(
+    /// Uses a session at a replica, and checks whether it had to be found.
+    fn use_session(
         &mut self,
         replica: usize,
         at: usize,
@@ -227,6 +231,7 @@ impl History {
         Ok(())
     }
 
+    /// Deletes a session at a replica with its newest identifier.
     fn delete(&mut self, replica: usize, at: usize) -> Result<(), TestCaseError> {
         let session = &mut self.sessions[at];
         let (identifier, _) = session.identifiers[session.identifiers.len() - 1].clone();
@@ -267,6 +272,7 @@ impl History {
         }
     }
 
+    /// Lets time pass. All replicas sweep and write their uses in between.
     fn advance(&mut self, mut millis: u64) {
         while millis > 0 {
             let step = millis.min(BATCH);
@@ -280,6 +286,7 @@ impl History {
         }
     }
 
+    /// Makes the shared store available again, and synchronizes all replicas.
     fn restore(&mut self) {
         if !self.is_up() {
             self.shared.is_up.store(true, Ordering::SeqCst);
@@ -293,6 +300,7 @@ impl History {
         }
     }
 
+    /// Delivers the messages of the shared store to all replicas.
     fn deliver(&self) {
         for message in std::mem::take(&mut *self.shared.unsent.lock().unwrap()) {
             for replica in &self.replicas {
@@ -323,6 +331,7 @@ impl History {
         }
     }
 
+    /// Returns whether a replica must find a session with an identifier of this generation.
     fn must_resolve(&self, replica: usize, at: usize, generation: u32) -> bool {
         let session = &self.sessions[at];
         let now = self.now();
@@ -340,6 +349,7 @@ impl History {
 }
 
 impl Replica {
+    /// Reads all ends and uses from the shared store.
     fn read(&self, shared: &SharedStore) {
         for end in &*shared.ends.lock().unwrap() {
             self.store.import(end);
@@ -356,6 +366,7 @@ impl Replica {
     }
 }
 
+/// Runs this many random histories.
 fn run(cases: u32) -> Result<(), String> {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -364,7 +375,7 @@ fn run(cases: u32) -> Result<(), String> {
     runner
         .run(&steps, |steps| {
             let mut history = History::new();
-            steps.iter().try_for_each(|step| history.take(step))
+            steps.iter().try_for_each(|step| history.apply(step))
         })
         .map_err(|error| error.to_string())
 }

@@ -64,6 +64,7 @@ impl World {
         Self { now: Duration::ZERO, redis, replicas, confirmed: BTreeSet::new(), next_end: 0 }
     }
 
+    /// Lets a replica write its heartbeat, and read the list unless it is slow.
     fn beat(&mut self, replica: usize, is_slow: bool) {
         let mut task = self.send_beat(replica);
         let this = &mut self.replicas[replica];
@@ -86,6 +87,7 @@ impl World {
         }
     }
 
+    /// Writes the heartbeat of a replica, and returns its next task.
     fn send_beat(&mut self, replica: usize) -> Task {
         let now = self.now;
         let redis = &mut self.redis;
@@ -110,6 +112,7 @@ impl World {
         self.replicas.iter_mut().filter(|other| other.is_connected).for_each(|other| other.known.extend(ends));
     }
 
+    /// Ends a session at a replica.
     fn end(&mut self, replica: usize) {
         let end = self.next_end;
         self.next_end += 1;
@@ -132,6 +135,7 @@ impl World {
         self.replicas[replica].membership.disconnect();
     }
 
+    /// Does a step and checks what must hold after it.
     fn step(&mut self, step: Step) {
         match step {
             Step::Tick { beating, slow } => {
@@ -167,6 +171,7 @@ impl World {
     }
 }
 
+/// Any history.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let replica = 0..REPLICAS;
     let step = prop_oneof![

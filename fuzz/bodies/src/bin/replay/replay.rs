@@ -64,6 +64,7 @@ pub(super) fn replay(body: Body, inputs: &[Input]) -> Result<Counts, Failure> {
     Ok(counts)
 }
 
+/// Runs a body with one input, and returns the time.
 fn run(body: Body, bytes: &[u8], origin: impl FnOnce() -> String) -> Result<Duration, Failure> {
     PANIC_MESSAGE.set(Some(String::new()));
     let started = Instant::now();

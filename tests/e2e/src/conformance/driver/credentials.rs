@@ -15,6 +15,7 @@ use url::Url;
 /// The URL of the client's metadata document for the suite, which does not fetch it.
 pub(super) const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
+/// Returns the settings with the scenario's credentials.
 pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<AuthorizerSettings> {
     let text = |name: &str| context[name].as_str();
     let client = match text("client_id") {

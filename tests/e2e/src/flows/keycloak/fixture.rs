@@ -149,6 +149,7 @@ impl Fixture {
         self.admitted_by(setup.name(), self.servers.of(setup)?, token).await
     }
 
+    /// Expects that a server accepts this token.
     pub(super) async fn admitted_by(&self, name: &str, server: &Server, token: &str) -> anyhow::Result<()> {
         let response = self.send(request::tool_list(server.address, token)?).await?;
         if response.status != StatusCode::OK && response.headers.contains_key("x-request-id") {

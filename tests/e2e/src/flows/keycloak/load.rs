@@ -96,6 +96,7 @@ impl Load {
 }
 
 impl Results {
+    /// Counts a response.
     fn add(&self, who: &str, response: &FetchResponse, allowed: Allowed) {
         if response.status == StatusCode::OK {
             self.succeeded.fetch_add(1, Ordering::Relaxed);

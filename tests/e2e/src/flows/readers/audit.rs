@@ -36,6 +36,7 @@ pub(super) fn decisions(trail: &Path) -> anyhow::Result<HashMap<String, Decision
 }
 
 impl Decision {
+    /// Reads the decision in a record.
     fn read(record: &Value) -> Self {
         let members = ["mcp.tool", "mcp.target", "mcp.further_targets"];
         let names: Vec<_> = members.iter().flat_map(|member| texts(&record[*member])).collect();

@@ -66,6 +66,7 @@ impl Gateway {
     }
 }
 
+/// The configuration with one resource for each reader.
 fn configuration(readers: &[Reader], keys: &Path, trail: &Path) -> anyhow::Result<String> {
     let mut text = format!(
         "listen = \"127.0.0.1:0\"\nbase_url = \"{BASE_URL}\"\n\n\

@@ -68,6 +68,7 @@ pub(super) async fn send_privileged(
     send(gateway, readers, cases, true).await
 }
 
+/// Sends all cases to all readers, each in its own task.
 async fn send(
     gateway: &Gateway,
     readers: &[Reader],
@@ -110,6 +111,7 @@ struct ReaderResponse {
 }
 
 impl Sender {
+    /// Sends all cases to one reader.
     async fn send_cases(mut self, cases: Arc<[Case]>) -> anyhow::Result<Sent> {
         let mut with_response = HashMap::new();
         for (index, case) in cases.iter().enumerate() {
@@ -184,6 +186,7 @@ impl Sender {
 }
 
 impl ReaderResponse {
+    /// Reads a response up to a limit.
     async fn read(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

@@ -16,6 +16,7 @@ pub(super) struct SessionUpstream {
 }
 
 impl SessionUpstream {
+    /// Starts an upstream that keeps its streams open.
     pub(super) async fn start() -> Self {
         let opened = Arc::<AtomicUsize>::default();
         let counter = Arc::clone(&opened);
@@ -45,6 +46,7 @@ impl SessionUpstream {
     }
 }
 
+/// Answers a message, and counts opened sessions.
 fn answer(
     request: &RecordedRequest,
     message: &Value,

@@ -135,6 +135,7 @@ pub(super) async fn start(provider: &Provider, environment: &Environment<'_>) ->
     Ok(Start::ready(site.with_options(provider.options.iter().map(put)).keeping(idp)))
 }
 
+/// Starts a server that trusts the provider.
 async fn gateway(
     provider: &Provider,
     address: SocketAddr,

@@ -46,6 +46,7 @@ pub(in crate::store::tests) fn process(clock: &Arc<ManualClock>, peer_delay: Dur
     process_with(clock, peer_delay, |_| {})
 }
 
+/// A process with changed settings, whose peers see its records after this delay.
 pub(in crate::store::tests) fn process_with(
     clock: &Arc<ManualClock>,
     peer_delay: Duration,
