@@ -1,9 +1,9 @@
-//! [`Fixture`]: a guarded endpoint over a scripted inner service, and the messages of the tests.
+//! [`Fixture`]: a guarded endpoint over a scripted inner service.
 
 use std::{
     collections::VecDeque,
     convert::Infallible,
-    future::{Future, poll_fn},
+    future::Future,
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
@@ -11,14 +11,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use portcullis_guard::{
     Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_jose::{Algorithm, AlgorithmSet};
-use portcullis_mcp::Era;
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes};
 use portcullis_session::{EndReason, Session, SessionKey, SessionObserver, SessionSettings, SessionStore};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, TokenBuilder};
@@ -26,9 +25,9 @@ use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, Ve
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use tower_layer::Layer;
-use tower_service::Service;
 
-use crate::{Admitted, EndpointBodyError, EndpointLayer, EndpointSettings};
+pub(super) use super::{inner::*, messages::*};
+use crate::{EndpointBodyError, EndpointLayer, EndpointSettings};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 pub(super) const VERSION: &str = "mcp-protocol-version";
@@ -272,92 +271,6 @@ impl Received {
     }
 }
 
-/// An inner service that answers from a script, or with 200 `{}`, and records the requests.
-#[derive(Clone, Default)]
-pub(super) struct Inner(Arc<Mutex<Script>>);
-
-#[derive(Default)]
-struct Script {
-    responses: VecDeque<Response<Full<Bytes>>>,
-    seen: Vec<Seen>,
-    silent: bool,
-}
-
-/// A request as the inner service received it.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) method: Method,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
-    pub(super) era: Era,
-    pub(super) subject: Option<String>,
-}
-
-impl Seen {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().unwrap())
-    }
-}
-
-impl Inner {
-    /// Adds a response to the script.
-    pub(super) fn add_response(&self, status: u16, headers: &[(&str, &str)], body: &'static str) {
-        let mut response = Response::builder().status(StatusCode::from_u16(status).unwrap());
-        for (name, value) in headers {
-            response = response.header(*name, *value);
-        }
-        self.0.lock().unwrap().responses.push_back(response.body(Full::new(body.into())).unwrap());
-    }
-
-    /// Adds an extension to the last response in the script.
-    pub(super) fn with_extension<T: Clone + Send + Sync + 'static>(&self, extension: T) {
-        self.0.lock().unwrap().responses.back_mut().unwrap().extensions_mut().insert(extension);
-    }
-
-    /// Delays all responses while `silent` is true.
-    pub(super) fn set_silent(&self, silent: bool) {
-        self.0.lock().unwrap().silent = silent;
-    }
-
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        self.0.lock().unwrap().seen.clone()
-    }
-
-    pub(super) fn last(&self) -> Seen {
-        self.seen().pop().unwrap()
-    }
-}
-
-impl Service<Admitted> for Inner {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, admitted: Admitted) -> Self::Future {
-        let mut script = self.0.lock().unwrap();
-        script.seen.push(Seen {
-            method: admitted.method().clone(),
-            headers: admitted.headers().clone(),
-            body: admitted.body().clone(),
-            era: admitted.era(),
-            subject: admitted.caller().principal().and_then(|who| who.subject()).map(str::to_owned),
-        });
-        drop(script);
-        let script = Arc::clone(&self.0);
-        Box::pin(poll_fn(move |_| {
-            let mut script = script.lock().unwrap();
-            if script.silent {
-                return Poll::Pending;
-            }
-            Poll::Ready(Ok(script.responses.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())))))
-        }))
-    }
-}
-
 /// A body in several frames, without a declared length.
 pub(super) struct Pieces(pub(super) VecDeque<Result<Bytes, &'static str>>);
 
@@ -372,26 +285,6 @@ impl Body for Pieces {
     fn size_hint(&self) -> SizeHint {
         SizeHint::default()
     }
-}
-
-/// An `initialize` message.
-pub(super) fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}})
-}
-
-/// A request with the id 7.
-pub(super) fn request(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
-}
-
-/// The same as a message of 2026-07-28.
-pub(super) fn modern(method: &str, params: Value) -> Value {
-    let mut message = request(method, params);
-    message["params"]["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    message
 }
 
 /// The response to a POST with an unknown session.
