@@ -1,6 +1,6 @@
 //! Streaming of response bodies.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream, call};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream, call_message};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -49,7 +49,7 @@ async fn a_post_over_tcp() {
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let request = Request::post(Deployment::ENDPOINT, call(2, "tools/call", &json!({ "name": "slow" })))
+    let request = Request::post(Deployment::ENDPOINT, call_message(2, "tools/call", &json!({ "name": "slow" })))
         .bearer(&token)
         .session(&session);
     assert_streamed(deployment, request, events).await;
