@@ -1,6 +1,6 @@
 //! Protected names in members other than `params.name` and `params.uri`.
 
-use portcullis_scenarios::{Deployment, Request, call, modern_call};
+use portcullis_scenarios::{Deployment, Request, call_message, modern_call_message};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -18,7 +18,7 @@ scopes = ["mcp:admin"]
 "#;
 
 fn modern(method: &str, params: &Value) -> Request {
-    Request::post(Deployment::ENDPOINT, modern_call(7, method, params))
+    Request::post(Deployment::ENDPOINT, modern_call_message(7, method, params))
         .header("MCP-Protocol-Version", "2026-07-28")
         .header("Mcp-Method", method)
 }
@@ -29,8 +29,9 @@ async fn in_any_listed_member() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let legacy =
-        |method: &str, params: &Value| Request::post(Deployment::ENDPOINT, call(7, method, params)).session(&session);
+    let legacy = |method: &str, params: &Value| {
+        Request::post(Deployment::ENDPOINT, call_message(7, method, params)).session(&session)
+    };
     let listen =
         |uris: &[&str]| json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": uris } });
     let reference = |reference: Value| json!({ "ref": reference, "argument": { "name": "x", "value": "" } });

@@ -1,6 +1,6 @@
 //! Tokens, heads and bodies that are too large, on both HTTP versions.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, Http2, INITIALIZE, Request, Upstream, call};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Http2, INITIALIZE, Request, Upstream, call_message};
 use serde_json::json;
 
 const TOKEN_LIMIT: usize = 16 * 1024;
@@ -128,8 +128,8 @@ async fn bodies_around_the_limit() {
     let good = deployment.good_token();
     let session = deployment.open_session(&good).await;
     let message = |length: usize| {
-        let bare = call(1, "tools/list", &json!({ "x": "" })).len();
-        call(1, "tools/list", &json!({ "x": "y".repeat(length - bare) }))
+        let bare = call_message(1, "tools/list", &json!({ "x": "" })).len();
+        call_message(1, "tools/list", &json!({ "x": "y".repeat(length - bare) }))
     };
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&good).session(&session);
     assert_eq!(deployment.send(post(message(4096))).await.status, 200, "at the limit");
@@ -176,8 +176,8 @@ async fn the_default_limit() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     let fill = |length: usize| {
-        let bare = call(1, "initialize", &json!({ "x": "" })).len();
-        call(1, "initialize", &json!({ "x": "y".repeat(length - bare) }))
+        let bare = call_message(1, "initialize", &json!({ "x": "" })).len();
+        call_message(1, "initialize", &json!({ "x": "y".repeat(length - bare) }))
     };
     let post = |length: usize| Request::post(Deployment::ENDPOINT, fill(length)).bearer(&good);
     assert_eq!(deployment.send(post(4 << 20)).await.status, 200);
@@ -198,7 +198,7 @@ async fn the_shared_budget() {
     let deployment =
         Deployment::builder().upstream(upstream).tables("[limits]\nmax_body = 4096\nbody_budget = 4096").start().await;
     let good = deployment.good_token();
-    let large = call(1, "initialize", &json!({ "x": "y".repeat(3000) }));
+    let large = call_message(1, "initialize", &json!({ "x": "y".repeat(3000) }));
     let post = || Request::post(Deployment::ENDPOINT, large.as_str()).bearer(&good);
 
     let mut first = Connection::open(deployment.portcullis.address()).await;

@@ -1,6 +1,6 @@
 //! Other spellings of a protected resource's URI that a server could accept.
 
-use portcullis_scenarios::{Deployment, Request, call, modern_call};
+use portcullis_scenarios::{Deployment, Request, call_message, modern_call_message};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -18,7 +18,7 @@ scopes = ["mcp:admin"]
 "#;
 
 fn read(uri: &str) -> String {
-    call(7, "resources/read", &json!({ "uri": uri }))
+    call_message(7, "resources/read", &json!({ "uri": uri }))
 }
 
 /// F12: a rule for a URI applies to each spelling that servers treat as the same resource.
@@ -90,7 +90,7 @@ async fn with_characters_that_parsers_remove() {
         assert_eq!(response.json()["id"], 7, "{uri:?}");
         denied.push((response, "message.uri_characters"));
         let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", uri] } });
-        let request = Request::post(Deployment::ENDPOINT, modern_call(8, "subscriptions/listen", &params))
+        let request = Request::post(Deployment::ENDPOINT, modern_call_message(8, "subscriptions/listen", &params))
             .header("MCP-Protocol-Version", "2026-07-28")
             .header("Mcp-Method", "subscriptions/listen");
         let response = deployment.send(request.bearer(&token)).await;
@@ -113,7 +113,7 @@ async fn with_characters_that_parsers_remove() {
     deployment.portcullis.assert_all_denied(&denied).await;
 
     // Tool names can have any form, and without rules for names nothing is rejected.
-    let tool = call(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
+    let tool = call_message(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
     assert_eq!(
         deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await.status,
         200

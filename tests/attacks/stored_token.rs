@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, in_terminal, program};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 
 const EVIL: &str = "/evil/mcp";
@@ -139,7 +139,7 @@ async fn a_terminal_asks_first() {
         let url = host.peer.url(EVIL);
         let store = host.store.as_str().to_owned();
         let run = move || {
-            let mut login = command(program());
+            let mut login = portcullis_command(portcullis_program());
             login.args(["login", &url, "--no-browser", "--store", &store]);
             in_terminal(login, &[("[y/N]", typed)], Some("for your consent, visit")).shown
         };

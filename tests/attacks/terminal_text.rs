@@ -1,7 +1,7 @@
 //! Deceptive text from clients in logs: control sequences, separators, direction marks and invisible characters.
 
 use portcullis_metadata::EscapedText;
-use portcullis_scenarios::{Deployment, Http2, HttpResponse, Request, Scratch, audit_records, call};
+use portcullis_scenarios::{Deployment, Http2, HttpResponse, Request, Scratch, audit_records, call_message};
 use serde_json::{Value, json};
 
 /// Control characters (C0, C1), separators, direction marks and invisible characters.
@@ -19,8 +19,9 @@ async fn send_deceptive_text(deployment: &Deployment) -> [HttpResponse; 2] {
     let path = path.unwrap_or_else(|error| panic!("no response: {error}"));
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
-    deployment.send(post(call(2, DECEPTIVE, &json!({})))).await;
-    let called = deployment.send(post(call(3, "tools/call", &json!({ "name": DECEPTIVE, "arguments": {} })))).await;
+    deployment.send(post(call_message(2, DECEPTIVE, &json!({})))).await;
+    let called =
+        deployment.send(post(call_message(3, "tools/call", &json!({ "name": DECEPTIVE, "arguments": {} })))).await;
     [path, called]
 }
 

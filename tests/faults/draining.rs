@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portcullis_scenarios::{
-    Connection, Deployment, EventStreams, Http2, Portcullis, Request, Signal, Upstream, call, modern_request,
+    Connection, Deployment, EventStreams, Http2, Portcullis, Request, Signal, Upstream, call_message, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ fn listen(token: &str) -> Request {
 }
 
 fn slow_call(token: &str, session: &str) -> Request {
-    let body = call(2, "tools/call", &json!({ "name": "slow" }));
+    let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
     Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
 }
 
@@ -162,7 +162,7 @@ async fn connections_close() {
         let request = Http2::post(Deployment::ENDPOINT)
             .header("authorization", format!("Bearer {http2_token}"))
             .header("mcp-session-id", http2_session);
-        other.send(request, call(2, "tools/call", &json!({ "name": "slow" }))).await
+        other.send(request, call_message(2, "tools/call", &json!({ "name": "slow" }))).await
     });
     deployment.upstream.wait_for_requests(2).await;
 

@@ -8,7 +8,8 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, Upstream, call, modern_call,
+    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, Upstream, call_message,
+    modern_call_message,
 };
 use serde_json::json;
 use tokio::{
@@ -55,7 +56,7 @@ async fn hanging_requests_of_one_principal() {
                 .header("authorization", format!("Bearer {alice}"))
                 .header("mcp-session-id", &session);
             let mut client = client.clone();
-            hanging.spawn(async move { client.send(request, call(number, "hang", &json!({}))).await.unwrap() });
+            hanging.spawn(async move { client.send(request, call_message(number, "hang", &json!({}))).await.unwrap() });
         }
     }
     let mut rejected = Vec::new();
@@ -68,7 +69,7 @@ async fn hanging_requests_of_one_principal() {
     deployment.upstream.wait_for_requests(1 + 100).await;
     deployment.portcullis.assert_all_denied(&rejected).await;
 
-    let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).session(&session);
+    let echo = Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({}))).session(&session);
     let other_client = deployment.token().subject("alice").client_id("another").sign();
     for token in [&alice, &other_client] {
         let response = deployment.send(echo.clone().bearer(token)).await;
@@ -108,7 +109,7 @@ async fn requests_without_a_response() {
     let request = || {
         let request = Http2::post(Deployment::ENDPOINT).header("authorization", &bearer);
         let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/list");
-        (request, modern_call(1, "tools/list", &json!({})))
+        (request, modern_call_message(1, "tools/list", &json!({})))
     };
     for round in 1..=2 {
         let mut hanging = JoinSet::new();
@@ -157,10 +158,12 @@ async fn streams_are_counted_separately() {
     assert_eq!(rejected.header("retry-after"), Some("5"), "{rejected:?}");
     deployment.portcullis.assert_denied(&rejected, "limit.streams").await;
 
-    let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).bearer(&token).session(&session);
+    let echo =
+        Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({}))).bearer(&token).session(&session);
     assert_eq!(deployment.send(echo.clone()).await.status, 200);
 
-    let hang = Request::post(Deployment::ENDPOINT, call(2, "hang", &json!({}))).bearer(&token).session(&session);
+    let hang =
+        Request::post(Deployment::ENDPOINT, call_message(2, "hang", &json!({}))).bearer(&token).session(&session);
     let mut hanging = Connection::open(deployment.portcullis.address()).await;
     hanging.write(&hang.to_bytes()).await;
     assert_eq!(hanging.head().await.unwrap().status, 200);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, Http2, HttpResponse, INITIALIZE, RawRequest, RawUpstream, Request, Upstream,
-    modern_call, modern_request,
+    modern_call_message, modern_request,
 };
 use serde_json::json;
 
@@ -151,7 +151,7 @@ async fn more_requests_than_files() {
                 .header("mcp-protocol-version", "2026-07-28")
                 .header("mcp-method", "tools/list")
                 .header("x-hang", "1");
-            requests.spawn(async move { client.send(request, modern_call(1, "tools/list", &json!({}))).await });
+            requests.spawn(async move { client.send(request, modern_call_message(1, "tools/list", &json!({}))).await });
         }
     }
     for _ in 0..20 {

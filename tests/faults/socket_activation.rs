@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Connection, Finished, Request, Scratch, command, listen_address, program};
+use portcullis_scenarios::{
+    Connection, Finished, Request, Scratch, listen_address, portcullis_command, portcullis_program,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     process::{Child, ChildStderr, Command},
@@ -32,8 +34,8 @@ fn activated(socket: impl Into<OwnedFd>, sockets: u8, process: &str, configurati
         "exec 3<&0 4<&0 </dev/null; export LISTEN_FDS={sockets} LISTEN_PID={process}; \
          exec \"$0\" serve --config \"$1\" --log-format json"
     );
-    let mut shell = command("sh".as_ref());
-    shell.args(["-c", &script]).arg(program()).arg(configuration.as_str()).stdin(Stdio::from(socket.into()));
+    let mut shell = portcullis_command("sh".as_ref());
+    shell.args(["-c", &script]).arg(portcullis_program()).arg(configuration.as_str()).stdin(Stdio::from(socket.into()));
     shell.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut shell = Command::from(shell);
     shell.kill_on_drop(true);

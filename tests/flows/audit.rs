@@ -1,6 +1,6 @@
 //! The audit trail on standard output: decisions, sessions and usage.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message};
 use serde_json::{Value, json};
 
 async fn audited_deployment() -> Deployment {
@@ -27,7 +27,7 @@ async fn decisions() {
     let unscoped = deployment.test_issuer.token().subject("bob").sign();
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post("/mcp?key=canary", body);
-    let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
+    let tool = call_message(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
     let mut requests = Vec::new();
     for (request, decision, code, status, subject) in [
         (post(tool.clone()).bearer(&token).session(&session), "allow", None, 200, Some("alice")),

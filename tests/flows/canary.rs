@@ -11,7 +11,7 @@ use http::Response;
 use portcullis_metadata::PkceVerifier;
 use portcullis_scenarios::{
     AuthorizationServer, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
-    call, modern_request,
+    call_message, modern_request,
 };
 use portcullis_testkit::Canaries;
 use serde_json::{Value, json};
@@ -39,7 +39,8 @@ async fn guard_and_endpoint() {
                 .header("Mcp-Param-Secret", "canary-parameter")
         };
         let post = |body: &str| decorated(Request::post(target, body));
-        let tool = call(2, "tools/call", &json!({ "name": "x", "arguments": { "password": "canary-argument" } }));
+        let tool =
+            call_message(2, "tools/call", &json!({ "name": "x", "arguments": { "password": "canary-argument" } }));
         let modern = modern_request(target, "tools/list", &json!({ "cursor": "canary-cursor" }));
         let cases = [
             (post(&tool).bearer(&token).session(&session), 200, None),

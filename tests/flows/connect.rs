@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
-use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, Upstream, command, program};
+use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, Upstream, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -28,7 +28,7 @@ impl Bridge {
 
     /// Starts `connect` or `mcp-remote`.
     pub(crate) fn start_command(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = command(program());
+        let mut command = portcullis_command(portcullis_program());
         command.arg(name).args(arguments).envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Process::start(name, &mut command).unwrap();

@@ -1,7 +1,7 @@
 //! `portcullis status`, `list` and `token --scope`, error messages, and the debug log.
 
 use http::{Response, header};
-use portcullis_scenarios::{Peer, Portcullis, Scratch, command, program};
+use portcullis_scenarios::{Peer, Portcullis, Scratch, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 
 /// I7: `status` and `list` show the state of stored tokens, but not the tokens.
@@ -116,7 +116,7 @@ async fn the_debug_log_has_every_request() {
     let server = Peer::start(|_| None).await;
     let url = server.url("/mcp?key=hidden");
     let store = Scratch::path_for("store");
-    let mut process = command(program());
+    let mut process = portcullis_command(portcullis_program());
     process.args(["login", &url, "--auto-consent", "--store", store.as_str()]).env("PORTCULLIS_LOG", "debug");
     let output = tokio::process::Command::from(process).output().await.unwrap();
     let log = String::from_utf8(output.stderr).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portcullis_scenarios::{
-    Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call, modern_request,
+    Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call_message, modern_request,
 };
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 const DETECTION_TIME: Duration = Duration::from_millis(1500);
 
 fn legacy(token: &str, session: &str) -> Request {
-    let body = call(2, "tools/call", &json!({ "name": "slow" }));
+    let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
     Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
 }
 

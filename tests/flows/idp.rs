@@ -3,7 +3,9 @@
 use std::process::Stdio;
 
 use portcullis_metadata::{PkceVerifier, authorization_server_urls};
-use portcullis_scenarios::{HttpResponse, Portcullis, Process, Request, Scratch, command, program};
+use portcullis_scenarios::{
+    HttpResponse, Portcullis, Process, Request, Scratch, portcullis_command, portcullis_program,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::ChildStdout,
@@ -20,7 +22,7 @@ pub(crate) struct Idp {
 impl Idp {
     /// Starts the authorization server and reads its address.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        let mut command = command(program());
+        let mut command = portcullis_command(portcullis_program());
         command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Process::start("idp", &mut command).unwrap();
         let stdout = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();

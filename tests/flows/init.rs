@@ -4,7 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use http::{Response, header};
 use portcullis_scenarios::{
-    Finished, Peer, Portcullis, Scratch, Terminal, Upstream, command, free_address, in_terminal, program,
+    Finished, Peer, Portcullis, Scratch, Terminal, Upstream, free_address, in_terminal, portcullis_command,
+    portcullis_program,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -245,7 +246,7 @@ async fn the_file_fits_the_services() {
 /// Runs `init` in a terminal that gives these answers.
 async fn terminal(arguments: Vec<String>, answers: Vec<(&'static str, String)>) -> Terminal {
     let run = move || {
-        let mut command = command(program());
+        let mut command = portcullis_command(portcullis_program());
         command.arg("init").args(arguments);
         let answers: Vec<_> = answers.iter().map(|(question, answer)| (*question, answer.as_str())).collect();
         in_terminal(command, &answers, None)

@@ -1,6 +1,6 @@
 //! The log lines of requests, sessions and failures.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, free_address};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, free_address};
 use serde_json::{Value, json};
 
 /// J1, J2: every request has one access line with the status and the caller, without the query.
@@ -58,7 +58,7 @@ async fn access_lines_have_details() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let tool = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
+    let tool = call_message(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
     let called = deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await;
     let line = deployment.portcullis.access_line(&called).await;
     assert_eq!(line["resource"], Deployment::RESOURCE);

@@ -1,6 +1,6 @@
 //! Metrics over the listener for administrators.
 
-use portcullis_scenarios::{Administration, Deployment, Request, Upstream, call};
+use portcullis_scenarios::{Administration, Deployment, Request, Upstream, call_message};
 use serde_json::json;
 
 /// Returns the value of a sample.
@@ -15,7 +15,7 @@ async fn requests_are_counted() {
     let deployment = administration.of(Deployment::builder(), "").start().await;
     let token = deployment.token().subject("alice").sign();
     let session = deployment.open_session(&token).await;
-    let body = call(2, "tools/call", &json!({ "name": "a-tool-name" }));
+    let body = call_message(2, "tools/call", &json!({ "name": "a-tool-name" }));
     let answer = deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await;
     assert_eq!(answer.status, 200);
 
@@ -77,7 +77,8 @@ async fn failures_are_counted() {
     let deployment = administration.of(builder, "").start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let broken = Request::post(Deployment::ENDPOINT, call(2, "broken", &json!({}))).bearer(&token).session(&session);
+    let broken =
+        Request::post(Deployment::ENDPOINT, call_message(2, "broken", &json!({}))).bearer(&token).session(&session);
     assert_eq!(deployment.send(broken).await.status, 502);
 
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);

@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, command, free_address, program};
+use portcullis_scenarios::{
+    Portcullis, Process, Scratch, Signal, free_address, portcullis_command, portcullis_program,
+};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 use xtask::workspace;
@@ -52,14 +54,14 @@ impl Installed {
         for platform in ["linux-x64", "linux-arm64"] {
             let bin = modules.join(format!("portcullis-mcp-{platform}")).join("bin");
             fs::create_dir_all(&bin).unwrap();
-            std::os::unix::fs::symlink(program(), bin.join("portcullis")).unwrap();
+            std::os::unix::fs::symlink(portcullis_program(), bin.join("portcullis")).unwrap();
         }
         Self(folder)
     }
 
     /// The command that starts the launcher by node.
     fn command(&self) -> Command {
-        let mut node = command(Path::new("node"));
+        let mut node = portcullis_command(Path::new("node"));
         node.arg(self.0.path().join("node_modules/portcullis-mcp/bin/portcullis-mcp.js"));
         node
     }

@@ -1,6 +1,6 @@
 //! Scopes: required, by route, and by method and name.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, modern_request};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, modern_request};
 use serde_json::json;
 
 const RULES: &str = r#"
@@ -102,7 +102,7 @@ async fn in_a_session() {
 
     let session = deployment.open_session(&token("mcp:tools")).await;
     let post = |name: &str, scopes: &str| {
-        let body = call(2, "tools/call", &json!({ "name": name }));
+        let body = call_message(2, "tools/call", &json!({ "name": name }));
         Request::post(Deployment::ENDPOINT, body).bearer(&token(scopes)).session(&session)
     };
     assert_eq!(deployment.send(post("add", "mcp:tools")).await.status, 200);

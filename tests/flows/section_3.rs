@@ -7,7 +7,7 @@ use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, StartUrl};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{INITIALIZE, Portcullis, Request, call};
+use portcullis_scenarios::{INITIALIZE, Portcullis, Request, call_message};
 use serde_json::{Value, json};
 
 async fn demo() -> Portcullis {
@@ -74,7 +74,7 @@ async fn the_whole_flow() {
     client.delete().await.unwrap();
 
     let secret = token.access_token().secret().to_owned();
-    let post = || Request::post("/mcp", call(9, "tools/list", &json!({}))).bearer(&secret);
+    let post = || Request::post("/mcp", call_message(9, "tools/list", &json!({}))).bearer(&secret);
     post().send(demo.address()).await.assert_no_session();
     post().session("unknown").send(demo.address()).await.assert_no_session();
 
@@ -102,7 +102,7 @@ async fn after_delete() {
     let session = opened.header("mcp-session-id").unwrap();
     let initialized = Request::post("/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     assert_eq!(initialized.bearer(&token).session(session).send(demo.address()).await.status, 202);
-    let list = || Request::post("/mcp", call(2, "tools/list", &json!({}))).bearer(&token).session(session);
+    let list = || Request::post("/mcp", call_message(2, "tools/list", &json!({}))).bearer(&token).session(session);
     let response = list().send(demo.address()).await;
     assert_eq!(response.status, 200, "{response:?}");
 

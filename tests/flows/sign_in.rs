@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, Portcullis, Process, Scratch, command, program};
+use portcullis_scenarios::{
+    Peer, PeerRequest, PeerResponse, Portcullis, Process, Scratch, portcullis_command, portcullis_program,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -290,7 +292,7 @@ async fn forgotten_registrations_are_replaced() {
 
 /// Sends `initialize` through `connect` and returns the response.
 async fn initialize_through_connect(url: &str, arguments: &[&str]) -> Value {
-    let mut command = command(program());
+    let mut command = portcullis_command(portcullis_program());
     command.args(["connect", url]).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut process = Process::start("connect", &mut command).unwrap();
@@ -340,7 +342,7 @@ async fn a_preregistered_redirect_uri() {
     let url = peer.url("/mcp");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let redirect = ["--callback-host", "localhost", "--callback-path", "/oauth/callback", "--callback-port", &port];
-    let mut command = command(program());
+    let mut command = portcullis_command(portcullis_program());
     let store = Scratch::path_for("store");
     command.args(["login", &url, "--no-browser", "--client-id", "me", "--store", store.as_str()]).args(redirect);
     command.stdin(Stdio::null()).stderr(Stdio::piped());

@@ -1,6 +1,6 @@
 //! Response bodies are streamed; incomplete ones stay incomplete.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream, call};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream, call_message};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -50,7 +50,7 @@ async fn a_post_over_tcp() {
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let request = Request::post(Deployment::ENDPOINT, call(2, "tools/call", &json!({ "name": "slow" })))
+    let request = Request::post(Deployment::ENDPOINT, call_message(2, "tools/call", &json!({ "name": "slow" })))
         .bearer(&token)
         .session(&session);
     assert_streamed(deployment, request, events).await;

@@ -3,7 +3,9 @@
 use std::{collections::HashMap, time::Duration};
 
 use http::Response;
-use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Peer, RecordedRequest, Request, Scratch, call};
+use portcullis_scenarios::{
+    Deployment, HttpResponse, INITIALIZE, Peer, RecordedRequest, Request, Scratch, call_message,
+};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -181,7 +183,7 @@ impl Exported {
         let deployment = deployment(&receiver, "sample = 1").await;
         let token = deployment.token().subject("canary-subject").sign();
         let session = deployment.open_session(&token).await;
-        let add = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
+        let add = call_message(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
         let add = Request::post("/mcp?key=canary-query", add).bearer(&token).session(&session);
         let add = add.header("traceparent", CLIENT_TRACEPARENT).header("tracestate", "canary=1");
         let called = deployment.send(add).await;

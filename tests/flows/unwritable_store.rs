@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, program};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, portcullis_command, portcullis_program};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
@@ -23,8 +23,8 @@ async fn server() -> Peer {
 
 /// Runs the program with a file size limit of zero, which has the same effect as a full disk.
 async fn run_on_full_disk(arguments: &[&str], input: &str) -> Finished {
-    let mut shell = command("sh".as_ref());
-    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(program()).args(arguments);
+    let mut shell = portcullis_command("sh".as_ref());
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(portcullis_program()).args(arguments);
     let mut shell = tokio::process::Command::from(shell);
     shell.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();

@@ -1,6 +1,6 @@
 //! The end of sessions: by DELETE, by the upstream and by a restart.
 
-use portcullis_scenarios::{Deployment, RecordedRequest, Request, Upstream, call};
+use portcullis_scenarios::{Deployment, RecordedRequest, Request, Upstream, call_message};
 use serde_json::json;
 
 /// E9: DELETE is forwarded with the upstream's identifier and ends the session. For the next DELETE it is unknown.
@@ -84,7 +84,7 @@ async fn by_the_upstream() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let send = async |method: &str| {
-        let body = call(2, method, &json!({}));
+        let body = call_message(2, method, &json!({}));
         deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
     };
     let get = || Request::listen(Deployment::ENDPOINT, &token, &session);

@@ -1,6 +1,6 @@
 //! Sessions are opened and used, side by side and with refreshed tokens.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message};
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
 
@@ -19,8 +19,9 @@ async fn opened_and_used() {
     assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
 
     let in_session = |request: Request| request.bearer(&token).session(session);
-    let response =
-        deployment.send(in_session(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({ "x": 1 }))))).await;
+    let response = deployment
+        .send(in_session(Request::post(Deployment::ENDPOINT, call_message(2, "echo", &json!({ "x": 1 })))))
+        .await;
     assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
 
     let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
@@ -111,7 +112,7 @@ async fn another_protocol() {
     let opened = deployment.try_token(&token).await;
     // The upstream of this test uses `Mcp-Session-Id`, which is not translated here.
     let session = opened.header("acme-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
-    let post = || Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token);
+    let post = || Request::post(Deployment::ENDPOINT, call_message(2, "echo", &json!({}))).bearer(&token);
     let response = deployment.send(post().header("ACME-SESSION-ID", &session)).await;
     assert_eq!(response.status, 200, "{response:?}");
     let before = deployment.upstream.count();
@@ -174,7 +175,7 @@ async fn bodies_in_a_session() {
     ] {
         deployment.send(post(body)).await.assert_rpc_error(400, code);
     }
-    let list = call(1, "tools/list", &json!({}));
+    let list = call_message(1, "tools/list", &json!({}));
     for (name, value) in [
         ("Content-Type", "text/plain"),
         ("Content-Type", "application/json; charset=utf-16"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis_scenarios::{Deployment, EventStreams, Request, call, modern_request};
+use portcullis_scenarios::{Deployment, EventStreams, Request, call_message, modern_request};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ async fn until_the_session_is_deleted() {
     let session = deployment.open_session(&token).await;
     let other = deployment.open_session(&token).await;
     let mut listening = streams.listen(&deployment, &token, &session).await;
-    let body = call(2, "tools/call", &json!({ "name": "slow" }));
+    let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
     let slow = Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
     let mut responding = streams.open(&deployment, slow).await;
     let mut of_other = streams.listen(&deployment, &token, &other).await;

@@ -1,6 +1,6 @@
 //! Without authorization, sessions have no owner, and a warning is logged.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, call, modern_request};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, modern_request};
 use serde_json::json;
 
 /// F7: sessions have no owner and are found by their identifier only. Tokens are ignored, and no metadata is served.
@@ -10,7 +10,7 @@ async fn sessions_without_owners() {
     let opened = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
     assert_eq!(opened.status, 200, "{opened:?}");
     let session = opened.header("mcp-session-id").unwrap();
-    let post = || Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({})));
+    let post = || Request::post(Deployment::ENDPOINT, call_message(2, "echo", &json!({})));
     for request in [post(), post().bearer("not.a.token"), post().header("Authorization", "Basic x")] {
         assert_eq!(deployment.send(request.session(session)).await.status, 200);
     }

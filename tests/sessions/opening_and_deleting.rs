@@ -8,14 +8,14 @@ use std::{
     },
 };
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, full_amount};
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, is_full_run};
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
 
 /// The number of sessions. The full one is more than the file of ends could take without being rewritten.
 fn sessions() -> usize {
-    if full_amount() { 20_000 } else { 1_000 }
+    if is_full_run() { 20_000 } else { 1_000 }
 }
 
 /// The ends of one owner that are remembered.

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use portcullis_scenarios::{Connection, EventStreams, ReloadableServer, Request, full_amount};
+use portcullis_scenarios::{Connection, EventStreams, ReloadableServer, Request, is_full_run};
 use tokio::task::JoinSet;
 
 const RELOADS: usize = 50;
@@ -22,7 +22,7 @@ impl Amount {
     const FULL: Self = Self { requests: 20_000, streams: 200 };
 
     fn chosen() -> Self {
-        if full_amount() { Self::FULL } else { Self::SMALL }
+        if is_full_run() { Self::FULL } else { Self::SMALL }
     }
 }
 

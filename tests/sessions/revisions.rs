@@ -1,7 +1,9 @@
 //! The revisions of sessions, and the response to `initialize` when the upstream negotiates a revision that is not
 //! served.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, INITIALIZE, Request, Upstream, call, modern_request};
+use portcullis_scenarios::{
+    ChannelBody, Connection, Deployment, INITIALIZE, Request, Upstream, call_message, modern_request,
+};
 use serde_json::{Value, json};
 
 /// Starts an upstream that negotiates this revision for every request.
@@ -32,7 +34,7 @@ async fn the_first_one_with_streamable_http() {
 
     let session = response.header("mcp-session-id").unwrap().to_owned();
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
-    let list = call(2, "tools/list", &json!({}));
+    let list = call_message(2, "tools/list", &json!({}));
     for request in [post(list.clone()), post(list.clone()).header("MCP-Protocol-Version", "2025-03-26")] {
         assert_eq!(deployment.send(request).await.status, 200);
         assert_eq!(deployment.upstream.last().header("mcp-session-id"), Some("theirs"));
@@ -168,7 +170,7 @@ async fn without_sessions() {
     );
 
     let before = deployment.upstream.count();
-    let mut message: Value = serde_json::from_str(&call(3, "server/discover", &json!({}))).unwrap();
+    let mut message: Value = serde_json::from_str(&call_message(3, "server/discover", &json!({}))).unwrap();
     message["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "v999.0.0",
         "io.modelcontextprotocol/clientCapabilities": {},

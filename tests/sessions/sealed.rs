@@ -1,6 +1,6 @@
 //! Sessions that continue in a process that did not open them.
 
-use portcullis_scenarios::{Deployment, RecordedRequest, Request, Scratch, Upstream, call};
+use portcullis_scenarios::{Deployment, RecordedRequest, Request, Scratch, Upstream, call_message};
 use serde_json::json;
 
 const KEY: &str = "a-key-of-the-deployment-0123456789abcdef";
@@ -210,7 +210,8 @@ async fn until_the_upstream_has_forgotten_it() {
     let second = replicas.next(&first).await;
     let session = first.open_session(&first.good_token()).await;
     let token = second.good_token();
-    let post = Request::post(Deployment::ENDPOINT, call(2, "forgotten", &json!({}))).bearer(&token).session(&session);
+    let post =
+        Request::post(Deployment::ENDPOINT, call_message(2, "forgotten", &json!({}))).bearer(&token).session(&session);
     assert_eq!(second.send(post).await.status, 404);
     second.echo(&token, &session).await.assert_rpc_error(404, -32000);
 }

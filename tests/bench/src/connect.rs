@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use portcullis_scenarios::{Scratch, block_on, command, free_address, npm_install};
+use portcullis_scenarios::{Scratch, block_on, free_address, npm_install, portcullis_command};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -64,7 +64,7 @@ async fn compare(options: &Options) -> anyhow::Result<()> {
     let folder = Scratch::folder("bench");
     let listen = free_address()?;
     let idp = free_address()?;
-    let mut demo = command(&portcullis);
+    let mut demo = portcullis_command(&portcullis);
     demo.args(["demo", "--auto-consent", "--listen", &listen.to_string(), "--idp-listen", &idp.to_string()]);
     demo.stdout(Stdio::null()).stderr(fs::File::create(folder.path().join("demo.log"))?);
     let mut demo = MeasuredProcess::start(&mut demo, listen)?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use portcullis_scenarios::{command, free_address};
+use portcullis_scenarios::{free_address, portcullis_command};
 use tokio::time::sleep;
 
 use super::{
@@ -57,7 +57,7 @@ impl<'a> Setup<'a> {
     /// Starts the server and returns the time until it was ready.
     pub(super) async fn start(&self) -> anyhow::Result<(MeasuredProcess, Duration)> {
         let log = File::options().create(true).append(true).open(self.log())?;
-        let mut command = command(self.program);
+        let mut command = portcullis_command(self.program);
         command.arg("serve").arg("--config").arg(&self.file);
 
         // With a backtrace, every invalid signature would walk the stack, because josekit's errors contain one.

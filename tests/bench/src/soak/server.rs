@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use portcullis_scenarios::{Administration, Request, Scratch, Signal, command, free_address};
+use portcullis_scenarios::{Administration, Request, Scratch, Signal, free_address, portcullis_command};
 use tokio::time::{Instant, sleep};
 
 use super::sample::{Sample, value};
@@ -55,7 +55,7 @@ impl SoakServer {
         let configuration =
             configuration(&Addresses { server: address, admin, upstream: upstream.address }, issuer, folder);
         fs::write(&file, &configuration)?;
-        let mut server = command(program);
+        let mut server = portcullis_command(program);
         server.args(["serve", "--config"]).arg(&file).stdout(Stdio::null()).stderr(fs::File::create(&log)?);
         let mut process = MeasuredProcess::start(&mut server, address)?;
         drop(process.listening().await.with_context(|| fs::read_to_string(&log).unwrap_or_default())?);

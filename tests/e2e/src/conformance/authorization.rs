@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use http::header::LOCATION;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_scenarios::{Process, block_on, command, free_address};
+use portcullis_scenarios::{Process, block_on, free_address, portcullis_command};
 use serde::Deserialize;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -41,7 +41,7 @@ async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Res
     let clients = results.join("clients.toml");
     let client = format!("[[client]]\nid = \"{CLIENT}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
     fs::write(&clients, client)?;
-    let mut idp = command(program);
+    let mut idp = portcullis_command(program);
     idp.args(["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--clients"]).arg(&clients);
     let (_idp, mut lines) = start("portcullis idp", idp)?;
     let named = |line: &str| line.strip_prefix("development authorization server: ").map(str::to_owned);
