@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use http::{HeaderName, header};
+use http::header;
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use serde_json::{Value, json};
 use url::Url;
@@ -13,10 +13,7 @@ use url::Url;
 use super::server::{Client, settle};
 use crate::{
     BridgeSettings,
-    testing::{
-        FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form,
-        well_behaved,
-    },
+    testing::{FetchFn, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form, well_behaved},
 };
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, CredentialStore, Interaction, InteractionError,
