@@ -140,7 +140,8 @@ impl Plan {
         let audit = errors.take("audit", config.audit.as_ref().map(audit::plan).transpose());
         let traces = errors.take("traces", config.traces.as_ref().map(traces::plan).transpose());
         let admin = errors.take("admin", admin::plan(config));
-        let (resources, session) = (resources?, session?);
+        let resources = resources?;
+        let session = session?;
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
         let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
         warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));

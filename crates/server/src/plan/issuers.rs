@@ -42,7 +42,8 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     let validation = introspection::validation(issuer, errors);
     let algorithms = errors.take("algorithms", algorithms(&issuer.algorithms));
     let keys = keys(issuer, errors);
-    let (mut audiences, mut application_audiences) = (Vec::new(), Vec::new());
+    let mut audiences = Vec::new();
+    let mut application_audiences = Vec::new();
     for text in &issuer.audiences {
         match audience(text) {
             Ok(Audience::Resource(uri)) => audiences.push(uri),

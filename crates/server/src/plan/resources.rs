@@ -109,7 +109,8 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
     let origins = origins(&[resource], base_url);
     let realm = errors.take("realm", check_realm(&resource.realm));
     let upstream = upstream::plan(resource, base_url, limits, errors);
-    let (issuers, mut metadata) = (issuers?, metadata?);
+    let issuers = issuers?;
+    let mut metadata = metadata?;
     metadata.authorization_servers = issuers.iter().map(|(_, plan)| plan.settings.issuer.clone()).collect();
     check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors)?;
     origins_checked.and(realm)?;

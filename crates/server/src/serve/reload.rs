@@ -95,7 +95,9 @@ impl Reloader {
     async fn reload(&mut self) {
         let Some(source) = &self.source else { return };
         self.number += 1;
-        let (file, overrides, running) = (source.file.clone(), source.overrides, source.config.clone());
+        let file = source.file.clone();
+        let overrides = source.overrides;
+        let running = source.config.clone();
         // Taken before the files are read: a later change is then noticed.
         self.versions = self.versions.now();
         let read = spawn_blocking(move || Candidate::read(&file, overrides, &running)).await;
@@ -137,7 +139,8 @@ impl Reloader {
         self.state.store(Arc::clone(&current));
         current.process().upstream_ends.set_upstreams(current.upstreams());
         let ended = current.end_sessions_of(&previous);
-        let (sessions_ended, streams_ended) = (ended.sessions.len(), current.end_streams());
+        let sessions_ended = ended.sessions.len();
+        let streams_ended = current.end_streams();
         current.finish_ends(ended);
         if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
             self.files.replace(&plan);

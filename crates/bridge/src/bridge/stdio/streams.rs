@@ -29,7 +29,8 @@ pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
         UnixStream::from_std(socket)
     }
 
-    let (input_type, output_type) = (input.metadata()?.file_type(), output.metadata()?.file_type());
+    let input_type = input.metadata()?.file_type();
+    let output_type = output.metadata()?.file_type();
     let input: Input = if input_type.is_socket() {
         Box::new(socket(input)?)
     } else if input_type.is_fifo() {
