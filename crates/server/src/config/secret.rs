@@ -195,7 +195,8 @@ mod tests {
                 (SecretSource::File("empty".into()), "the file empty is empty"),
             ] {
                 let message = format!("{:#}", source.read().unwrap_err());
-                assert!(message.starts_with(named) && !message.contains('\n'), "{message}");
+                assert!(message.starts_with(named), "{message}");
+                assert!(!message.contains('\n'), "{message}");
             }
             Ok(())
         });

@@ -1,4 +1,4 @@
-//! Text from other parties in log lines.
+//! Text of other parties is escaped in log lines.
 
 use std::{
     io::Write,
@@ -50,7 +50,8 @@ fn json_lines_are_escaped() {
     assert_eq!(value["quoted"], DECEPTIVE);
     assert_eq!(value["shown"], DECEPTIVE);
     assert_eq!(value["message"], format!("message: {DECEPTIVE}"));
-    assert_eq!((&value["span"]["path"], &value["number"]), (&Value::from(DECEPTIVE), &Value::from(7)));
+    assert_eq!(value["span"]["path"], Value::from(DECEPTIVE));
+    assert_eq!(value["number"], Value::from(7));
 }
 
 /// J8: a line for people has no deceptive character, and on a terminal only its own colours.
@@ -87,7 +88,9 @@ fn visible_text_is_unchanged() {
 /// Lines have colours on a terminal only, and not with `NO_COLOR`.
 #[test]
 fn colours_can_be_switched_off() {
-    assert!(is_coloured(true, None) && is_coloured(true, Some("".as_ref())));
-    assert!(!is_coloured(true, Some("1".as_ref())) && !is_coloured(true, Some("0".as_ref())));
+    assert!(is_coloured(true, None));
+    assert!(is_coloured(true, Some("".as_ref())));
+    assert!(!is_coloured(true, Some("1".as_ref())));
+    assert!(!is_coloured(true, Some("0".as_ref())));
     assert!(!is_coloured(false, None));
 }

@@ -103,7 +103,9 @@ mod tests {
         let closed = open.replace("0.0.0.0:3000", "127.0.0.1:3000").replace("endpoint", "auth = \"none\"\nendpoint");
         let reasons = Candidate::new(from_text(&closed).unwrap(), &from_text(&open).unwrap()).err().unwrap();
         let reason = reasons[0].to_string();
-        assert!(reason.contains("needs a restart") && reason.contains("listen") && reason.contains("auth"), "{reason}");
+        assert!(reason.contains("needs a restart"), "{reason}");
+        assert!(reason.contains("listen"), "{reason}");
+        assert!(reason.contains("auth"), "{reason}");
     }
 
     /// J10: every part that cannot run has its reason.
