@@ -15,6 +15,7 @@ mod similar;
 mod span;
 mod syntax;
 mod toml_lines;
+mod toml_text;
 mod type_errors;
 mod type_names;
 #[cfg(feature = "dev")]

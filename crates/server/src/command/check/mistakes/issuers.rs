@@ -59,6 +59,13 @@ pub(super) const ISSUERS: &[Mistake] = &[
     ),
     ("[[resource]]", "jwks_uri = \"http://a.example/jwks\"\n[[resource]]", 7, "issuer[0].jwks_uri = ", "use https"),
     ("[[resource]]", "jwks_uri = \"/jwks\"\n[[resource]]", 7, "issuer[0].jwks_uri = \"/jwks\" is not a URL", "https"),
+    (
+        "[[resource]]",
+        "[[issuer.jwks]]\ncooldown = \"1m\"\n[[resource]]",
+        7,
+        "issuer[0].jwks is a single table",
+        "write [issuer.jwks] instead of [[issuer.jwks]]",
+    ),
     ("[[resource]]", "jwks_file = \"keys.json\"\n[[resource]]", 7, "issuer[0].jwks_file = ", "write the absolute path"),
     (
         "[[resource]]",

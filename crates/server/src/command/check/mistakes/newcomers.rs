@@ -88,6 +88,20 @@ pub(super) const NEWCOMERS: &[Mistake] = &[
         "resource[0].upstream: ",
         "remove everything before the `@`",
     ),
+    (
+        UPSTREAM,
+        "upstream = \"http://me:hunter2@127.0.0.1:8000/mcp?key=hunter2\"",
+        10,
+        "resource[0].upstream is a string",
+        "write upstream = { http = \"…\" }",
+    ),
+    (
+        UPSTREAM,
+        "upstream = \"me:hunter2@127.0.0.1\"",
+        10,
+        "resource[0].upstream has an unknown value",
+        "write one of \"demo\", \"http\", \"unix\"",
+    ),
     (UPSTREAM, "upstream = { http = \"http://127.0.0.1:8000/mcp#x\" }", 10, "resource[0].upstream: ", "remove the `#`"),
     (UPSTREAM, "upstream = {\n http = \"http://127.0.0.1:8000\"\n}", 10, "resource[0].upstream: ", "stay on one line"),
     (
