@@ -8,7 +8,7 @@ use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_guard::{ClientTrace, TraceSettings};
 use url::Url;
 
-use crate::config::{SecretSource, Traces, TracesClient};
+use crate::config::{SecretSource, Traces, TracesClient, shown_url};
 
 /// The path that is added to an endpoint without one (OTLP/HTTP).
 const DEFAULT_PATH: &str = "/v1/traces";
@@ -31,11 +31,12 @@ pub(crate) struct TracesPlan {
 /// Fails when a value is invalid, or a header's source cannot be read.
 pub(super) fn plan(configured: &Traces) -> anyhow::Result<TracesPlan> {
     let Traces { endpoint: text, sample, service_name, client, headers, ca_file } = configured;
+    let shown = shown_url(text);
     let mut endpoint = Url::parse(text)
-        .with_context(|| format!("traces.endpoint = {text:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
+        .with_context(|| format!("traces.endpoint = {shown:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
     UrlPolicy::Operator.check(&endpoint).with_context(|| {
         format!(
-            "traces.endpoint = {text:?} must be https, or http on loopback; run a collector on this host, and write \
+            "traces.endpoint = {shown:?} must be https, or http on loopback; run a collector on this host, and write \
              \"http://127.0.0.1:4318\""
         )
     })?;

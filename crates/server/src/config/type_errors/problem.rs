@@ -16,8 +16,8 @@ use crate::config::{
     type_names::{expected_type, type_of},
 };
 
-/// The similarity from which one of a few values is suggested, from 0 to 1. So few values are a lower limit than for keys:
-/// `htp` is similar to `http` by 0.93, and no two words of different meaning in `command/check/mistakes` by 0.65.
+/// The similarity from which one of a few values is suggested, from 0 to 1. Lower than for keys, because there are few values to
+/// confuse: the mistakes in `command/check/mistakes` that are no misspellings (`auto` for `watch`) are similar by 0.64 or less.
 const SIMILAR_VALUE: f64 = 0.65;
 
 /// What is wrong with a key.
@@ -55,8 +55,8 @@ impl Problem {
 
     /// Returns the text of the problem with `key`: the key, the problem and the fix.
     ///
-    /// A value that has the wrong type or is not one of the known ones is not in it: it can be a misplaced secret. What the
-    /// value of the right type is written with is up to the message of its type.
+    /// A value that has the wrong type, or is not one of the known ones, is not in it: it can be a misplaced secret. The error
+    /// of a value that has the right type and is invalid can contain the value.
     pub(super) fn text(&self, key: &KeyPath) -> String {
         match self {
             Self::UnknownKey(fix) => fix.text(key),

@@ -15,6 +15,7 @@ pub(super) const NEWCOMERS: &[Mistake] = &[
     (LISTEN, "// comment\nlisten = \"127.0.0.1:3000\"", 1, "", "begin a comment with #"),
     (LISTEN, "export PORTCULLIS_LISTEN=127.0.0.1:3000", 1, "", "write key = value"),
     (BASE_URL, "base_url = \"https://user:hunter2@mcp.example.com\"", 2, "base_url contains", "before the `@`"),
+    (BASE_URL, "base_url = \"https://user:hunter2@mcp.example.com:x\"", 2, "base_url = \"https://…@mcp.", "write it as"),
     (BASE_URL, "base_url = \"https:/mcp.example.com\"", 2, "base_url = ", "write it as \"https://mcp.example.com\""),
     (BASE_URL, "base_url = \"https://*.example.com\"", 2, "base_url = ", "is not the URL of one host; write it as"),
     (BASE_URL, "base_url = \"${BASE_URL}\"", 2, "base_url = ", "write it as \"https://"),
@@ -94,6 +95,13 @@ pub(super) const NEWCOMERS: &[Mistake] = &[
         10,
         "resource[0].upstream is a string",
         "write upstream = { http = \"…\" }",
+    ),
+    (
+        UPSTREAM,
+        "upstream = { http = \"me:hunter2@127.0.0.1:8000/mcp?key=hunter2\" }",
+        10,
+        "resource[0].upstream.http = \"…@127.0.0.1:8000/mcp?…\" is not",
+        "write it as \"http://",
     ),
     (
         UPSTREAM,
