@@ -9,7 +9,7 @@ use figment::{
     value::{Dict, Tag, Value},
 };
 
-use super::{Config, Diagnostic, KeyPath, Segment, TomlLines, schema};
+use super::{Config, Diagnostic, KeyPath, Segment, TomlLines};
 use problem::{Problem, is_table_in_array, last_name};
 use unknown_key::{KeyFix, synonym};
 
