@@ -69,12 +69,14 @@ async fn idle_connections_under_a_hard_limit() {
 #[tokio::test]
 async fn a_reload_under_a_hard_limit() {
     let server = ReloadableServer::start_limited(Upstream::start().await, "", Some("-n 256")).await;
-    let at_start = "max_connections is lowered from 10000 to 57, and the connections of upstreams from [10000, 10000] to [57, 57]";
+    let at_start =
+        "max_connections is lowered from 10000 to 57, and the connections of upstreams from [10000, 10000] to [57, 57]";
     server.portcullis.logged_line(&[at_start]).await;
     let other = server.other_resource();
     let third = other.replace("/other", "/third");
     server.reload(&[(other, &format!("{other}{third}"))]).await;
-    let reloaded = "30141 are needed: the connections of upstreams are lowered from [10000, 10000, 10000] to [38, 38, 38]";
+    let reloaded =
+        "30141 are needed: the connections of upstreams are lowered from [10000, 10000, 10000] to [38, 38, 38]";
     server.portcullis.logged_line(&[reloaded]).await;
     assert_eq!(server.portcullis.log().matches("max_connections is lowered").count(), 1);
 }

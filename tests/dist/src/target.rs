@@ -92,7 +92,10 @@ mod tests {
             assert_eq!(Target::parse(target.triple).unwrap().triple, target.triple);
         }
         let error = Target::parse("riscv64gc-unknown-linux-gnu").unwrap_err().to_string();
-        assert!(error.starts_with("\"riscv64gc-unknown-linux-gnu\" is not a target; the targets are x86_64-"), "{error}");
+        assert!(
+            error.starts_with("\"riscv64gc-unknown-linux-gnu\" is not a target; the targets are x86_64-"),
+            "{error}"
+        );
     }
 
     #[test]

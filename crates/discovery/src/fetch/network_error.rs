@@ -145,7 +145,10 @@ mod tests {
     #[test]
     fn codes_are_stable() {
         let codes = ["resolve", "connect", "proxy", "tls", "not_tls", "interrupted"];
-        assert_eq!(FAILURES.map(NetworkFailure::code), codes.map(|code| format!("fetch.{code}")).each_ref().map(|code| &**code));
+        assert_eq!(
+            FAILURES.map(NetworkFailure::code),
+            codes.map(|code| format!("fetch.{code}")).each_ref().map(|code| &**code)
+        );
     }
 
     #[cfg(feature = "reqwest")]
@@ -160,11 +163,17 @@ mod tests {
     fn the_cause_and_the_certificate_are_shown() {
         let cause = || io::Error::from(io::ErrorKind::ConnectionReset);
         let error = NetworkError::tls(CertificateProblem::Expired, cause());
-        assert_eq!((error.failure(), error.certificate_problem()), (NetworkFailure::Tls, Some(CertificateProblem::Expired)));
+        assert_eq!(
+            (error.failure(), error.certificate_problem()),
+            (NetworkFailure::Tls, Some(CertificateProblem::Expired))
+        );
         assert_eq!(error.source().map(ToString::to_string), Some(cause().to_string()));
         assert_eq!(error.to_string(), "the TLS handshake failed", "the cause is only in the source");
         let shown = format!("{error:?}");
-        assert_eq!(shown, "NetworkError { failure: Tls, certificate: Some(Expired), cause: Some(Kind(ConnectionReset)) }");
+        assert_eq!(
+            shown,
+            "NetworkError { failure: Tls, certificate: Some(Expired), cause: Some(Kind(ConnectionReset)) }"
+        );
         let without = NetworkError::new(NetworkFailure::Connect);
         assert!(without.source().is_none() && without.certificate_problem().is_none());
     }

@@ -160,7 +160,8 @@ fn lowered(wanted: &[usize], available: usize) -> Vec<usize> {
     let rest = available.saturating_sub(wanted.len()) as u128;
     // At least 1, because it divides.
     let total = wanted.iter().map(|max| above_one(*max)).sum::<u128>().max(1);
-    let share = |max: &usize| usize::try_from(above_one(*max) * rest / total).map_or(1, |share| share.saturating_add(1));
+    let share =
+        |max: &usize| usize::try_from(above_one(*max) * rest / total).map_or(1, |share| share.saturating_add(1));
     wanted.iter().map(share).collect()
 }
 

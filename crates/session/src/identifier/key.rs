@@ -243,7 +243,8 @@ mod tests {
     #[test]
     fn keys_of_bytes_follow_from_their_secret() {
         let key = SessionKey::new(7, &[1; 32]);
-        let starts = [[216, 38, 216, 250], [103, 114, 108, 104], [227, 81, 197, 94], [150, 52, 155, 121], [26, 162, 187, 232]];
+        let starts =
+            [[216, 38, 216, 250], [103, 114, 108, 104], [227, 81, 197, 94], [150, 52, 155, 121], [26, 162, 187, 232]];
         assert_eq!((key.epoch(), starts_of_shared_subkeys(&key)), (7, starts));
     }
 
@@ -255,7 +256,8 @@ mod tests {
         assert!(one.same_secret(&other) && one.epoch() == other.epoch());
         // The identifiers of other versions and replicas must remain valid.
         assert_eq!(one.epoch(), 239);
-        let starts = [[37, 1, 113, 223], [106, 53, 94, 155], [235, 105, 152, 32], [116, 68, 43, 126], [204, 150, 142, 218]];
+        let starts =
+            [[37, 1, 113, 223], [106, 53, 94, 155], [235, 105, 152, 32], [116, 68, 43, 126], [204, 150, 142, 218]];
         assert_eq!(starts_of_shared_subkeys(&one), starts);
         let longer = SessionKey::derive(b"0123456789abcdef0123456789abcdef0").unwrap();
         assert!(!one.same_secret(&longer));
