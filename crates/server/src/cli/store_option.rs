@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where tokens are stored.
+/// The store of tokens.
 #[derive(Args)]
 pub(crate) struct StoreOption {
-    /// Where tokens are stored. The default is `portcullis` in the user's state directory.
+    /// Where tokens and client secrets are stored. The default is `portcullis` in the user's state directory.
     #[arg(id = "store", long = "store", value_name = "DIRECTORY")]
     pub(crate) directory: Option<PathBuf>,
 }

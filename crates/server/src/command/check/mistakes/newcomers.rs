@@ -8,6 +8,7 @@ pub(super) const NEWCOMERS: &[Mistake] = &[
     ("[session]", "[metrics]\nport = 9900\n[session]", 12, "metrics is not", "[admin], which serves /metrics"),
     (LISTEN, "[server]\nlisten = \"127.0.0.1:3000\"", 1, "server is not a known table", "remove the header [server]"),
     (LISTEN, "listen = \"127.0.0.1:3000/\"", 1, "listen: ", "write an address and a port"),
+    (LISTEN, "listen = \"http://me:hunter2@127.0.0.1\"", 1, "listen: \"http://…@127.0.0.1\" is a URL", "write an address"),
     (LISTEN, "listen = [\"127.0.0.1:3000\"]", 1, "listen is an array", "such as listen = \"127.0.0.1:3000\""),
     (LISTEN, "listen = \"127.0.0.1:3000\";", 1, "listen: ", "one key on each line"),
     (LISTEN, "workers = \"auto\"", 1, "workers is a string", "such as workers = 4"),
