@@ -1,6 +1,6 @@
 //! Other spellings of a protected resource's URI that a server could accept.
 
-use portcullis_scenarios::{Deployment, Request, call, modern_call};
+use portcullis_scenarios::{Deployment, Request, call_message, modern_call_message};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -18,7 +18,7 @@ scopes = ["mcp:admin"]
 "#;
 
 fn read(uri: &str) -> String {
-    call(7, "resources/read", &json!({ "uri": uri }))
+    call_message(7, "resources/read", &json!({ "uri": uri }))
 }
 
 /// F12: a rule for a URI applies to each spelling that servers treat as the same resource.
@@ -58,6 +58,7 @@ async fn of_a_protected_resource() {
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
+
     let admin = deployment.test_issuer.token().scope("mcp:tools mcp:admin").sign();
     let session = deployment.open_session(&admin).await;
     let response = deployment
@@ -89,7 +90,7 @@ async fn with_characters_that_parsers_remove() {
         assert_eq!(response.json()["id"], 7, "{uri:?}");
         denied.push((response, "message.uri_characters"));
         let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", uri] } });
-        let request = Request::post(Deployment::ENDPOINT, modern_call(8, "subscriptions/listen", &params))
+        let request = Request::post(Deployment::ENDPOINT, modern_call_message(8, "subscriptions/listen", &params))
             .header("MCP-Protocol-Version", "2026-07-28")
             .header("Mcp-Method", "subscriptions/listen");
         let response = deployment.send(request.bearer(&token)).await;
@@ -97,23 +98,33 @@ async fn with_characters_that_parsers_remove() {
         assert_eq!(response.json()["id"], 8, "{uri:?}");
         denied.push((response, "message.uri_characters"));
     }
+    for uri in ["note://public/../secret", "note://public/%2e%2e/secret", "../secret/x"] {
+        let request = Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session);
+        let response = deployment.send(request).await;
+        response.assert_rpc_error(400, -32602);
+        denied.push((response, "message.uri_dot_segments"));
+    }
     let nested = read(&format!("file:///%{}2e", "25".repeat(50)));
     let response = deployment.send(Request::post(Deployment::ENDPOINT, nested).bearer(&token).session(&session)).await;
     response.assert_rpc_error(400, -32602);
+
     denied.push((response, "message.uri_spellings"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
+
     // Tool names can have any form, and without rules for names nothing is rejected.
-    let tool = call(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
+    let tool = call_message(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
     assert_eq!(
         deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await.status,
         200
     );
+
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let response = deployment
         .send(Request::post(Deployment::ENDPOINT, read(" file:///a\\b")).bearer(&token).session(&session))
         .await;
-    assert_eq!((response.status, &response.json()["id"]), (200, &Value::from(7)));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.json()["id"], Value::from(7));
 }

@@ -26,7 +26,8 @@ claims = [{ claim = "groups", one_of = ["finance"] }]
 #[tokio::test]
 async fn claims_and_implied_scopes() {
     let deployment = Deployment::builder().resource(RULES).start().await;
-    let (user, other) = (json!({ "roles": ["mcp-user"] }), json!({ "roles": ["other"] }));
+    let user = json!({ "roles": ["mcp-user"] });
+    let other = json!({ "roles": ["other"] });
     let mut denied = Vec::new();
     for (tool, scope, roles, groups, code) in [
         ("add", "mcp:tools", &user, json!([]), None),

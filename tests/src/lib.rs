@@ -6,7 +6,6 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "test tools fail the test")]
 
 mod administration;
-mod amount;
 mod audit;
 mod authorization_server;
 mod channel_body;
@@ -15,6 +14,7 @@ mod connection;
 mod deployment;
 mod event_streams;
 mod finished;
+mod full_run;
 mod http2;
 mod http_response;
 mod log;
@@ -36,7 +36,6 @@ mod terminal;
 mod upstream;
 
 pub use administration::Administration;
-pub use amount::full_amount;
 pub use audit::audit_records;
 pub use authorization_server::AuthorizationServer;
 pub use channel_body::ChannelBody;
@@ -45,19 +44,20 @@ pub use connection::Connection;
 pub use deployment::{Deployment, DeploymentBuilder};
 pub use event_streams::{EventStream, EventStreams};
 pub use finished::Finished;
+pub use full_run::is_full_run;
 pub use http_response::HttpResponse;
 pub use http2::Http2;
-pub use messages::{INITIALIZE, call, modern_call, modern_request};
+pub use messages::{INITIALIZE, call_message, modern_call_message, modern_request};
 pub use npm::npm_install;
 pub use peer::{Peer, PeerRequest, PeerResponse};
 pub use portcullis::Portcullis;
 pub use private_authority::PrivateAuthority;
 pub use process::{Process, Signal, free_address};
-pub use program::{command, listen_address, program};
+pub use program::{listen_address, portcullis_command, portcullis_program};
 pub use raw_upstream::{RawRequest, RawUpstream};
 pub use recorded_request::RecordedRequest;
 pub use reloadable_server::ReloadableServer;
-pub use request::{Request, exchange};
+pub use request::{Request, send_bytes};
 pub use runtime::block_on;
 pub use scratch::Scratch;
 pub use terminal::{Terminal, in_terminal};

@@ -106,6 +106,7 @@ mod tests {
         assert_eq!(named("/messages?session=1#x").as_deref(), Some("https://mcp.example.com/messages?session=1"));
         assert_eq!(named("messages").as_deref(), Some("https://mcp.example.com/messages"));
         assert_eq!(named("https://mcp.example.com:443/m").as_deref(), Some("https://mcp.example.com/m"));
+
         for foreign in [
             "https://evil.example/m",
             "//evil.example/m",

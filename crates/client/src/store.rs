@@ -19,8 +19,9 @@ mod name;
 mod persistent;
 mod record;
 
-pub(crate) use entry::{ClientEntry, TokenEntry, ignore_corrupted};
+pub(crate) use entry::{ClientEntry, TokenEntry};
 pub use error::StoreError;
+pub(crate) use error::ignore_corrupted;
 pub use imported::ImportedToken;
 pub use listing::{StoreListing, StoredToken, UnusableEntry};
 

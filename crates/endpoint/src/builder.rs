@@ -185,6 +185,7 @@ mod tests {
             (response.status(), session)
         };
         assert_eq!(send("tools", None, "initialize").await.0, StatusCode::FORBIDDEN);
+
         let (status, session) = send("mcp", None, "initialize").await;
         assert_eq!(status, StatusCode::OK);
         assert_eq!(send("mcp", session.as_deref(), "tools/list").await.0, StatusCode::FORBIDDEN);

@@ -169,8 +169,10 @@ mod tests {
         }
         let (_, unsampled) = context(1.0, ClientTrace::Trust, &CLIENT.replace("-01", "-00"));
         assert!(!unsampled.is_sampled());
+
         let (id, invalid) = context(1.0, ClientTrace::Trust, "00-xyz");
-        assert!(invalid.is_sampled() && invalid.parent_id().is_none());
+        assert!(invalid.is_sampled());
+        assert!(invalid.parent_id().is_none());
         assert_eq!(hex(&invalid.trace_id()), id.as_str().replace('-', ""));
     }
 
@@ -189,7 +191,10 @@ mod tests {
         for _ in 0..1000 {
             let (_, context) = context(1.0, ClientTrace::Restart, CLIENT);
             let ids = [context.span_id(), context.upstream_span_id(), context.verification_span_id()];
-            assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2] && !ids.contains(&[0; 8]));
+            assert!(ids[0] != ids[1]);
+            assert!(ids[1] != ids[2]);
+            assert!(ids[0] != ids[2]);
+            assert!(!ids.contains(&[0; 8]));
         }
     }
 }

@@ -145,9 +145,11 @@ mod tests {
         let key = DpopKey::generate().unwrap();
         let proof = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
         let header = segment(&proof, 0);
-        assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));
+        assert_eq!(header["typ"], "dpop+jwt");
+        assert_eq!(header["alg"], "ES256");
         assert_eq!(header["jwk"].as_object().unwrap().keys().collect::<std::collections::BTreeSet<_>>().len(), 4);
         assert!(header["jwk"].get("d").is_none());
+
         let claims = segment(&proof, 1);
         assert_eq!(
             claims,
@@ -156,6 +158,7 @@ mod tests {
                 "ath": encoding::sha256_base64url("hush"),
             })
         );
+
         let published = json!({ "keys": [header["jwk"]] }).to_string();
         let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
         let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();

@@ -86,6 +86,7 @@ fn openssl_headers(release: &Release) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
+/// Returns whether a crate compiles for this target.
 fn compiles(zig: &Zig, package: &str, triple: &str, headers: Option<&Path>) -> bool {
     let mut cargo = zig.cargo("check");
     cargo.args(["--quiet", "--locked", "--package", package, "--target", triple]);

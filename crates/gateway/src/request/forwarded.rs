@@ -130,7 +130,8 @@ mod tests {
     fn values() {
         let [forwarded, address, proto, host] = forward("https://mcp.example.com:8443/mcp", Some("192.0.2.7"));
         assert_eq!(forwarded.unwrap(), r#"for=192.0.2.7;host="mcp.example.com:8443";proto=https"#);
-        assert_eq!((address.unwrap(), proto.unwrap()), ("192.0.2.7".into(), "https".into()));
+        assert_eq!(address.unwrap(), "192.0.2.7");
+        assert_eq!(proto.unwrap(), "https");
         assert_eq!(host.unwrap(), "mcp.example.com:8443");
 
         let [forwarded, address, ..] = forward("http://localhost", Some("2001:db8::1"));
@@ -141,7 +142,8 @@ mod tests {
         assert!(forwarded.unwrap().starts_with("for=192.0.2.7;"));
 
         let [forwarded, address, ..] = forward("http://localhost", None);
-        assert_eq!((forwarded.unwrap().split(';').next(), address), (Some("for=unknown"), None));
+        assert_eq!(forwarded.unwrap().split(';').next(), Some("for=unknown"));
+        assert_eq!(address, None);
     }
 
     /// L2: addresses that share a cache slot are not confused.

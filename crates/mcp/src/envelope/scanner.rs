@@ -229,12 +229,14 @@ mod tests {
     #[test]
     fn numbers_and_escapes_follow_the_rfc() {
         for good in ["0", "-0", "10", "1.50", "1e9", "1E-09", "0.0e+0", r#""\"\\\/\b\f\n\r\t""#, r#""\uD83D\u00e9""#] {
-            assert_eq!((scanned(good), by_serde(good)), (Some(good), Some(good)));
+            assert_eq!(scanned(good), Some(good));
+            assert_eq!(by_serde(good), Some(good));
         }
         for bad in
             ["-", "01", "1.", ".5", "1e", "1e+", "+1", "--1", r#""\x""#, r#""\u12g4""#, r#""\u123""#, "\"\\", "\"\n\""]
         {
-            assert_eq!((scanned(bad), by_serde(bad)), (None, None), "{bad}");
+            assert_eq!(scanned(bad), None, "{bad}");
+            assert_eq!(by_serde(bad), None, "{bad}");
         }
     }
 

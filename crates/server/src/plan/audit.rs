@@ -130,6 +130,7 @@ mod tests {
         let rotation = planned(&format!("{FILE}rotate_size = 65536\nrotate_age = \"24h\"\nkeep = 7")).unwrap().rotation;
         let age = Some(Duration::from_secs(24 * 60 * 60));
         assert_eq!(rotation, Rotation { size: Some(65536), age, keep: Some(7) });
+
         for (audit, message) in [
             (&*format!("{FILE}rotate_size = 65535"), "audit.rotate_size = 65535 is outside 65536 to 1099511627776"),
             (&format!("{FILE}rotate_age = \"59s\""), "audit.rotate_age = \"59s\" is outside 1m to 30days"),
@@ -162,7 +163,8 @@ mod tests {
         let planned = || planned(&format!("target = \"stdout\"\nkey = {{ file = \"{}\" }}", file.path().display()));
         std::fs::write(file.path(), "hunter2\n").unwrap();
         let error = planned().unwrap_err();
-        assert!(error.starts_with("audit.key: the file ") && error.contains("line 1 has fewer than 32"), "{error}");
+        assert!(error.starts_with("audit.key: the file "), "{error}");
+        assert!(error.contains("line 1 has fewer than 32"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
         std::fs::write(file.path(), "k".repeat(44)).unwrap();
         assert!(planned().unwrap().keys.is_some());

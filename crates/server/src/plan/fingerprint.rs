@@ -146,7 +146,9 @@ mod tests {
 
     /// The fingerprints of the parts of [`CONFIG`], with the names of the parts.
     fn parts(config: &Config) -> [(&'static str, Fingerprint); 5] {
-        let (resource, base_url, limits) = (&config.resource[0], config.base_url.as_str(), &config.limits);
+        let resource = &config.resource[0];
+        let base_url = config.base_url.as_str();
+        let limits = &config.limits;
         [
             ("shared", shared(config)),
             ("issuer", issuer(&config.issuer[0])),

@@ -115,16 +115,16 @@ mod tests {
     #[test]
     fn settings_are_checked() {
         let default = planned("endpoint = \"http://127.0.0.1:4318\"").unwrap();
-        assert_eq!(
-            (default.endpoint.as_str(), default.service_name.as_str()),
-            ("http://127.0.0.1:4318/v1/traces", "portcullis")
-        );
-        assert_eq!((default.settings.ratio, default.settings.parent), (0.01, ClientTrace::Restart));
+        assert_eq!(default.endpoint.as_str(), "http://127.0.0.1:4318/v1/traces");
+        assert_eq!(default.service_name.as_str(), "portcullis");
+        assert_eq!(default.settings.ratio, 0.01);
+        assert_eq!(default.settings.parent, ClientTrace::Restart);
+
         let other = planned("endpoint = \"https://otel.example.com/in\"\nsample = 1\nclient = \"trust\"").unwrap();
-        assert_eq!(
-            (other.endpoint.path(), other.settings.ratio, other.settings.parent),
-            ("/in", 1.0, ClientTrace::Trust)
-        );
+        assert_eq!(other.endpoint.path(), "/in");
+        assert_eq!(other.settings.ratio, 1.0);
+        assert_eq!(other.settings.parent, ClientTrace::Trust);
+
         for (traces, message) in [
             ("endpoint = \"otel\"", "traces.endpoint = \"otel\" is not a URL"),
             ("endpoint = \"http://otel.example.com:4318\"", "must be https, or http on loopback"),
@@ -166,6 +166,7 @@ mod tests {
         assert!(!format!("{:?}", planned().unwrap()).contains("canary"));
         std::fs::write(file.path(), "Bearer\ncanary\n").unwrap();
         let error = planned().unwrap_err();
-        assert!(error.contains("is not the value of a header") && !error.contains("canary"), "{error}");
+        assert!(error.contains("is not the value of a header"), "{error}");
+        assert!(!error.contains("canary"), "{error}");
     }
 }

@@ -153,7 +153,8 @@ mod tests {
             let wanted = files(clients, &upstreams);
             let fitted = wanted.fitted(limit).unwrap_or(wanted);
             prop_assert!(fitted.total() <= limit.max(fitted.reserve + 1 + upstreams.len()) + upstreams.len() + 1);
-            prop_assert!(fitted.clients >= 1 && fitted.upstreams.iter().all(|max| *max >= 1));
+            prop_assert!(fitted.clients >= 1);
+            prop_assert!(fitted.upstreams.iter().all(|max| *max >= 1));
         }
     }
 }

@@ -56,7 +56,9 @@ mod tests {
     fn changed_files_have_other_versions() {
         let directory = env::temp_dir().join(format!("portcullis-versions-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let (file, keys, other) = (directory.join("portcullis.toml"), directory.join("keys"), directory.join("other"));
+        let file = directory.join("portcullis.toml");
+        let keys = directory.join("keys");
+        let other = directory.join("other");
         let text = format!(
             "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\n[[resource]]\n\
              endpoint = '/mcp'\nupstream = 'demo'",
@@ -67,6 +69,7 @@ mod tests {
         let config = from_text(&text).unwrap();
         let mut versions = FileVersions::of(&file, &config);
         assert_eq!(versions.now(), versions);
+
         let steps: [(&str, &dyn Fn()); 4] = [
             ("created", &|| fs::write(&keys, "1").unwrap()),
             ("written", &|| fs::write(&keys, "22").unwrap()),

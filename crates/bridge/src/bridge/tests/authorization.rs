@@ -1,4 +1,4 @@
-//! Authorization while requests wait for a token.
+//! Requests wait for one sign-in, refresh or step-up; failures and loops end with an error.
 
 use std::sync::{
     Arc, Mutex,
@@ -80,7 +80,9 @@ fn grants(network: &FetchFn) -> Vec<String> {
 /// I5: concurrent instances ask the user once, and all of them get their responses.
 #[tokio::test(start_paused = true)]
 async fn concurrent_instances_sign_in_once() {
-    let (network, user, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
+    let network = network(|_, _| None);
+    let user = ScriptedUser::consents();
+    let scratch = ScratchDirectory::new();
     let mut clients: Vec<_> =
         (0..4).map(|_| client(&network, &user, CredentialStore::in_directory(scratch.path()))).collect();
     for client in &mut clients {
@@ -113,7 +115,8 @@ async fn requests_wait_for_one_refresh() {
     for _ in 1..=5 {
         assert!(client.next().await["result"].is_object());
     }
-    assert_eq!((user.visits(), grants(&network)), (1, vec!["authorization_code".into(), "refresh_token".into()]));
+    assert_eq!(user.visits(), 1);
+    assert_eq!(grants(&network), ["authorization_code", "refresh_token"]);
     client.close().await;
 }
 
@@ -136,6 +139,7 @@ async fn requests_step_up() {
         assert!(client.next().await["result"].is_object());
     }
     assert_eq!(user.visits(), 2);
+
     let scope = user.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
     assert_eq!(scope, "mcp:admin mcp:tools");
 }
@@ -172,7 +176,8 @@ async fn a_token_survives_an_outage() {
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
-    assert_eq!((user.visits(), grants(&network).len()), (1, 1));
+    assert_eq!(user.visits(), 1);
+    assert_eq!(grants(&network).len(), 1);
 }
 
 /// A failed sign-in is an error of every request that waits for it. The next request tries again.
@@ -190,6 +195,7 @@ async fn a_failed_sign_in_is_reported() {
     client.request(0, "initialize", json!({})).await;
     let response = client.next().await;
     assert_eq!(response["id"], 0);
+
     let message = response["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("cannot get a token: "), "{message}");
     client.initialize().await;
@@ -255,7 +261,9 @@ async fn a_loop_of_403_ends() {
     let before = network.to(RESOURCE).len();
     client.request(1, "tools/call", json!({ "name": "t" })).await;
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
-    assert_eq!((network.to(RESOURCE).len() - before, user.visits()), (3, 3));
+    assert_eq!(network.to(RESOURCE).len() - before, 3);
+    assert_eq!(user.visits(), 3);
+
     client.request(2, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
 }
@@ -287,7 +295,8 @@ async fn the_end_of_the_input_does_not_wait_for_the_user() {
         settle().await;
         let began = tokio::time::Instant::now();
         let rest = if ends { client.close().await } else { client.stop().await };
-        assert_eq!((&rest[0]["id"], &rest[0]["error"]["data"]["reason"]), (&json!(0), &json!("bridge.ended")));
+        assert_eq!(rest[0]["id"], 0);
+        assert_eq!(rest[0]["error"]["data"]["reason"], "bridge.ended");
         assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
     }
     let mut client = in_memory(&network, &user);
@@ -318,7 +327,8 @@ async fn unusable_challenges() {
 #[tokio::test(start_paused = true)]
 async fn a_step_up_to_another_client_opens_the_session_again() {
     for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
-        let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
+        let clients = AtomicUsize::new(0);
+        let forgotten = Arc::new(Mutex::new(false));
         let is_forgotten = forgotten.clone();
         let network = FetchFn::new(move |request| match request.url.as_str() {
             REGISTRATION_URL => {
@@ -371,7 +381,8 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
                 (body["method"].as_str().unwrap().to_owned(), session)
             })
             .collect();
-        let (first, second) = (Some("c1".to_owned()), Some("c2".to_owned()));
+        let first = Some("c1".to_owned());
+        let second = Some("c2".to_owned());
         let expected = [
             ("tools/call", first),
             ("initialize", None),
@@ -382,6 +393,7 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
         assert_eq!(sent, expected.map(|(method, session)| (method.to_owned(), session)), "{status}");
         assert!(client.close().await.is_empty());
         let ended = network.to(RESOURCE).pop().unwrap();
-        assert_eq!((ended.method.as_str(), &ended.headers["mcp-session-id"]), ("DELETE", &"c2".parse().unwrap()));
+        assert_eq!(ended.method.as_str(), "DELETE");
+        assert_eq!(ended.headers["mcp-session-id"], "c2");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the forwarding rules.
+//! The headers that are forwarded, removed and added.
 
 use portcullis_metadata::Scopes;
 use proptest::prelude::*;
@@ -44,6 +44,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
+/// A POST with these headers.
 fn inbound(headers: HeaderMap) -> InboundRequest<'static> {
     InboundRequest {
         method: Method::POST,

@@ -1,4 +1,4 @@
-//! Upstream settings.
+//! Settings of upstreams, and how many connections they use.
 
 use super::{GOOD, check, error, with_lines};
 use crate::plan::*;
@@ -25,8 +25,10 @@ fn upstream_settings() {
         (**settings).clone()
     };
     let defaults = settings("");
-    assert_eq!((defaults.head_timeout.as_secs(), defaults.connection_limit.max()), (300, 10_000));
+    assert_eq!(defaults.head_timeout.as_secs(), 300);
+    assert_eq!(defaults.connection_limit.max(), 10_000);
     assert!(defaults.forward_headers.is_empty());
+
     let chosen = settings("upstream_head_timeout = \"24h\"\nforward_headers = [\"X-User\", \"CF-Connecting-IP\"]");
     assert_eq!(chosen.head_timeout.as_secs(), 24 * 60 * 60);
     assert_eq!(chosen.forward_headers, ["x-user", "cf-connecting-ip"]);
