@@ -341,7 +341,9 @@ mod tests {
             for (error, named) in errors.iter().zip(named) {
                 let text = &error.text;
                 assert!(text.starts_with(&format!("session.keys: {named}")), "{text}");
-                assert!(!text.contains("hunter2") && !text.contains("one-one") && !text.contains('\n'), "{text}");
+                assert!(!text.contains("hunter2"), "{text}");
+                assert!(!text.contains("one-one"), "{text}");
+                assert!(!text.contains('\n'), "{text}");
             }
         }
     }
@@ -353,10 +355,12 @@ mod tests {
         assert!(load(&[&many(MOST_KEYS)]).is_ok());
         let errors = load(&[TWO, &many(MOST_KEYS), "hunter2"]).unwrap_err();
         let expected = "session.keys: the file keys-1, line 16: there are more than 16 session keys; remove those";
-        assert!(errors.len() == 1 && errors[0].text.starts_with(expected), "{errors:?}");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].text.starts_with(expected), "{errors:?}");
         assert_eq!(load(&[&"a\n".repeat(1000)]).unwrap_err().len(), MOST_KEYS + 1);
         let keys = |count: u8| SessionKeys::new((0..count).map(|number| SessionKey::new(number, &[number; 32])));
-        assert!(keys(16).is_ok() && keys(17).is_err());
+        assert!(keys(16).is_ok());
+        assert!(keys(17).is_err());
     }
 
     /// E10: the version of a file changes when it is written. A variable and a missing file have none.

@@ -195,7 +195,8 @@ mod tests {
         }
         for character in ['[', ']', '{', '}', '(', ')', '?', '|', '\\', ' ', '\t', '\u{a0}', '\0'] {
             let error = check_method_pattern(&format!("tools/{character}call")).unwrap_err().to_string();
-            assert!(error.contains(&format!("has {character:?}")) && error.contains("; write one method"), "{error}");
+            assert!(error.contains(&format!("has {character:?}")), "{error}");
+            assert!(error.contains("; write one method"), "{error}");
         }
     }
 

@@ -186,7 +186,8 @@ mod tests {
         let invalid = running.read(&text(LISTEN, "[limits]\nmax_body = 1"));
         assert!(invalid.versions.is_some());
         let error = text_of(&invalid);
-        assert!(error.contains("portcullis.toml:8") && error.contains("limits.max_body"), "{error}");
+        assert!(error.contains("portcullis.toml:8"), "{error}");
+        assert!(error.contains("limits.max_body"), "{error}");
         assert!(running.read(&text(LISTEN, "")).candidate.is_ok());
     }
 }
