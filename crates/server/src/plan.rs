@@ -140,7 +140,8 @@ impl Plan {
         let traces = optional(config.traces.as_ref(), |traces| traces::plan(traces, &mut errors.table("traces")));
         let admin =
             optional(config.admin.as_ref(), |admin| admin::plan(admin, config.listen, &mut errors.table("admin")));
-        let (resources, session) = (resources?, session?);
+        let resources = resources?;
+        let session = session?;
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
         let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
         warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));

@@ -60,7 +60,9 @@ impl McpClient {
         observe: &mut (dyn FnMut(Value) + Send),
     ) -> Result<Value, McpError> {
         let is_modern = self.settings.revision.is_modern();
-        let (mut params, mut rounds, mut recoveries) = (params, 0, Recoveries::default());
+        let mut params = params;
+        let mut rounds = 0;
+        let mut recoveries = Recoveries::default();
         loop {
             let message = self.outgoing(Some(self.next_id()), method, params.clone())?;
             let result = match self.post(&message).await {

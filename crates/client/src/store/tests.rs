@@ -42,6 +42,29 @@ async fn registrations_can_be_kept_without_tokens() {
     }
 }
 
+/// A registration that could not be written is in memory until the directory can be written again. Then the later version in the
+/// directory is the only one.
+#[tokio::test]
+async fn a_registration_in_memory_is_replaced_by_one_in_the_directory() {
+    let directory = ScratchDirectory::new();
+    let redirect = Url::parse("http://127.0.0.1:7/callback").unwrap();
+    let store = CredentialStore::clients_in_directory(directory.path());
+    for (client_id, refused) in [("earlier", Some(std::io::ErrorKind::StorageFull)), ("later", None)] {
+        store.refuse_writes(refused);
+        let response = format!(r#"{{"client_id":"{client_id}"}}"#);
+        let client = Registered {
+            issuer: issuer(ISSUER),
+            redirect_uri: Some(redirect.to_string()),
+            asked: Scopes::empty(),
+            response: ClientRegistrationResponse::parse(response.as_bytes()).unwrap(),
+        };
+        store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&client).unwrap();
+        let entry = store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap();
+        assert_eq!(entry.read(&issuer(ISSUER)).unwrap().unwrap().response.client_id, client_id);
+    }
+    assert!(store.client(&issuer(ISSUER), "earlier").unwrap().is_none());
+}
+
 /// An entry that another process has locked is not changed in memory instead.
 #[tokio::test(start_paused = true)]
 async fn a_locked_registration_is_busy() {

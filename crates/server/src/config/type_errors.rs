@@ -30,7 +30,8 @@ pub(super) struct TypeErrors {
 /// The number of errors is bounded.
 pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
     let mut found: Vec<Found> = Vec::new();
-    let (mut repaired, mut replaced) = (None, Vec::new());
+    let mut repaired = None;
+    let mut replaced = Vec::new();
     for _ in 0..MAX_ERRORS {
         let error = match root.deserialize::<Config>() {
             Ok(config) => {
@@ -65,7 +66,8 @@ struct Found {
 fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
     let missing: Vec<KeyPath> = found.iter().filter(|found| found.is_missing).map(|found| found.key.clone()).collect();
     for key in missing {
-        let (name, table) = (last_name(&key).to_owned(), key.parent());
+        let name = last_name(&key).to_owned();
+        let table = key.parent();
         let is_unknown = |found: &Found| !found.is_missing && !schema::has(&found.key);
         // A top-level key in a table has an error that names it.
         let is_moved = table.as_ref().is_some_and(KeyPath::is_root)

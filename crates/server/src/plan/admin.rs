@@ -44,7 +44,8 @@ pub(super) fn plan(configured: &Admin, server: SocketAddr, errors: &mut Diagnost
     let tls = optional(tls.as_ref(), |files| TlsFiles::for_listener(files, "admin.tls", &mut errors.table("tls")));
     let token = errors.take("token", read_token(token));
     let metrics_token = optional(metrics_token.as_ref(), |source| errors.take("metrics_token", read_token(source)));
-    let (token, metrics_token) = (token?, metrics_token?);
+    let token = token?;
+    let metrics_token = metrics_token?;
     if metrics_token.as_ref() == Some(&token) {
         let text = "it is the same as admin.token, so that it would allow everything";
         errors.add("metrics_token", format!("{text}; {GENERATE}"));

@@ -45,7 +45,8 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     let algorithms = errors.take_all("algorithms", issuer.algorithms.iter().map(|name| algorithm(name)));
     let algorithms: Option<AlgorithmSet> = algorithms.map(|all| all.into_iter().collect());
     let keys = keys(issuer, errors);
-    let (mut audiences, mut application_audiences) = (Vec::new(), Vec::new());
+    let mut audiences = Vec::new();
+    let mut application_audiences = Vec::new();
     for text in &issuer.audiences {
         match audience(text) {
             Ok(Audience::Resource(uri)) => audiences.push(uri),

@@ -118,7 +118,8 @@ fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option
     let versions = versions(certificates, key);
     let chain = errors.take("certificates", read_chain(certificates));
     let private = errors.take("key", read(key, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice));
-    let (chain, private) = (chain?, private?);
+    let chain = chain?;
+    let private = private?;
     let validity = chain.first().and_then(|own| Validity::of(own));
     let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
         format!(

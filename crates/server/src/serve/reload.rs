@@ -140,7 +140,8 @@ impl Reloader {
         self.state.store(Arc::clone(&current));
         current.process().upstream_ends.set_upstreams(current.upstreams());
         let ended = current.end_sessions_of(&previous);
-        let (sessions_ended, streams_ended) = (ended.sessions.len(), current.end_streams());
+        let sessions_ended = ended.sessions.len();
+        let streams_ended = current.end_streams();
         current.finish_ends(ended);
         if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
             self.files.replace(&plan);

@@ -55,6 +55,8 @@ impl Report {
         println!("growth at the end {:.0} %, goal {:.0} %", self.growth() * 100.0, GROWTH_GOAL * 100.0);
     }
 
+    /// Checks the memory of a stream and what remains of it.
+    ///
     /// # Errors
     /// Fails if a goal is missed.
     pub(super) fn check_goals(&self) -> anyhow::Result<()> {

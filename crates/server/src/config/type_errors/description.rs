@@ -50,7 +50,8 @@ fn unknown_key(key: &KeyPath, name: &str, known: &[&str], root: &Value, lines: &
         let first = lines.first_table().map(|(line, header)| format!(", {header} in line {line}")).unwrap_or_default();
         return format!("{key} is a top-level key; move it above the first table{first}");
     }
-    let (mut elsewhere, similar) = (schema::tables_with(name), similar(name, known, SIMILAR_KEY));
+    let mut elsewhere = schema::tables_with(name);
+    let similar = similar(name, known, SIMILAR_KEY);
     let within = format!("[{table}.");
     if elsewhere.iter().any(|table| table.starts_with(&within)) {
         elsewhere.retain(|table| table.starts_with(&within));
