@@ -133,12 +133,14 @@ async fn a_modern_only_endpoint() {
             "{method}"
         );
         let response = deployment.send(Request::new(method, Deployment::ENDPOINT).bearer(&token).session("x")).await;
-        assert_eq!((response.status, response.header("allow")), (405, Some("POST")), "{method}: {response:?}");
+        assert_eq!(response.status, 405, "{method}: {response:?}");
+        assert_eq!(response.header("allow"), Some("POST"), "{method}: {response:?}");
     }
     let response = deployment.try_token(&token).await;
     response.assert_rpc_error(400, -32022);
     assert_eq!(response.json()["error"]["data"]["supported"], json!(["2026-07-28"]), "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+
     let request = modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token);
     assert_eq!(deployment.send(request).await.status, 200);
 }
@@ -187,15 +189,14 @@ async fn unchecked_mirrored_headers() {
     for request in legacy {
         assert_eq!(deployment.send(mismatched(request)).await.status, 200);
         let forwarded = deployment.upstream.recorded().pop().unwrap();
-        assert_eq!((forwarded.header("mcp-method"), forwarded.header("mcp-name")), (None, None), "{forwarded:?}");
+        assert_eq!(forwarded.header("mcp-method"), None, "{forwarded:?}");
+        assert_eq!(forwarded.header("mcp-name"), None, "{forwarded:?}");
     }
     let list =
         modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token).header("Mcp-Name", "admin_wipe");
     assert_eq!(deployment.send(list).await.status, 200);
+
     let forwarded = deployment.upstream.recorded().pop().unwrap();
-    assert_eq!(
-        (forwarded.header("mcp-method"), forwarded.header("mcp-name")),
-        (Some("tools/list"), None),
-        "{forwarded:?}"
-    );
+    assert_eq!(forwarded.header("mcp-method"), Some("tools/list"), "{forwarded:?}");
+    assert_eq!(forwarded.header("mcp-name"), None, "{forwarded:?}");
 }

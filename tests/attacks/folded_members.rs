@@ -51,6 +51,7 @@ async fn beside_the_checked_ones() {
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
+
     let arguments = serde_json::json!({ "name": "add", "arguments": { "Name": 1, "tas\u{212a}Id": 2 } });
     let request = Request::post(Deployment::ENDPOINT, call_message(1, "tools/call", &arguments));
     assert_eq!(deployment.send(request.bearer(&token).session(&session)).await.status, 200);

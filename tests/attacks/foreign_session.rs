@@ -1,4 +1,4 @@
-//! Session identifiers of other owners.
+//! A session identifier of another owner gets the response for an unknown one.
 
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, call_message};

@@ -29,6 +29,7 @@ async fn tokens_around_the_limit() {
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let at_limit = token_of(&deployment, TOKEN_LIMIT);
     deployment.assert_accepted("HTTP/1.1", &at_limit).await;
+
     let post = |token: &str| Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {token}"));
     let response = http2.send(post(&at_limit), INITIALIZE).await.unwrap();
     assert_eq!(response.status, 200, "HTTP/2: {response:?}");
@@ -107,6 +108,7 @@ async fn a_configured_number_of_fields() {
         let post = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good);
         (0..count).fold(post, |request, number| request.header(&format!("x-{number}"), "v"))
     };
+
     // Host, Content-Type, Accept, Authorization and Content-Length are five fields.
     assert_eq!(deployment.send(many(15)).await.status, 200);
     assert_eq!(deployment.send(many(16)).await.status, 431);
@@ -159,6 +161,7 @@ async fn bodies_around_the_limit() {
         deployment.portcullis.assert_denied(&response, "body.too_large").await;
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let request = Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
     assert_eq!(http2.send(request, message(5000)).await.unwrap().status, 413);
@@ -201,10 +204,12 @@ async fn the_shared_budget() {
     let mut first = Connection::open(deployment.portcullis.address()).await;
     first.write(&post().to_bytes()).await;
     deployment.upstream.wait_for_requests(1).await;
+
     // It is not specified whether the first body counts while its response is streamed. The second request ends either
     // way, and the server continues.
     let response = deployment.send(post()).await;
     assert!(matches!(response.status, 200 | 503), "{response:?}");
+
     if response.status == 503 {
         assert!(response.header("retry-after").is_some(), "{response:?}");
         deployment.portcullis.assert_denied(&response, "body.budget_spent").await;

@@ -143,11 +143,8 @@ async fn other_methods() {
         assert_eq!(response.status, 401, "{method}: {response:?}");
         assert_eq!(response.count("www-authenticate"), 1, "{method}");
         let response = deployment.send(request.bearer(&good)).await;
-        assert_eq!(
-            (response.status, response.header("allow")),
-            (405, Some("GET, POST, DELETE")),
-            "{method}: {response:?}"
-        );
+        assert_eq!(response.status, 405, "{method}: {response:?}");
+        assert_eq!(response.header("allow"), Some("GET, POST, DELETE"), "{method}: {response:?}");
         assert!(!response.text().contains(&good), "{method} echoes the token");
         deployment.portcullis.assert_denied(&response, "endpoint.method").await;
     }

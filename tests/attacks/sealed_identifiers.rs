@@ -45,6 +45,7 @@ async fn modified() {
         }
     }
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+
     for deployment in [&first, &second] {
         let response = post(deployment, Deployment::ENDPOINT, &deployment.good_token(), &session).await;
         assert_eq!(response.status, 200, "{response:?}");

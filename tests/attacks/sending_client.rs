@@ -54,6 +54,7 @@ response.read()
 print(response.status, response.getheader('www-authenticate'))
 "#;
 
+/// Runs a script of this interpreter, and returns its output.
 async fn run(program: &str, flag: &str, script: &str, port: u16) -> String {
     let script = script.replace("PORT", &port.to_string());
     let output = Command::new(program)

@@ -27,11 +27,13 @@ async fn identifiers_are_generated_by_the_gateway() {
     let mut seen = std::collections::HashSet::new();
     for _ in 0..20 {
         let session = deployment.open_session(&token).await;
-        assert!(session.len() >= 22 && session.len() <= 512, "{session}");
+        assert!(session.len() >= 22, "{session}");
+        assert!(session.len() <= 512, "{session}");
         assert!(session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{session}");
         assert!(!session.contains("backend"), "{session}");
         assert!(seen.insert(session), "an identifier was issued twice");
     }
+
     // The upstream's own identifiers are unknown.
     let response = deployment
         .send(
@@ -81,10 +83,12 @@ async fn modified_identifiers() {
         response.assert_no_session();
         for method in ["GET", "DELETE"] {
             let response = deployment.send(header(Request::new(method, Deployment::ENDPOINT))).await;
-            assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{shown}");
+            assert_eq!(response.status, 400, "{shown}");
+            assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{shown}");
         }
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+
     let response = deployment
         .send(
             Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))

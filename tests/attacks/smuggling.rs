@@ -139,6 +139,7 @@ async fn hop_by_hop_headers() {
         .header("Expect", "100-continue");
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let seen = deployment.upstream.last();
     for name in ["x-named", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"] {
         assert_eq!(seen.header(name), None, "{name}: {seen:?}");

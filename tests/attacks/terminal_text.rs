@@ -38,7 +38,8 @@ async fn json_lines() {
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.as_str());
     let deployment = Deployment::builder().tables(tables).start().await;
     let [path, called] = send_deceptive_text(&deployment).await;
-    assert_eq!((path.status, called.status), (404, 200), "{path:?} {called:?}");
+    assert_eq!(path.status, 404, "{path:?} {called:?}");
+    assert_eq!(called.status, 200, "{path:?} {called:?}");
     assert_eq!(deployment.portcullis.access_line(&path).await["http.path"], IN_A_PATH);
     assert_eq!(deployment.portcullis.access_line(&called).await["principal.subject"], DECEPTIVE);
 
@@ -46,6 +47,7 @@ async fn json_lines() {
     let records = audit_records(trail.path().to_owned(), is_call).await;
     assert!(records.iter().any(|record| record["mcp.method"] == DECEPTIVE), "{records:#?}");
     assert_harmless("the trail", &std::fs::read_to_string(trail.path()).unwrap());
+
     let finished = deployment.portcullis.stop().await;
     assert_harmless("the log", &finished.stderr);
 }

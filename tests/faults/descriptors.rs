@@ -60,6 +60,7 @@ async fn idle_connections_under_a_hard_limit() {
         Some(b": still open\n\n".as_slice()),
         "a stream is not closed for others"
     );
+
     connections[0].assert_closed().await;
     assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
 }

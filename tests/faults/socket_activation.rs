@@ -50,6 +50,7 @@ struct Server {
 }
 
 impl Server {
+    /// Starts the program and waits until it listens.
     async fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -123,16 +124,21 @@ async fn unsuitable_sockets() {
     let inherited = || socket.try_clone().unwrap();
     let other = configuration("listen = \"127.0.0.1:1\"");
     let error = error_of(activated(inherited(), 1, "$$", &other)).await;
-    assert!(error.contains(&address.to_string()) && error.contains("remove `listen`"), "{error}");
+    assert!(error.contains(&address.to_string()), "{error}");
+    assert!(error.contains("remove `listen`"), "{error}");
+
     let omitted = configuration("");
     let error = error_of(activated(inherited(), 2, "$$", &omitted)).await;
-    assert!(error.contains("2 sockets") && error.contains("ListenStream="), "{error}");
+    assert!(error.contains("2 sockets"), "{error}");
+    assert!(error.contains("ListenStream="), "{error}");
+
     let connected = TcpStream::connect(address).unwrap();
     let error = error_of(activated(connected, 1, "$$", &omitted)).await;
     assert!(error.contains("Accept=yes"), "{error}");
     let path = Scratch::path_for("inherited.sock");
     let error = error_of(activated(UnixListener::bind(path.path()).unwrap(), 1, "$$", &omitted)).await;
-    assert!(error.contains("TCP") && error.contains("ListenStream=127.0.0.1:3000"), "{error}");
+    assert!(error.contains("TCP"), "{error}");
+    assert!(error.contains("ListenStream=127.0.0.1:3000"), "{error}");
 }
 
 /// `auth = "none"` is also rejected if an inherited socket listens on the network.
@@ -140,5 +146,6 @@ async fn unsuitable_sockets() {
 async fn an_inherited_socket_on_the_network() {
     let socket = TcpListener::bind("0.0.0.0:0").unwrap();
     let error = error_of(activated(socket, 1, "$$", &configuration(""))).await;
-    assert!(error.contains("auth = \"none\"") && error.contains("0.0.0.0"), "{error}");
+    assert!(error.contains("auth = \"none\""), "{error}");
+    assert!(error.contains("0.0.0.0"), "{error}");
 }

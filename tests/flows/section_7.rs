@@ -141,6 +141,7 @@ async fn correlation() {
         denied.push((response, code));
     }
     deployment.portcullis.assert_all_denied(&denied).await;
+
     let mut ids: Vec<_> = denied.iter().map(|(response, _)| response.header("x-request-id").unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -1,4 +1,4 @@
-//! Sessions without authorization.
+//! Without authorization, sessions have no owner, and a warning is logged.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, modern_request};
 use serde_json::json;
@@ -15,14 +15,18 @@ async fn sessions_without_owners() {
         assert_eq!(deployment.send(request.session(session)).await.status, 200);
     }
     deployment.send(post()).await.assert_no_session();
+
     deployment.send(post().session("unknown")).await.assert_no_session();
     let response = deployment.send(Request::new("GET", Deployment::ENDPOINT)).await;
-    assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{response:?}");
+    assert_eq!(response.status, 400, "{response:?}");
+    assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{response:?}");
+
     let modern = modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     assert_eq!(deployment.send(modern).await.status, 200);
     let response = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).session(session)).await;
     assert_eq!(response.status, 200, "{response:?}");
     deployment.send(post().session(session)).await.assert_no_session();
+
     for path in [Deployment::METADATA_PATH, "/.well-known/oauth-protected-resource"] {
         assert_eq!(deployment.send(Request::new("GET", path)).await.status, 404, "{path}");
     }

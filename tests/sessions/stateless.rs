@@ -21,7 +21,8 @@ async fn no_identifier_is_needed_or_issued() {
         for session in [None, Some("made-up")] {
             let post = Request::post(Deployment::ENDPOINT, message.clone()).bearer(&token);
             let response = deployment.send(session.into_iter().fold(post, Request::session)).await;
-            assert_eq!((response.status, response.count("mcp-session-id")), (200, 0), "{response:?}");
+            assert_eq!(response.status, 200, "{response:?}");
+            assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
             assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
         }
     }
@@ -33,7 +34,8 @@ async fn no_identifier_is_needed_or_issued() {
     for method in ["GET", "DELETE"] {
         let request = Request::new(method, Deployment::ENDPOINT).bearer(&token).session("made-up");
         let response = deployment.send(request).await;
-        assert_eq!((response.status, response.header("allow")), (405, Some("POST")), "{response:?}");
+        assert_eq!(response.status, 405, "{response:?}");
+        assert_eq!(response.header("allow"), Some("POST"), "{response:?}");
     }
     for (request, status) in [
         (Request::post(Deployment::ENDPOINT, call_message(4, "echo", &json!({}))), 401),

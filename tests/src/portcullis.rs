@@ -70,6 +70,7 @@ impl Portcullis {
         Self::start_logging(arguments, "json", Some(limit)).await
     }
 
+    /// Starts the program in this log format and reads its log until it listens.
     async fn start_logging(arguments: &[&str], format: &str, limit: Option<&str>) -> Self {
         let mut command = limited(arguments, limit);
         // A server without `state_dir` keeps its state here, as under systemd.

@@ -103,6 +103,7 @@ impl Process {
         self.end(Signal::KILL).await
     }
 
+    /// Sends a signal to the group, and waits until all its processes have ended.
     async fn end(&mut self, signal: Signal) -> anyhow::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             bail!("{} had already ended with {status}", self.name);

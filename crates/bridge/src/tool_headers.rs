@@ -129,6 +129,7 @@ mod tests {
         let left: Vec<_> =
             list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(left, ["valid", "no schema"]);
+
         let call = json!({ "name": "changed", "arguments": { "p": "v" } });
         assert!(headers.of_call(Some(&call)).is_empty(), "its earlier definition is forgotten");
     }

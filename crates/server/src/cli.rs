@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminServer, AdminSessions};
+pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions, AdminTarget};
 pub(crate) use self::audit::{Audit, AuditVerify};
 pub(crate) use self::call::Call;
 pub(crate) use self::check::Check;

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use crate::resource_urls::PRM_URL;
 
 /// A response of a [`FetchFn`](crate::FetchFn).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

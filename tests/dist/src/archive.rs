@@ -22,6 +22,8 @@ const FILES: [(&str, &str); 7] = [
     ("systemd/portcullis.socket", "deploy/systemd/portcullis.socket"),
 ];
 
+/// Packs the program, manual pages and completions for this target.
+///
 /// # Errors
 /// Fails when a file cannot be read or written.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {

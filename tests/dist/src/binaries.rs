@@ -59,6 +59,7 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
     let mut cargo = zig.cargo("rustc");
     cargo.args(["--locked", "--package=portcullis", "--bin=portcullis", "--profile", &release.profile]);
     cargo.arg("--target").arg(target.for_zig()).args(features.arguments());
+
     // Benchmarks with the same profile keep the names of functions. A package needs none.
     cargo.args(["--", "-Cstrip=symbols"]);
     shell::run(&mut cargo)?;

@@ -23,6 +23,8 @@ const COMPLETIONS: [&str; 3] = [
     "usr/share/fish/vendor_completions.d/portcullis.fish",
 ];
 
+/// Builds the package, if `dpkg-deb` is installed.
+///
 /// # Errors
 /// Fails when a file cannot be read or written, or `dpkg-deb` fails.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {

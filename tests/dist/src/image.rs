@@ -36,6 +36,7 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     }
     let name = format!("portcullis:{}", release.version);
     let storage = release.staging.join("storage");
+
     // The Docker format: that of OCI has no health check.
     let mut build = buildah(&storage);
     build.args(["build", "--quiet", "--format=docker", "--layers=false"]);

@@ -45,6 +45,7 @@ pub(crate) fn platform(release: &Release, target: &Target, npm: NpmPlatform) -> 
     pack(release, &folder)
 }
 
+/// Returns the manifest of the launcher, which depends on a package of each platform.
 fn manifest_of_launcher<'a>(
     manifest: &str,
     version: &str,
@@ -57,6 +58,7 @@ fn manifest_of_launcher<'a>(
     Ok(serde_json::to_string_pretty(&manifest)?)
 }
 
+/// Packs the npm package in this folder.
 fn pack(release: &Release, folder: &Path) -> anyhow::Result<Step> {
     if !shell::exists("npm") {
         return Ok(Step::NotRun("npm is not installed".to_owned()));

@@ -32,6 +32,8 @@ pub(crate) struct Release {
 }
 
 impl Release {
+    /// Prepares a release of the current version, and creates its folders.
+    ///
     /// # Errors
     /// Fails when the workspace cannot be read, or the folders cannot be written.
     pub(crate) fn new(profile: &str, url: &str, maintainer: &str) -> anyhow::Result<Self> {

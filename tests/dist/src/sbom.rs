@@ -121,6 +121,7 @@ fn parse_lock(lock: &str) -> anyhow::Result<Vec<(Crate, String)>> {
     Ok(known.collect())
 }
 
+/// Returns the document with all crates.
 fn document(crates: &BTreeMap<Crate, Facts>, version: &str, triple: &str) -> anyhow::Result<Value> {
     let (program, _) =
         crates.iter().find(|(found, _)| found.name == "portcullis").context("cargo tree has no portcullis")?;
@@ -151,6 +152,7 @@ fn document(crates: &BTreeMap<Crate, Facts>, version: &str, triple: &str) -> any
     }))
 }
 
+/// Returns the entry of one crate.
 fn component(found: &Crate, facts: &Facts) -> Value {
     let mut component = json!({
         "type": "library",

@@ -73,7 +73,9 @@ async fn read_stream(context: &Arc<Context>, session: &Session) -> StreamEnd {
 /// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event.
 /// This does not prompt the user for a sign-in.
 async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
-    let (mut position, mut attempts, mut was_open) = (ResumePosition::default(), ResumeAttempts::default(), false);
+    let mut position = ResumePosition::default();
+    let mut attempts = ResumeAttempts::default();
+    let mut was_open = false;
     loop {
         match open(context, session, &position).await {
             Ok(mut events) => {

@@ -1,4 +1,4 @@
-//! Tests of the MCP client.
+//! Sessions, modern calls and streams of the MCP client.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -66,7 +66,8 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
 /// I9: a legacy session needs one authorization, and all later requests have the token.
 #[tokio::test]
 async fn a_legacy_session() {
-    let (network, user) = (endpoint(legacy), ScriptedUser::consents());
+    let network = endpoint(legacy);
+    let user = ScriptedUser::consents();
     let client = client(&network, &user, Revision::V2025_11_25);
     let agreed = client.initialize().await.unwrap().unwrap();
     assert_eq!(agreed["protocolVersion"], "2025-06-18");
@@ -77,11 +78,13 @@ async fn a_legacy_session() {
     let response = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
     assert_eq!(response.unwrap(), json!({ "content": [] }));
     assert_eq!(observed.len(), 1);
+
     client.notify("notifications/cancelled", None).await.unwrap();
 
     let mut stream = client.open_stream().await.unwrap();
     let shown = format!("{client:?} {stream:?}");
-    assert!(shown.contains("McpClient { settings: ") && shown.contains("MessageStream { ready: 0"), "{shown}");
+    assert!(shown.contains("McpClient { settings: "), "{shown}");
+    assert!(shown.contains("MessageStream { ready: 0"), "{shown}");
     assert!(!shown.contains("hush"), "{shown}");
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 1);
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 2);
@@ -96,6 +99,7 @@ async fn a_legacy_session() {
     assert!(!sent[0].headers.contains_key(header::AUTHORIZATION));
     assert!(sent[1..].iter().all(|request| request.headers[header::AUTHORIZATION] == "Bearer hush"));
     assert_eq!(user.visits(), 1);
+
     let others = network.requests().into_iter().filter(|request| request.url.as_str() != RESOURCE);
     assert!(others.into_iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }
@@ -137,6 +141,7 @@ async fn a_modern_call_needs_no_session() {
     });
     let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     assert_eq!(client.initialize().await.unwrap(), None);
+
     for _ in 0..2 {
         assert_eq!(client.call("tools/call", Some(json!({ "name": "add" }))).await.unwrap(), 3);
     }
@@ -196,6 +201,7 @@ async fn an_ended_stream_is_resumed() {
     assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
     assert_eq!(begun.elapsed().as_millis(), 5_000);
     assert_eq!(client.call("resources/read", None).await.unwrap_err().code(), "mcp.ended");
+
     let before = network.to(RESOURCE).len();
     assert_eq!(client.call("resources/list", None).await.unwrap_err().code(), "mcp.ended");
     assert_eq!(network.to(RESOURCE).len() - before, 1, "an empty identifier clears the position");

@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn only_resumptions_without_an_event_are_limited() {
-        let (mut attempts, position) = (ResumeAttempts::default(), ResumePosition::default());
+        let mut attempts = ResumeAttempts::default();
+        let position = ResumePosition::default();
         delays(&mut attempts, &position, 8);
         assert!(!attempts.are_exhausted());
         delays(&mut attempts, &position, 1);
@@ -66,7 +67,8 @@ mod tests {
     /// Events without messages do not let a server be polled at its minimum delay.
     #[test]
     fn the_minimum_delay_grows_until_a_message_arrives() {
-        let (mut attempts, mut position) = (ResumeAttempts::default(), ResumePosition::default());
+        let mut attempts = ResumeAttempts::default();
+        let mut position = ResumePosition::default();
         position.record(None, Some(0));
         for expected in [20, 40, 80, 160, 320, 640, 1000, 1000] {
             assert_eq!(delays(&mut attempts, &position, 1), [expected]);

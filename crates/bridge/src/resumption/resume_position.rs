@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn the_last_event_identifier_counts() {
-        let (longest, too_long) = ("x".repeat(MAX_EVENT_ID), "x".repeat(MAX_EVENT_ID + 1));
+        let longest = "x".repeat(MAX_EVENT_ID);
+        let too_long = "x".repeat(MAX_EVENT_ID + 1);
         for (name, event_ids, expected) in [
             ("no event", &[][..], None),
             ("two events", &["e1", "e2"], Some("e2")),

@@ -117,14 +117,17 @@ mod tests {
     #[test]
     fn permits_are_counted() {
         let limit = ConnectionLimit::new(2);
-        let (first, second) = (limit.acquire(), limit.clone().acquire());
-        assert!(first.is_some() && second.is_some());
+        let first = limit.acquire();
+        let second = limit.clone().acquire();
+        assert!(first.is_some());
+        assert!(second.is_some());
         assert!(limit.acquire().is_none());
         assert_eq!(limit.open(), 2);
         drop(first);
         assert_eq!(limit.open(), 1);
         let third = limit.acquire();
-        assert!(third.is_some() && limit.acquire().is_none());
+        assert!(third.is_some());
+        assert!(limit.acquire().is_none());
     }
 
     /// L9: a lowered maximum is reached as connections close, and idle connections are closed for it.
@@ -154,7 +157,9 @@ mod tests {
     /// L9: concurrent threads never hold more permits than the limit.
     #[test]
     fn concurrent_threads_stay_below_the_limit() {
-        let (limit, held, most) = (ConnectionLimit::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
+        let limit = ConnectionLimit::new(3);
+        let held = AtomicUsize::new(0);
+        let most = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

@@ -62,7 +62,8 @@ pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
         Some(path) => vec![Location { client: "the configuration", path: path.clone() }],
         None => default_locations(),
     };
-    let (mut changes, mut failures) = (Vec::new(), 0);
+    let mut changes = Vec::new();
+    let mut failures = 0;
     for Location { client, path } in locations {
         match planned(&path, &replacement) {
             Ok(Some(change)) => {

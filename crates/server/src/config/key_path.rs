@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn paths_contain_others() {
         let path = KeyPath::parse("issuer[0].jwks.cooldown");
-        assert!(path.starts_with(&KeyPath::parse("issuer[0]")) && path.starts_with(&KeyPath::default()));
+        assert!(path.starts_with(&KeyPath::parse("issuer[0]")));
+        assert!(path.starts_with(&KeyPath::default()));
         assert!(!path.starts_with(&KeyPath::parse("issuer[1]")));
         assert_eq!(path.parent(), Some(KeyPath::parse("issuer[0].jwks")));
         assert_eq!(KeyPath::default().parent(), None);

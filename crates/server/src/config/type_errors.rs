@@ -32,7 +32,8 @@ pub(super) struct TypeErrors {
 /// The number of errors is bounded.
 pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
     let mut found: Vec<Found> = Vec::new();
-    let (mut repaired, mut replaced) = (None, Vec::new());
+    let mut repaired = None;
+    let mut replaced = Vec::new();
     for _ in 0..MAX_ERRORS {
         let error = match root.deserialize::<Config>() {
             Ok(config) => {
@@ -75,7 +76,8 @@ fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
     let is_missing = |found: &&Found| found.problem == Problem::Missing;
     let missing: Vec<KeyPath> = found.iter().filter(is_missing).map(|found| found.key.clone()).collect();
     for key in missing {
-        let (name, table) = (last_name(&key).to_owned(), key.parent());
+        let name = last_name(&key).to_owned();
+        let table = key.parent();
         // A top-level key in a table has an error that names it.
         let is_moved = table.as_ref().is_some_and(KeyPath::is_root)
             && found.iter().any(|other| {

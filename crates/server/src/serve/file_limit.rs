@@ -182,7 +182,8 @@ fn raise(needed: usize) -> Option<FileLimit> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let (soft, needed) = (current?, needed as u64);
+    let soft = current?;
+    let needed = needed as u64;
     let target = maximum.map_or(needed, |hard| hard.min(needed));
     if soft >= target {
         return FileLimit::new(soft, None);

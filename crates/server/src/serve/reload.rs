@@ -22,12 +22,13 @@ use crate::{
     config::{Change, Config, ConfigErrors, Overrides, Reload},
     plan::Contents,
 };
-use candidate::Candidate;
+use candidate::{Candidate, Reading};
 
 /// The most changes, and the most reasons, that one reload logs.
 const MAX_LOGGED: usize = 100;
 
 /// Where the running configuration was read from.
+#[derive(Clone)]
 pub(crate) struct ConfigSource {
     /// The configuration file.
     pub(crate) file: PathBuf,
@@ -35,6 +36,8 @@ pub(crate) struct ConfigSource {
     pub(crate) overrides: Overrides,
     /// The running configuration.
     pub(crate) config: Config,
+    /// Whether a service manager opened the listening socket. Its address need not be configured.
+    pub(crate) has_passed_socket: bool,
 }
 
 /// Reloads the server's configuration.
@@ -99,16 +102,16 @@ impl Reloader {
     async fn reload(&mut self) {
         let Some(source) = &self.source else { return };
         self.number += 1;
-        let (file, overrides, running) = (source.file.clone(), source.overrides, source.config.clone());
+        let source = source.clone();
         // Taken before the files are read: a later change is then noticed.
         self.versions = self.versions.now();
-        let read = spawn_blocking(move || Candidate::read(&file, overrides, &running)).await;
-        let result = match read {
-            Ok((versions, result)) => {
+        let reading = spawn_blocking(move || Candidate::read(&source)).await;
+        let result = match reading {
+            Ok(Reading { versions, candidate }) => {
                 if let Some(versions) = versions {
                     self.versions = versions.with_first_of(&self.versions);
                 }
-                result
+                candidate
             }
             Err(_) => {
                 self.count(false);
@@ -142,7 +145,8 @@ impl Reloader {
         self.state.store(Arc::clone(&current));
         current.process().upstream_ends.set_upstreams(current.upstreams());
         let ended = current.end_sessions_of(&previous);
-        let (sessions_ended, streams_ended) = (ended.sessions.len(), current.end_streams());
+        let sessions_ended = ended.sessions.len();
+        let streams_ended = current.end_streams();
         current.finish_ends(ended);
         if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
             self.files.replace(&plan);

@@ -252,8 +252,11 @@ mod tests {
     #[test]
     fn derived_keys_follow_from_their_secret() {
         let secret = b"0123456789abcdef0123456789abcdef";
-        let (one, other) = (SessionKey::derive(secret).unwrap(), SessionKey::derive(secret).unwrap());
-        assert!(one.same_secret(&other) && one.epoch() == other.epoch());
+        let one = SessionKey::derive(secret).unwrap();
+        let other = SessionKey::derive(secret).unwrap();
+        assert!(one.same_secret(&other));
+        assert!(one.epoch() == other.epoch());
+
         // The identifiers of other versions and replicas must remain valid.
         assert_eq!(one.epoch(), 239);
         let starts =
@@ -263,6 +266,7 @@ mod tests {
         assert!(!one.same_secret(&longer));
         assert_eq!(SessionKey::derive(&secret[1..]).unwrap_err(), KeyError::TooShort);
         assert_eq!(SessionKey::derive(b"").unwrap_err(), KeyError::TooShort);
+
         let epochs: std::collections::BTreeSet<_> = (0..16_u8)
             .map(|last| SessionKey::derive(&[[b'x'; 31].as_slice(), &[last]].concat()).unwrap().epoch())
             .collect();

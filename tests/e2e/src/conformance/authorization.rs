@@ -53,8 +53,10 @@ async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Res
     suite_command.arg("--output-dir").arg(results);
     let (mut suite, mut lines) = start("the suite", suite_command)?;
     let authorize = format!("{issuer}/authorize?");
+
     // The suite usually prints the address before its own server listens.
-    let (mut address, mut listens) = (None, false);
+    let mut address = None;
+    let mut listens = false;
     while let Some(line) = find(&mut lines, |line| Some(line.to_owned())).await? {
         listens |= line.starts_with("Callback server started");
         address = line.starts_with(&authorize).then_some(line).or(address);
@@ -114,7 +116,8 @@ struct Check {
 
 /// Prints every check. A warning, a skipped check and a scenario that did not run are failures.
 fn report(results: &Path, status: ExitStatus) -> anyhow::Result<()> {
-    let (mut passed, mut failed) = (0, 0);
+    let mut passed = 0;
+    let mut failed = 0;
     for scenario in SCENARIOS {
         println!("{scenario}");
         for check in checks(results, scenario)? {

@@ -116,7 +116,8 @@ impl Client {
             }
             sleep(PERIOD).await;
         }
-        let (status, output) = (process.wait().await?, process.output());
+        let status = process.wait().await?;
+        let output = process.output();
         ensure!(!output.contains(PANIC), "portcullis {command}: a panic: {output}");
         Ok(Run { code: status.code(), output, authorization: visited })
     }

@@ -51,7 +51,8 @@ async fn forward_events(
     body: Box<dyn BodyStream>,
     session: Option<&Session>,
 ) -> Result<(), McpError> {
-    let (mut events, mut attempts) = (EventReader::new(context, body), ResumeAttempts::default());
+    let mut events = EventReader::new(context, body);
+    let mut attempts = ResumeAttempts::default();
     loop {
         let Some(batch) = events.next().await? else {
             let Some(session) = session else { return Err(McpError::StreamEnded) };

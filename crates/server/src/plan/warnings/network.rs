@@ -184,7 +184,8 @@ mod tests {
         ] {
             let warnings = warned(listen, base_url, upstream, more);
             assert_eq!(warnings.len(), 1, "{listen} {base_url} {upstream}: {warnings:?}");
-            assert!(warnings[0].starts_with(start) && warnings[0].contains(words), "{warnings:?}");
+            assert!(warnings[0].starts_with(start), "{warnings:?}");
+            assert!(warnings[0].contains(words), "{warnings:?}");
         }
     }
 }

@@ -63,6 +63,7 @@ struct Client {
 }
 
 impl Client {
+    /// Opens a session if the revision needs one, and calls what the scenario expects.
     async fn make_calls(mut self, version: &str, context: &Value) -> anyhow::Result<()> {
         if !self.is_modern {
             let client = json!({ "name": "conformance", "version": "1" });
@@ -94,6 +95,7 @@ impl Client {
         anyhow::bail!("the server requests input again and again")
     }
 
+    /// Sends one request, and responds to the requests of the server until the result.
     async fn round(&mut self, method: &str, mut params: Value) -> anyhow::Result<Option<Value>> {
         if self.is_modern {
             params["_meta"] = json!({

@@ -89,6 +89,7 @@ fn comment<'a>(line: &'a str, label: &str) -> Option<&'a str> {
     line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim().strip_prefix(label).map(str::trim)
 }
 
+/// Reads a block that shows a file: its first line is a comment with the name.
 fn file(block: &[&str]) -> Option<Step> {
     let first = block.first()?;
     let name = ["# ", "// ", "; "].iter().find_map(|prefix| first.strip_prefix(prefix))?.trim();
@@ -99,6 +100,7 @@ fn file(block: &[&str]) -> Option<Step> {
         .then(|| Step::File { name: name.to_owned(), text: block.join("\n") + "\n" })
 }
 
+/// Reads a block of commands and their output.
 fn commands(block: &[&str]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut lines = block.iter();

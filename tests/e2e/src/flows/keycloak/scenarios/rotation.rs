@@ -31,6 +31,7 @@ async fn rotated(fixture: &Fixture, old: &str) -> anyhow::Result<String> {
     fixture.admin.add_key("second", 200).await?;
     let new = fixture.client("mcp-cli-long")?.tokens(SCOPE, "alice").await?.access;
     expect::that(part(old, 0)?["kid"] != part(&new, 0)?["kid"], "kid", "another", part(&new, 0)?)?;
+
     // The first request with the new key is accepted.
     for setup in [Setup::Jwt, Setup::Both] {
         fixture.admitted(setup, &new).await?;

@@ -85,7 +85,8 @@ async fn other_types(fixture: &Fixture) -> anyhow::Result<()> {
 /// Checks that the challenge names the missing scope and the scopes of the token.
 async fn scopes(fixture: &Fixture) -> anyhow::Result<()> {
     let address = fixture.servers.of(JWT)?.address;
-    let (tools, admin) = (fixture.access("mcp:tools").await?, fixture.access("mcp:admin").await?);
+    let tools = fixture.access("mcp:tools").await?;
+    let admin = fixture.access("mcp:admin").await?;
     for (token, tool, needed) in [
         (&tools, "add", None),
         (&admin, "add", Some("mcp:admin mcp:tools")),
