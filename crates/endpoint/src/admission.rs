@@ -56,7 +56,7 @@ pub(crate) fn admit_without_body(
     caller: &Caller,
 ) -> Result<Admission, Reason> {
     if !endpoint.has_sessions() {
-        return Err(Reason::Method { post_only: true });
+        return Err(Reason::Method { has_sessions: false });
     }
     let owner = session::owner(caller.principal());
     let scopes = session::scopes(caller.principal());
