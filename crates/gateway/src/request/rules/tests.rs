@@ -293,12 +293,12 @@ fn identity_headers_are_validated() {
     for name in ["authorization", "host", "connection", "x-forwarded-for", "mcp-session-id", "x_user"] {
         let name = HeaderName::from_static(name);
         let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
-        let refused = ForwardingRules::new(with_identity(vec![header])).err();
-        assert_eq!(refused, Some(UpstreamSettingsError::IdentityHeader(name)));
+        let error = ForwardingRules::new(with_identity(vec![header])).err();
+        assert_eq!(error, Some(UpstreamSettingsError::IdentityHeader(name)));
     }
     let header = IdentityHeader::new(HeaderName::from_static("x-user"), IdentitySource::Subject);
-    let refused = ForwardingRules::new(with_identity(vec![header.clone(), header.clone()])).err();
-    assert_eq!(refused, Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name)));
+    let error = ForwardingRules::new(with_identity(vec![header.clone(), header.clone()])).err();
+    assert_eq!(error, Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name)));
 }
 
 /// Generates names that are decided first, similar ones, and others.
