@@ -38,6 +38,7 @@ async fn rmcp_behind_guard_and_endpoint() {
     assert_eq!(opened.status, 200, "{:?}", opened.body);
     let exposed = opened.headers["access-control-expose-headers"].to_str().unwrap();
     assert!(exposed.contains("mcp-session-id"), "{exposed}");
+
     let session = opened.headers["mcp-session-id"].to_str().unwrap();
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(support::send(post(&initialized, Some(session)), Some(&token)).await.status, 202);

@@ -38,6 +38,7 @@ async fn wrong_tokens() {
         assert!(!answer.1.to_string().contains(admin), "{}", answer.1);
     }
     assert_eq!(administration.sessions("").await["total"], 1);
+
     // The deployment's own endpoint knows nothing of administrators.
     let answer = deployment.send(list().bearer(admin)).await;
     assert_eq!(answer.status, 404);
@@ -105,7 +106,8 @@ async fn wrong_methods() {
         let (status, head, body) = administration.respond(request).await;
         assert_eq!(status, 405, "{body}");
         let allow = format!("\r\nallow: {}\r\n", method.to_ascii_lowercase());
-        assert!(head.contains(&allow) && body.contains("admin.method_not_allowed"), "{head}");
+        assert!(head.contains(&allow), "{head}");
+        assert!(body.contains("admin.method_not_allowed"), "{head}");
     }
 }
 
@@ -132,9 +134,7 @@ async fn unsafe_settings() {
         let finished = Portcullis::run(&["serve", "--config", file.as_str()]).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(finished.stderr.contains(message), "{message}: {finished:?}");
-        assert!(
-            !finished.stderr.contains("hunter2") && !finished.stderr.contains(Administration::TOKEN),
-            "{finished:?}"
-        );
+        assert!(!finished.stderr.contains("hunter2"), "{finished:?}");
+        assert!(!finished.stderr.contains(Administration::TOKEN), "{finished:?}");
     }
 }

@@ -27,8 +27,10 @@ struct Listener {
 }
 
 impl Listener {
+    /// Starts a server whose listener for administrators uses TLS.
     async fn start() -> Self {
-        let (authority, token) = (PrivateAuthority::new(), Scratch::file("admin-token", Administration::TOKEN));
+        let authority = PrivateAuthority::new();
+        let token = Scratch::file("admin-token", Administration::TOKEN);
         let (certificate, key) = authority.issue("localhost");
         let files = [Scratch::file("cert.pem", &certificate.pem()), Scratch::file("key.pem", &key.serialize_pem())];
         let address = free_address().unwrap();
@@ -89,11 +91,14 @@ fn list_with(host: &str, token: &str) -> Request {
 async fn only_https_is_served() {
     let listener = Listener::start().await;
     let plain = exchange(TcpStream::connect(listener.address).await.unwrap(), &list("localhost")).await;
-    assert!(!plain.contains("HTTP/") && !plain.contains("alice"), "{plain:?}");
+    assert!(!plain.contains("HTTP/"), "{plain:?}");
+    assert!(!plain.contains("alice"), "{plain:?}");
     let listed = listener.run(&["sessions"], &["--ca-file", listener.authority.file()]).await;
-    assert!(listed.code == Some(0) && listed.stdout.contains("alice"), "{listed:?}");
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.stdout.contains("alice"), "{listed:?}");
     let ended = listener.run(&["end", "--subject", "alice"], &["--ca-file", listener.authority.file()]).await;
-    assert!(ended.code == Some(0) && ended.stdout.contains("ended 1 session"), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("ended 1 session"), "{ended:?}");
     let untrusted = listener.run(&["sessions"], &[]).await;
     assert_eq!(untrusted.code, Some(1), "{untrusted:?}");
     assert!(!untrusted.stderr.contains(Administration::TOKEN), "{untrusted:?}");
@@ -104,7 +109,9 @@ async fn only_https_is_served() {
 async fn hosts_and_tokens_are_checked() {
     let listener = Listener::start().await;
     let answer = listener.send(list("localhost")).await;
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("alice"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("alice"), "{answer}");
+
     let wrong_token = list_with("localhost", "wrong-token-of-a-scenario-0123456789abcdef");
     for (request, status, code) in [
         (list("evil.example"), "403", "host.not_allowed"),
@@ -113,7 +120,8 @@ async fn hosts_and_tokens_are_checked() {
         (wrong_token, "401", "admin.token_invalid"),
     ] {
         let answer = listener.send(request).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(code), "{answer}");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(answer.contains(code), "{answer}");
         assert!(!answer.contains("alice"), "{answer}");
     }
 }

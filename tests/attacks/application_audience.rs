@@ -47,6 +47,7 @@ async fn other_applications_are_rejected() {
     let with = |audience: &str| deployment.token().audience(audience).claim("azp", "client").sign();
     deployment.assert_accepted("another case", &with(&APPLICATION.to_uppercase())).await;
     deployment.assert_accepted("the URI", &with("api://contoso/mcp")).await;
+
     let others = [
         "00000003-0000-0000-c000-000000000000",
         "https://graph.microsoft.com",

@@ -51,10 +51,12 @@ async fn in_headers() {
     let post = || Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token);
     let response = deployment.send(post().header("Mcp-Session-Id", b"\xff\xfe")).await;
     response.assert_no_session();
+
     let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", b"Bearer \xff\xfe"))
         .await;
     assert_eq!(response.assert_unauthorized(), Some("invalid_request"));
+
     let response = deployment
         .send(
             Request::new("POST", Deployment::ENDPOINT)
@@ -64,6 +66,7 @@ async fn in_headers() {
         )
         .await;
     assert_eq!(response.status, 415, "{response:?}");
+
     let response = deployment.send(post().header("Origin", b"http://localhost\xff")).await;
     assert_eq!(response.status, 403, "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");

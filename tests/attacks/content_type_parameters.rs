@@ -1,6 +1,6 @@
 //! Content-type parameters that make a parser use another charset than the checked one (RFC 2231).
 
-use portcullis_scenarios::{Deployment, Request, call};
+use portcullis_scenarios::{Deployment, Request, call_message};
 use serde_json::json;
 
 /// F11: Python's `email` reads UTF-7 from a parameter continuation and then decodes the name `admin_wipe`. The only accepted
@@ -11,7 +11,7 @@ async fn a_charset_in_continuations() {
     let deployment = Deployment::builder().resource(rules).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let body = call(1, "tools/call", &json!({ "name": "+AGE-dmin_wipe", "arguments": {} }));
+    let body = call_message(1, "tools/call", &json!({ "name": "+AGE-dmin_wipe", "arguments": {} }));
     let post = |content_type: &str| {
         let request = Request::new("POST", Deployment::ENDPOINT).header("Content-Type", content_type);
         request.header("Accept", "application/json, text/event-stream").bearer(&token).session(&session).body(&*body)

@@ -16,6 +16,7 @@ async fn in_the_body() {
     let send = async |body: String| {
         deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
     };
+
     // The message itself has two levels.
     assert_eq!(send(nested(62, "[", "]")).await.status, 200, "64 levels are allowed");
     let before = deployment.upstream.count();
@@ -29,6 +30,7 @@ async fn in_the_body() {
     }
     let response = send("[".repeat(1 << 20)).await;
     assert_eq!(response.status, 400, "{response:?}");
+
     let response = send("{\"a\":".repeat(1 << 18)).await;
     assert_eq!(response.status, 400, "{response:?}");
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");

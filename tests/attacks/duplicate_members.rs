@@ -32,6 +32,7 @@ async fn in_the_claims() {
         )
     };
     deployment.assert_accepted("each claim once", &token.clone().raw_payload(claims("")).sign()).await;
+
     for more in [
         r#","iss":"https://issuer.example""#,
         r#","iss":"https://attacker.example""#,
@@ -79,6 +80,7 @@ async fn in_the_message() {
         deployment.portcullis.assert_denied(&response, code).await;
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+
     let twice = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).session(&session).session(&session);
     let response = deployment.send(twice).await;
     response.assert_no_session();

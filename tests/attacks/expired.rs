@@ -1,4 +1,4 @@
-//! Expired tokens.
+//! Expired tokens, and tokens with a longer lifetime than allowed, are rejected.
 
 use portcullis_scenarios::Deployment;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Members that a parser which ignores letter case confuses with a checked member.
 
-use portcullis_scenarios::{Deployment, Request, call};
+use portcullis_scenarios::{Deployment, Request, call_message};
 
 /// F13: a member whose name equals a checked one after ASCII or Unicode case folding is rejected with the request's id,
 /// and so is a duplicate.
@@ -51,7 +51,8 @@ async fn beside_the_checked_ones() {
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
+
     let arguments = serde_json::json!({ "name": "add", "arguments": { "Name": 1, "tas\u{212a}Id": 2 } });
-    let request = Request::post(Deployment::ENDPOINT, call(1, "tools/call", &arguments));
+    let request = Request::post(Deployment::ENDPOINT, call_message(1, "tools/call", &arguments));
     assert_eq!(deployment.send(request.bearer(&token).session(&session)).await.status, 200);
 }

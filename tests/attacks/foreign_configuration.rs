@@ -12,7 +12,8 @@ use serde_json::json;
 const SERVER: &str = r#"{"mcpServers":{"a":{"command":"npx","args":["mcp-remote","https://a.example/mcp"]}}}"#;
 
 async fn import(folder: &Scratch, name: &str) -> Finished {
-    let (path, state) = (format!("{}/{name}", folder.as_str()), format!("{}/state", folder.as_str()));
+    let path = format!("{}/{name}", folder.as_str());
+    let state = format!("{}/state", folder.as_str());
     let variables = [("HOME", folder.as_str()), ("XDG_STATE_HOME", state.as_str())];
     Portcullis::run_with(&["import-mcp-remote", &path, "--write"], &variables).await
 }
@@ -27,6 +28,7 @@ async fn hostile_configurations_are_rejected() {
     symlink(path("nothing"), path("dangling.json")).unwrap();
     fs::create_dir(path("folder.json")).unwrap();
     assert!(Command::new("mkfifo").arg(path("pipe.json")).status().unwrap().success());
+
     fs::write(path("huge.json"), " ".repeat(4 * 1024 * 1024 + 1)).unwrap();
     fs::write(path("invalid.json"), "{\"mcpServers\": {\"a\": hush}}").unwrap();
     fs::write(path("deep.json"), "[".repeat(1_000_000)).unwrap();
@@ -43,8 +45,10 @@ async fn hostile_configurations_are_rejected() {
         ("missing.json", "does not exist"),
     ] {
         let rejected = import(&folder, name).await;
-        assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(1), ""), "{name}: {rejected:?}");
-        assert!(rejected.stderr.contains(expected) && !rejected.stderr.contains("hush"), "{name}: {rejected:?}");
+        assert_eq!(rejected.code, Some(1), "{name}: {rejected:?}");
+        assert_eq!(rejected.stdout, "", "{name}: {rejected:?}");
+        assert!(rejected.stderr.contains(expected), "{name}: {rejected:?}");
+        assert!(!rejected.stderr.contains("hush"), "{name}: {rejected:?}");
     }
     assert_eq!(fs::read_to_string(path("target.json")).unwrap(), SERVER);
     assert!(
@@ -87,10 +91,8 @@ async fn tokens_of_an_unknown_issuer_are_not_imported() {
         fs::write(store.join(format!("{ID}_client_info.json")), client.to_string()).unwrap();
         let written = import(&folder, "mcp.json").await;
         assert_eq!(written.code, Some(0), "{written:?}");
-        assert!(
-            written.stdout.contains("the sign-in cannot be moved") && !format!("{written:?}").contains("hush"),
-            "{written:?}"
-        );
+        assert!(written.stdout.contains("the sign-in cannot be moved"), "{written:?}");
+        assert!(!format!("{written:?}").contains("hush"), "{written:?}");
         assert_eq!(fs::read_to_string(&tokens_file).unwrap(), tokens.to_string());
         assert!(!folder.path().join("state").exists(), "nothing was stored");
     }

@@ -96,6 +96,7 @@ async fn no_key_identifier() {
     let deployment = Deployment::builder().tables(table).start().await;
     let token = two.token().scope("mcp:tools");
     deployment.assert_accepted("two keys, and a kid", &token.sign()).await;
+
     deployment
         .assert_rejected([("two keys, and no kid", token.without_header("kid").sign(), "token.key_ambiguous")])
         .await;

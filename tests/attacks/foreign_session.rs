@@ -1,14 +1,15 @@
-//! Session identifiers of other owners.
+//! A session identifier of another owner gets the response for an unknown one.
 
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, call_message};
 use portcullis_testkit::TestIssuer;
 use serde_json::json;
 
 const OTHER: &str = "https://other.example";
 
 async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [HttpResponse; 3] {
-    let post = Request::post(Deployment::ENDPOINT, call(7, "tools/list", &json!({}))).bearer(token).session(session);
+    let post =
+        Request::post(Deployment::ENDPOINT, call_message(7, "tools/list", &json!({}))).bearer(token).session(session);
     let get = Request::listen(Deployment::ENDPOINT, token, session);
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(token).session(session);
     [deployment.send(post).await, deployment.send(get).await, deployment.send(delete).await]
@@ -59,7 +60,7 @@ async fn the_same_response_as_for_an_unknown_session() {
 
     let response = deployment
         .send(
-            Request::post(Deployment::ENDPOINT, call(8, "tools/list", &json!({})))
+            Request::post(Deployment::ENDPOINT, call_message(8, "tools/list", &json!({})))
                 .bearer(&owner.sign())
                 .session(&session),
         )

@@ -1,6 +1,8 @@
 //! Line ends, literal and encoded, in every value that could become a header of a request or response.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, call, exchange, modern_call};
+use portcullis_scenarios::{
+    Deployment, INITIALIZE, RawUpstream, Request, call_message, modern_call_message, send_bytes,
+};
 use serde_json::json;
 
 /// B4, F4: control bytes in a head are rejected before any other check, and no injected header is in the response.
@@ -24,7 +26,7 @@ async fn control_bytes_in_the_head() {
         format!("PO\rST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\n\r\n").into(),
     ];
     for head in heads {
-        let response = exchange(deployment.portcullis.address(), &head).await;
+        let response = send_bytes(deployment.portcullis.address(), &head).await;
         assert_eq!(response.status, 400, "{}\n{response:?}", String::from_utf8_lossy(&head));
         assert_eq!(response.count("x-evil"), 0, "{response:?}");
     }
@@ -56,8 +58,9 @@ async fn encoded_line_ends() {
         }
     }
     for identifier in ["%0d%0aX-Evil: 1", "\\r\\nX-Evil: 1", "\u{560d}\u{560a}X-Evil: 1"] {
-        let request =
-            Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&good).session(identifier);
+        let request = Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))
+            .bearer(&good)
+            .session(identifier);
         let response = deployment.send(request).await;
         response.assert_no_session();
         assert!(!format!("{response:?}").contains("Evil"), "{response:?}");
@@ -121,7 +124,8 @@ async fn claims_in_the_log() {
 async fn message_text_is_returned_as_json() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    let mut message: serde_json::Value = serde_json::from_str(&modern_call(1, "tools/list", &json!({}))).unwrap();
+    let mut message: serde_json::Value =
+        serde_json::from_str(&modern_call_message(1, "tools/list", &json!({}))).unwrap();
     let evil = "2026\r\nX-Evil: 1\"}";
     message["id"] = json!(evil);
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(evil);
@@ -174,6 +178,7 @@ async fn reflected_preflight() {
     };
     let response = deployment.send(preflight(b"authorization, x-a")).await;
     assert_eq!(response.header("access-control-allow-headers"), Some("authorization, x-a"));
+
     for requested in [&b"x-a\xff"[..], b"x-a: b", b"x-a\tx-b", b"\"x\"", b"x-a;b", b"x(a)"] {
         let response = deployment.send(preflight(requested)).await;
         assert_eq!(response.status, 204, "{response:?}");

@@ -4,7 +4,8 @@ use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis
 use serde_json::{Value, json};
 
 async fn login(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> (Peer, Finished) {
-    let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
+    let peer = Peer::start(script).await;
+    let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
     let finished = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     (peer, finished)
@@ -43,7 +44,8 @@ async fn an_http_endpoint_is_rejected_before_sign_in() {
         "jwks_uri",
     ] {
         let (peer, finished) = login(metadata_with(member, json!(ELSEWHERE))).await;
-        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
         assert!(finished.stderr.contains(&format!("insecure {member}: {ELSEWHERE}")), "{finished:?}");
         for path in ["/register", "/authorize", "/token"] {
             assert!(peer.requests(path).is_empty(), "{member} {path}");
@@ -51,6 +53,7 @@ async fn an_http_endpoint_is_rejected_before_sign_in() {
     }
     let aliases = json!({ "token_endpoint": ELSEWHERE });
     assert_eq!(login(metadata_with("mtls_endpoint_aliases", aliases)).await.1.code, Some(1));
+
     // Pages for users are not endpoints.
     assert_eq!(login(metadata_with("op_tos_uri", json!(ELSEWHERE))).await.1.code, Some(0));
 }
@@ -62,9 +65,11 @@ async fn a_registration_without_the_redirect_uri_is_rejected() {
         let response = json!({ "client_id": "me", "redirect_uris": redirects });
         let (peer, finished) =
             login(move |request| (request.path == "/register").then(|| request.json(&response))).await;
-        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
         assert!(finished.stderr.contains("did not register the redirect URI"), "{finished:?}");
-        assert!(peer.requests("/authorize").is_empty() && peer.requests("/token").is_empty(), "{redirects}");
+        assert!(peer.requests("/authorize").is_empty(), "{redirects}");
+        assert!(peer.requests("/token").is_empty(), "{redirects}");
     }
     let (_, finished) =
         login(|request| (request.path == "/register").then(|| request.json(r#"{"client_id":"me"}"#))).await;

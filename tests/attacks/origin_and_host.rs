@@ -30,6 +30,7 @@ const FOREIGN: &[&str] = &[
     "localhost.",
 ];
 
+/// Methods and paths that all check `Host` and `Origin`.
 fn targets() -> [(&'static str, &'static str); 6] {
     [
         ("POST", Deployment::ENDPOINT),
@@ -143,6 +144,7 @@ async fn origins() {
         .header("Origin", "http://localhost");
     let response = deployment.send(two).await;
     assert_eq!(response.status, 403, "{response:?}");
+
     denied.push((response, "origin.repeated"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
@@ -181,6 +183,7 @@ async fn added_hosts_and_origins() {
     };
     assert_eq!(deployment.send(post("mcp.internal:8080")).await.status, 200);
     assert_eq!(deployment.send(post("127.0.0.1").header("Origin", "https://app.example.com")).await.status, 200);
+
     for origin in ["http://app.example.com", "https://app.example.com:8443", "https://x.app.example.com"] {
         assert_eq!(deployment.send(post("127.0.0.1").header("Origin", origin)).await.status, 403, "{origin}");
     }

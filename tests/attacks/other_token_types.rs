@@ -79,6 +79,7 @@ async fn scopes_in_every_form() {
     deployment.assert_accepted("scope, a string", &token.clone().scope("other mcp:tools").sign()).await;
     deployment.assert_accepted("scope, an array", &token.clone().claim("scope", json!(["mcp:tools"])).sign()).await;
     deployment.assert_accepted("scp", &token.clone().claim("scp", json!(["other", "mcp:tools"])).sign()).await;
+
     let before = deployment.upstream.count();
     for (case, token) in [
         ("no scope", token.clone()),

@@ -1,6 +1,6 @@
 //! Tokens, heads and bodies that are too large, on both HTTP versions.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, Http2, INITIALIZE, Request, Upstream, call};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, Http2, INITIALIZE, Request, Upstream, call_message};
 use serde_json::json;
 
 const TOKEN_LIMIT: usize = 16 * 1024;
@@ -29,6 +29,7 @@ async fn tokens_around_the_limit() {
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let at_limit = token_of(&deployment, TOKEN_LIMIT);
     deployment.assert_accepted("HTTP/1.1", &at_limit).await;
+
     let post = |token: &str| Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {token}"));
     let response = http2.send(post(&at_limit), INITIALIZE).await.unwrap();
     assert_eq!(response.status, 200, "HTTP/2: {response:?}");
@@ -107,6 +108,7 @@ async fn a_configured_number_of_fields() {
         let post = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good);
         (0..count).fold(post, |request, number| request.header(&format!("x-{number}"), "v"))
     };
+
     // Host, Content-Type, Accept, Authorization and Content-Length are five fields.
     assert_eq!(deployment.send(many(15)).await.status, 200);
     assert_eq!(deployment.send(many(16)).await.status, 431);
@@ -126,8 +128,8 @@ async fn bodies_around_the_limit() {
     let good = deployment.good_token();
     let session = deployment.open_session(&good).await;
     let message = |length: usize| {
-        let bare = call(1, "tools/list", &json!({ "x": "" })).len();
-        call(1, "tools/list", &json!({ "x": "y".repeat(length - bare) }))
+        let bare = call_message(1, "tools/list", &json!({ "x": "" })).len();
+        call_message(1, "tools/list", &json!({ "x": "y".repeat(length - bare) }))
     };
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&good).session(&session);
     assert_eq!(deployment.send(post(message(4096))).await.status, 200, "at the limit");
@@ -159,6 +161,7 @@ async fn bodies_around_the_limit() {
         deployment.portcullis.assert_denied(&response, "body.too_large").await;
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let request = Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
     assert_eq!(http2.send(request, message(5000)).await.unwrap().status, 413);
@@ -173,8 +176,8 @@ async fn the_default_limit() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     let fill = |length: usize| {
-        let bare = call(1, "initialize", &json!({ "x": "" })).len();
-        call(1, "initialize", &json!({ "x": "y".repeat(length - bare) }))
+        let bare = call_message(1, "initialize", &json!({ "x": "" })).len();
+        call_message(1, "initialize", &json!({ "x": "y".repeat(length - bare) }))
     };
     let post = |length: usize| Request::post(Deployment::ENDPOINT, fill(length)).bearer(&good);
     assert_eq!(deployment.send(post(4 << 20)).await.status, 200);
@@ -195,16 +198,18 @@ async fn the_shared_budget() {
     let deployment =
         Deployment::builder().upstream(upstream).tables("[limits]\nmax_body = 4096\nbody_budget = 4096").start().await;
     let good = deployment.good_token();
-    let large = call(1, "initialize", &json!({ "x": "y".repeat(3000) }));
+    let large = call_message(1, "initialize", &json!({ "x": "y".repeat(3000) }));
     let post = || Request::post(Deployment::ENDPOINT, large.as_str()).bearer(&good);
 
     let mut first = Connection::open(deployment.portcullis.address()).await;
     first.write(&post().to_bytes()).await;
     deployment.upstream.wait_for_requests(1).await;
+
     // It is not specified whether the first body counts while its response is streamed. The second request ends either
     // way, and the server continues.
     let response = deployment.send(post()).await;
     assert!(matches!(response.status, 200 | 503), "{response:?}");
+
     if response.status == 503 {
         assert!(response.header("retry-after").is_some(), "{response:?}");
         deployment.portcullis.assert_denied(&response, "body.budget_spent").await;

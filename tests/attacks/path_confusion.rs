@@ -1,6 +1,6 @@
 //! Spellings of the endpoint's path that the gateway and the upstream could interpret differently.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, exchange};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, send_bytes};
 
 /// F1: the path is compared byte for byte. Any other path gets 404 and does not reach the upstream, even with a valid
 /// token.
@@ -126,7 +126,7 @@ async fn other_targets() {
             "{line}\r\nHost: 127.0.0.1:3000\r\nAuthorization: Bearer {good}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{INITIALIZE}",
             INITIALIZE.len()
         );
-        let response = exchange(deployment.portcullis.address(), head.as_bytes()).await;
+        let response = send_bytes(deployment.portcullis.address(), head.as_bytes()).await;
         assert!(matches!(response.status, 400 | 403 | 404 | 405), "{line}: {response:?}");
         assert!(deployment.upstream.recorded().is_empty(), "{line} reached the upstream");
     }
@@ -143,11 +143,8 @@ async fn other_methods() {
         assert_eq!(response.status, 401, "{method}: {response:?}");
         assert_eq!(response.count("www-authenticate"), 1, "{method}");
         let response = deployment.send(request.bearer(&good)).await;
-        assert_eq!(
-            (response.status, response.header("allow")),
-            (405, Some("GET, POST, DELETE")),
-            "{method}: {response:?}"
-        );
+        assert_eq!(response.status, 405, "{method}: {response:?}");
+        assert_eq!(response.header("allow"), Some("GET, POST, DELETE"), "{method}: {response:?}");
         assert!(!response.text().contains(&good), "{method} echoes the token");
         deployment.portcullis.assert_denied(&response, "endpoint.method").await;
     }

@@ -16,7 +16,8 @@ fn assert_limited(response: &HttpResponse) {
     assert_eq!(response.status, 429, "{response:?}");
     let wait: Option<u64> = response.header("retry-after").and_then(|value| value.parse().ok());
     assert!(wait.is_some_and(|wait| (1..=24 * 60 * 60).contains(&wait)), "{response:?}");
-    assert!(response.header("www-authenticate").is_none() && response.header("x-request-id").is_some(), "{response:?}");
+    assert!(response.header("www-authenticate").is_none(), "{response:?}");
+    assert!(response.header("x-request-id").is_some(), "{response:?}");
 }
 
 /// J5: an address is limited regardless of the headers that it sends, with and without a token. Metadata requests are not limited.
@@ -43,6 +44,7 @@ async fn forged_addresses_are_ignored() {
     }
     let without_token = deployment.send(ping()).await;
     assert_limited(&without_token);
+
     denied.push((without_token, "limit.address"));
     assert_eq!(deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status, 200);
     assert_eq!(deployment.upstream.count(), 3);
@@ -106,6 +108,7 @@ async fn calls_of_a_tool_are_limited() {
             .bearer(&deployment.good_token())
     };
     assert_eq!(deployment.send(call("slow_one")).await.status, 200);
+
     let mut denied = Vec::new();
     for name in ["slow_one", "slow_two", "SLOW_one"] {
         let response = deployment.send(call(name)).await;

@@ -1,6 +1,6 @@
 //! Sealed session identifiers that were truncated, extended or spliced.
 
-use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Upstream, call};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Upstream, call_message};
 use serde_json::json;
 
 const KEYS: [&str; 2] = ["the-first-key-of-both-0123456789abcdef01", "the-second-key-of-both-0123456789abcdef0"];
@@ -11,7 +11,7 @@ fn tables(keys: &Scratch) -> String {
 }
 
 async fn post(deployment: &Deployment, path: &str, token: &str, session: &str) -> HttpResponse {
-    deployment.send(Request::post(path, call(7, "echo", &json!({}))).bearer(token).session(session)).await
+    deployment.send(Request::post(path, call_message(7, "echo", &json!({}))).bearer(token).session(session)).await
 }
 
 /// Returns `identifier` with the next character of the alphabet at this position.
@@ -45,6 +45,7 @@ async fn modified() {
         }
     }
     assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+
     for deployment in [&first, &second] {
         let response = post(deployment, Deployment::ENDPOINT, &deployment.good_token(), &session).await;
         assert_eq!(response.status, 200, "{response:?}");

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use portcullis_scenarios::{Deployment, Request, exchange};
+use portcullis_scenarios::{Deployment, Request, send_bytes};
 use tokio::process::Command;
 
 const NODE_HTTP: &str = r#"
@@ -54,6 +54,7 @@ response.read()
 print(response.status, response.getheader('www-authenticate'))
 "#;
 
+/// Runs a script of this interpreter, and returns its output.
 async fn run(program: &str, flag: &str, script: &str, port: u16) -> String {
     let script = script.replace("PORT", &port.to_string());
     let output = Command::new(program)
@@ -111,7 +112,7 @@ async fn early_rejections_are_received() {
         ),
         ("another method", Request::new("PUT", Deployment::ENDPOINT).bearer(&good).body(body.clone()), 405),
     ] {
-        let response = exchange(deployment.portcullis.address(), &request.to_bytes()).await;
+        let response = send_bytes(deployment.portcullis.address(), &request.to_bytes()).await;
         assert_eq!(response.status, status, "{case}: {response:?}");
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");

@@ -1,6 +1,6 @@
 //! Session identifiers that an attacker chose, guessed or modified.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream, call};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream, call_message};
 use serde_json::json;
 
 /// E2, E5: an `initialize` request with a session identifier opens no session.
@@ -27,15 +27,19 @@ async fn identifiers_are_generated_by_the_gateway() {
     let mut seen = std::collections::HashSet::new();
     for _ in 0..20 {
         let session = deployment.open_session(&token).await;
-        assert!(session.len() >= 22 && session.len() <= 512, "{session}");
+        assert!(session.len() >= 22, "{session}");
+        assert!(session.len() <= 512, "{session}");
         assert!(session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{session}");
         assert!(!session.contains("backend"), "{session}");
         assert!(seen.insert(session), "an identifier was issued twice");
     }
+
     // The upstream's own identifiers are unknown.
     let response = deployment
         .send(
-            Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session("backend-1"),
+            Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))
+                .bearer(&token)
+                .session("backend-1"),
         )
         .await;
     response.assert_no_session();
@@ -72,18 +76,25 @@ async fn modified_identifiers() {
     for identifier in modified {
         let header = |request: Request| request.bearer(&token).header("Mcp-Session-Id", &identifier);
         let shown = String::from_utf8_lossy(&identifier).into_owned();
-        let response =
-            deployment.send(header(Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))))).await;
+        let response = deployment
+            .send(header(Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))))
+            .await;
         assert_eq!(response.status, 400, "{shown}: {response:?}");
         response.assert_no_session();
         for method in ["GET", "DELETE"] {
             let response = deployment.send(header(Request::new(method, Deployment::ENDPOINT))).await;
-            assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{shown}");
+            assert_eq!(response.status, 400, "{shown}");
+            assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{shown}");
         }
     }
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+
     let response = deployment
-        .send(Request::post(Deployment::ENDPOINT, call(1, "tools/list", &json!({}))).bearer(&token).session(&session))
+        .send(
+            Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))
+                .bearer(&token)
+                .session(&session),
+        )
         .await;
     assert_eq!(response.status, 200, "{response:?}");
 }

@@ -1,6 +1,6 @@
 //! Request smuggling: requests whose end two parsers could find in different places (RFC 9112 sections 6.3 and 11.2).
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, exchange};
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, send_bytes};
 
 /// F4: malformed or contradictory framing is rejected and the connection is closed, so no following bytes are read as a
 /// request.
@@ -56,7 +56,7 @@ async fn chunked_on_http_1_0() {
     let bytes = format!(
         "POST /mcp HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {good}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     );
-    let response = exchange(deployment.portcullis.address(), bytes.as_bytes()).await;
+    let response = send_bytes(deployment.portcullis.address(), bytes.as_bytes()).await;
     assert_eq!(response.status, 400, "{response:?}");
     assert!(deployment.upstream.recorded().is_empty());
 }
@@ -139,6 +139,7 @@ async fn hop_by_hop_headers() {
         .header("Expect", "100-continue");
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let seen = deployment.upstream.last();
     for name in ["x-named", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"] {
         assert_eq!(seen.header(name), None, "{name}: {seen:?}");

@@ -93,6 +93,7 @@ async fn configured_headers() {
     let forwarded: Vec<_> =
         seen.headers.iter().filter(|(_, value)| *value == "203.0.113.66").map(|(name, _)| name).collect();
     assert_eq!(forwarded.len(), 2, "{forwarded:?}");
+
     for name in ["x-real-ip", "cf-connecting-ip"] {
         assert_eq!(seen.header(name), Some("203.0.113.66"), "{name}");
     }

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, in_terminal, program};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 
 const EVIL: &str = "/evil/mcp";
@@ -19,6 +19,7 @@ struct SharedHost {
 }
 
 impl SharedHost {
+    /// Starts a peer that numbers its tokens. The metadata of [`EVIL`] names the whole origin as the resource.
     async fn start() -> Self {
         let issued = Arc::new(AtomicU32::new(0));
         let peer = Peer::start(move |request| {
@@ -62,9 +63,11 @@ async fn another_path_gets_no_stored_token() {
     assert_eq!(host.run("login", "/", &[]).await.code, Some(0));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token(EVIL).await, None);
+
     for (command, more) in [("call", &["tools/list"][..]), ("login", &[])] {
         let rejected = host.run(command, EVIL, more).await;
-        assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
+        assert_eq!(rejected.code, Some(1), "{rejected:?}");
+        assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
         assert!(rejected.stderr.contains("--accept-broader-resource"), "{rejected:?}");
         assert!(rejected.stderr.contains(&host.peer.url(EVIL)), "{rejected:?}");
     }
@@ -77,7 +80,8 @@ async fn another_path_gets_no_stored_token() {
     assert!(bridged.stderr.contains("--accept-broader-resource"), "{bridged:?}");
 
     assert_eq!(host.received_by_attacker(), Vec::<String>::new());
-    assert_eq!((host.peer.requests("/authorize").len(), host.peer.requests("/token").len()), (1, 1));
+    assert_eq!(host.peer.requests("/authorize").len(), 1);
+    assert_eq!(host.peer.requests("/token").len(), 1);
     assert!(host.run("logout", EVIL, &[]).await.stderr.contains("there was no token"));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
 }
@@ -100,8 +104,10 @@ async fn an_accepted_path_has_its_own_token() {
     assert_eq!(host.token(EVIL).await.as_deref(), Some("token-2"));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token("/evil/mcp/below").await, None);
+
     host.run("logout", EVIL, &[]).await;
-    assert_eq!((host.token(EVIL).await, host.token("/").await.as_deref()), (None, Some("token-1")));
+    assert_eq!(host.token(EVIL).await, None);
+    assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
 }
 
 /// H4: a token that was stored without its start URL, as in previous versions, is used only for its resource's own URL.
@@ -130,9 +136,10 @@ async fn a_token_of_the_previous_format_is_safe() {
 async fn a_terminal_asks_first() {
     let host = SharedHost::start().await;
     for (typed, accepted) in [("\n", false), ("n\n", false), ("y\n", true)] {
-        let (url, store) = (host.peer.url(EVIL), host.store.as_str().to_owned());
+        let url = host.peer.url(EVIL);
+        let store = host.store.as_str().to_owned();
         let run = move || {
-            let mut login = command(program());
+            let mut login = portcullis_command(portcullis_program());
             login.args(["login", &url, "--no-browser", "--store", &store]);
             in_terminal(login, &[("[y/N]", typed)], Some("for your consent, visit")).shown
         };

@@ -1,7 +1,7 @@
 //! Deceptive text from clients in logs: control sequences, separators, direction marks and invisible characters.
 
 use portcullis_metadata::EscapedText;
-use portcullis_scenarios::{Deployment, Http2, HttpResponse, Request, Scratch, audit_records, call};
+use portcullis_scenarios::{Deployment, Http2, HttpResponse, Request, Scratch, audit_records, call_message};
 use serde_json::{Value, json};
 
 /// Control characters (C0, C1), separators, direction marks and invisible characters.
@@ -19,8 +19,9 @@ async fn send_deceptive_text(deployment: &Deployment) -> [HttpResponse; 2] {
     let path = path.unwrap_or_else(|error| panic!("no response: {error}"));
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
-    deployment.send(post(call(2, DECEPTIVE, &json!({})))).await;
-    let called = deployment.send(post(call(3, "tools/call", &json!({ "name": DECEPTIVE, "arguments": {} })))).await;
+    deployment.send(post(call_message(2, DECEPTIVE, &json!({})))).await;
+    let called =
+        deployment.send(post(call_message(3, "tools/call", &json!({ "name": DECEPTIVE, "arguments": {} })))).await;
     [path, called]
 }
 
@@ -37,7 +38,8 @@ async fn json_lines() {
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.as_str());
     let deployment = Deployment::builder().tables(tables).start().await;
     let [path, called] = send_deceptive_text(&deployment).await;
-    assert_eq!((path.status, called.status), (404, 200), "{path:?} {called:?}");
+    assert_eq!(path.status, 404, "{path:?} {called:?}");
+    assert_eq!(called.status, 200, "{path:?} {called:?}");
     assert_eq!(deployment.portcullis.access_line(&path).await["http.path"], IN_A_PATH);
     assert_eq!(deployment.portcullis.access_line(&called).await["principal.subject"], DECEPTIVE);
 
@@ -45,6 +47,7 @@ async fn json_lines() {
     let records = audit_records(trail.path().to_owned(), is_call).await;
     assert!(records.iter().any(|record| record["mcp.method"] == DECEPTIVE), "{records:#?}");
     assert_harmless("the trail", &std::fs::read_to_string(trail.path()).unwrap());
+
     let finished = deployment.portcullis.stop().await;
     assert_harmless("the log", &finished.stderr);
 }

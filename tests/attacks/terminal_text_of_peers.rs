@@ -9,11 +9,13 @@ use serde_json::{Value, json};
 /// Plain text with one character of each deceptive class.
 const TEXT: &str = "a\u{1b}[2J\u{9b}b\u{7f}\r\n\u{85}\u{202e}c\u{2028}\u{200b}\u{ad}\u{3164}\u{2066}\u{feff}\u{e0041}d";
 
+/// Runs a client command with a scripted peer.
 async fn run(
     command: &[&str],
     script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
 ) -> Finished {
-    let (peer, store) = (Peer::start(script).await, Scratch::path_for("store"));
+    let peer = Peer::start(script).await;
+    let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
     let (name, more) = command.split_first().unwrap();
     let arguments = match *name {
@@ -40,7 +42,8 @@ async fn errors_are_escaped() {
         let finished =
             run(&["login"], move |request| (request.path == path).then(|| error(request, StatusCode::BAD_REQUEST)));
         let finished = finished.await;
-        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
         assert!(finished.stderr.contains(r"a\u{1b}[2J\u{9b}b\u{7f}\u{d}\u{a}"), "{finished:?}");
     }
     let rejected = run(&["call", "tools/list"], |request| {
@@ -62,7 +65,8 @@ async fn the_output_of_login_is_escaped() {
         _ => None,
     });
     let finished = finished.await;
-    assert_eq!((finished.code, finished.stderr.lines().count()), (Some(0), 5), "{finished:?}");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.stderr.lines().count(), 5, "{finished:?}");
     assert!(finished.stderr.contains(r"to client   a\u{1b}[2J"), "{finished:?}");
 }
 
@@ -70,8 +74,8 @@ async fn the_output_of_login_is_escaped() {
 #[tokio::test]
 async fn a_result_keeps_its_value_and_is_escaped() {
     let result = json!({ "content": [{ "type": "text", "text": TEXT }], TEXT: 1 });
-    let (sent, notified) =
-        (result.clone(), json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": TEXT }));
+    let sent = result.clone();
+    let notified = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": TEXT });
     let finished = run(&["call", "tools/call", r#"{"name":"x"}"#], move |request| {
         let message = request.message();
         (message["method"] == "tools/call" && request.authorization.is_some()).then(|| {
@@ -111,7 +115,8 @@ async fn the_output_of_doctor_is_escaped() {
 #[tokio::test]
 async fn the_output_of_connect_is_escaped() {
     let peer = Peer::start(|request| (request.path == "/token").then(|| error(request, StatusCode::BAD_REQUEST)));
-    let (peer, store) = (peer.await, Scratch::path_for("store"));
+    let peer = peer.await;
+    let store = Scratch::path_for("store");
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
     let arguments = ["connect", &peer.url("/mcp"), "--auto-consent", "--store", store.as_str()];
     let finished = Portcullis::run_with_input(&arguments, &input).await;

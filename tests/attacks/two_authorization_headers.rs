@@ -6,7 +6,8 @@ use portcullis_scenarios::{Deployment, Http2, INITIALIZE, Request};
 #[tokio::test]
 async fn several_headers() {
     let deployment = Deployment::start().await;
-    let (good, other) = (deployment.good_token(), deployment.token().subject("mallory").sign());
+    let good = deployment.good_token();
+    let other = deployment.token().subject("mallory").sign();
     let bearer = |token: &str| format!("Bearer {token}");
     let mut denied = Vec::new();
     for values in [
@@ -69,6 +70,7 @@ async fn no_bearer() {
     let response = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
     assert_eq!(response.assert_unauthorized(), None, "{response:?}");
     deployment.portcullis.assert_denied(&response, "bearer.missing").await;
+
     let good = deployment.good_token();
     for value in
         ["Basic dTpw", "Digest x", "", "DPoP abc", &good, &format!("Bearerx {good}"), &format!("X-Bearer {good}")]
@@ -79,6 +81,7 @@ async fn no_bearer() {
         deployment.portcullis.assert_denied(&response, "bearer.other_scheme").await;
     }
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+
     let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", format!("bEARER   {good}")))
         .await;

@@ -42,12 +42,13 @@ async fn scopes_of_other_apis() {
         ("00000003-0000-0000-c000-000000000000/Mail.ReadWrite", entra),
         ("https://www.googleapis.com/auth/drive", google),
     ] {
-        let (peer, store) =
-            (server(scope, json!({ "authorization_endpoint": endpoint })).await, Scratch::path_for("store"));
+        let peer = server(scope, json!({ "authorization_endpoint": endpoint })).await;
+        let store = Scratch::path_for("store");
         let rejected = login(&peer, &store, &["--accept-unbound-token"]).await;
         assert_eq!(rejected.code, Some(1), "{scope}: {rejected:?}");
         assert!(rejected.stderr.contains("could use the token there in your name"), "{scope}: {rejected:?}");
-        assert!(peer.requests("/register").is_empty() && peer.requests("/token").is_empty(), "{scope}");
+        assert!(peer.requests("/register").is_empty(), "{scope}");
+        assert!(peer.requests("/token").is_empty(), "{scope}");
     }
 }
 
@@ -58,17 +59,20 @@ async fn a_sign_in_without_resource() {
     let store = Scratch::path_for("store");
     let graph = server("https://graph.microsoft.com/User.Read", json!({})).await;
     let rejected = login(&graph, &store, &["--no-resource", "--accept-unbound-token"]).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("Microsoft Graph"), "{rejected:?}");
-    assert!(graph.requests("/register").is_empty() && graph.requests("/token").is_empty());
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("Microsoft Graph"), "{rejected:?}");
+    assert!(graph.requests("/register").is_empty());
+    assert!(graph.requests("/token").is_empty());
 
     let own = server("mcp:tools", json!({})).await;
     let rejected = login(&own, &store, &["--no-resource"]).await;
-    assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
-    assert!(
-        rejected.stderr.contains("--accept-unbound-token") && rejected.stderr.contains("mcp:tools"),
-        "{rejected:?}"
-    );
-    assert!(own.requests("/register").is_empty() && own.requests("/token").is_empty());
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
+    assert!(rejected.stderr.contains("--accept-unbound-token"), "{rejected:?}");
+    assert!(rejected.stderr.contains("mcp:tools"), "{rejected:?}");
+    assert!(own.requests("/register").is_empty());
+    assert!(own.requests("/token").is_empty());
+
     let signed_in = login(&own, &store, &["--no-resource", "--accept-unbound-token"]).await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
     assert!(!own.requests("/token")[0].form().contains_key("resource"));
@@ -81,19 +85,22 @@ async fn pkce_is_assumed_only_without_a_list() {
     let store = Scratch::path_for("store");
     let plain = server("mcp:tools", json!({ "code_challenge_methods_supported": ["plain"] })).await;
     let rejected = login(&plain, &store, &["--assume-pkce"]).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("PKCE"), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("PKCE"), "{rejected:?}");
     assert!(plain.requests("/register").is_empty());
 
     let unlisted = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
     let rejected = login(&unlisted, &store, &[]).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("--assume-pkce"), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("--assume-pkce"), "{rejected:?}");
     assert_eq!(login(&unlisted, &store, &["--assume-pkce"]).await.code, Some(0));
 }
 
 /// I1, I2: parameters that determine who gets the code cannot be set.
 #[tokio::test]
 async fn reserved_parameters() {
-    let (peer, store) = (server("mcp:tools", json!({})).await, Scratch::path_for("store"));
+    let peer = server("mcp:tools", json!({})).await;
+    let store = Scratch::path_for("store");
     for parameter in
         ["redirect_uri=https://evil.example/", "state=x", "RESOURCE=x", "code_challenge_method=plain", "scope=x"]
     {

@@ -69,6 +69,7 @@ async fn headers_of_the_upstream() {
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
     assert!(!format!("{response:?}").contains("evil"), "{response:?}");
+
     for name in
         ["set-cookie", "access-control-allow-credentials", "access-control-allow-headers", "x-internal", "keep-alive"]
     {

@@ -45,17 +45,22 @@ async fn a_pipe_without_a_reader() {
     });
     deployment.portcullis.logged("audit records were lost", |line| line["audit.lost"].is_u64()).await;
     deployment.send(unauthorized()).await.assert_unauthorized();
+
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
 
     let records = reading.await.unwrap();
     let lost: u64 = events(&records, "audit.lost").iter().map(|marker| marker["audit.lost"].as_u64().unwrap()).sum();
     let decisions = events(&records, "decision").len() as u64;
-    assert!(lost > 0 && decisions > 1, "{lost} lost, {decisions} kept");
+    assert!(lost > 0, "{lost} lost, {decisions} kept");
+    assert!(decisions > 1, "{lost} lost, {decisions} kept");
     assert_eq!(decisions + lost, REQUESTS as u64 + 1);
+
     let last = records.last().unwrap();
-    assert_eq!((&last["event"], &last["audit.records"]), (&"audit.stopped".into(), &decisions.into()));
+    assert_eq!(last["event"], "audit.stopped");
+    assert_eq!(last["audit.records"], decisions);
     assert_eq!(last["audit.lost"], lost);
+
     let used: u64 = events(&records, "usage").iter().map(|row| row["usage.requests"].as_u64().unwrap()).sum();
     assert_eq!(used, REQUESTS as u64 + 1, "lost records count as usage");
     let line = finished.stderr.lines().find(|line| line.contains("the audit trail is complete")).expect("a log line");
@@ -76,14 +81,16 @@ async fn a_full_disk() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let line = finished.stderr.lines().find(|line| line.contains("left unwritten")).expect("a log line");
     let line: Value = serde_json::from_str(line).unwrap();
-    assert_eq!((&line["level"], &line["audit.unwritten"]), (&"ERROR".into(), &11.into()), "{line}");
+    assert_eq!(line["level"], "ERROR", "{line}");
+    assert_eq!(line["audit.unwritten"], 11, "{line}");
 }
 
 /// J4: a file with mode 0600 is reopened at SIGHUP, without a lost or split record, and continues after a
 /// restart.
 #[tokio::test]
 async fn rotation() {
-    let (file, rotated) = (Scratch::path_for("audit.jsonl"), Scratch::path_for("audit.jsonl.1"));
+    let file = Scratch::path_for("audit.jsonl");
+    let rotated = Scratch::path_for("audit.jsonl.1");
     let first = deployment(file.as_str()).await;
     let decisions = |path: &Path| audit_records(path.to_owned(), |record| record["event"] == "decision");
     first.send(unauthorized()).await;
@@ -96,7 +103,8 @@ async fn rotation() {
     first.portcullis.logged("reopened", |line| line["level"] == "INFO").await;
     first.send(unauthorized()).await;
     let after = decisions(file.path()).await;
-    assert_eq!((events(&before, "decision").len(), events(&after, "decision").len()), (1, 1));
+    assert_eq!(events(&before, "decision").len(), 1);
+    assert_eq!(events(&after, "decision").len(), 1);
     assert_ne!(events(&before, "decision")[0]["request.id"], events(&after, "decision")[0]["request.id"]);
     assert_eq!(first.portcullis.stop().await.code, Some(0));
     assert_eq!(fs::read_to_string(rotated.path()).unwrap().lines().count(), before.len(), "no further records");
@@ -107,10 +115,13 @@ async fn rotation() {
     fs::write(file.path(), &torn).unwrap();
     let second = deployment(file.as_str()).await;
     assert_eq!(second.portcullis.stop().await.code, Some(0));
+
     let text = fs::read_to_string(file.path()).unwrap();
     let more: Vec<_> = text.strip_prefix(&torn).expect("the trail continues").lines().collect();
-    assert!(more[0].is_empty() && more[1].contains("audit.started"), "{more:?}");
-    assert!(more[2].contains("audit.torn") && more[2].contains("\"audit.bytes\":13"), "{more:?}");
+    assert!(more[0].is_empty(), "{more:?}");
+    assert!(more[1].contains("audit.started"), "{more:?}");
+    assert!(more[2].contains("audit.torn"), "{more:?}");
+    assert!(more[2].contains("\"audit.bytes\":13"), "{more:?}");
 }
 
 /// J4: if the folder of the file was removed, the open file stays in use.

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use portcullis_scenarios::{Deployment, Finished, INITIALIZE, Portcullis, Request, Scratch, Signal, audit_records};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const KEY: &str = "an-audit-key-of-more-than-32-characters";
 
@@ -94,8 +94,11 @@ async fn continues() {
         .find(|line| line["audit.head"].is_string())
         .expect("the head in the log");
     let (code, report) = trail.verify(&["--head", head["audit.head"].as_str().unwrap()]).await;
-    assert_eq!((code, &report["ok"], &report["torn"]), (Some(0), &true.into(), &1.into()), "{report}");
-    assert_eq!((&report["chains"], &report["is_stopped"]), (&1.into(), &true.into()), "{report}");
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["ok"], true, "{report}");
+    assert_eq!(report["torn"], 1, "{report}");
+    assert_eq!(report["chains"], 1, "{report}");
+    assert_eq!(report["is_stopped"], true, "{report}");
     assert_eq!(report["last"]["head"], head["audit.head"]);
     assert!(trail.text().lines().next().unwrap().contains("audit.continued"), "{}", trail.text());
 }
@@ -112,6 +115,7 @@ async fn shows_manipulation() {
     let last: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
     let head = format!("{}:{}", last["seq"], last["mac"].as_str().unwrap());
     assert!(finished.stderr.contains(&head), "{}", finished.stderr);
+
     let changed = lines[2].replace("401", "200");
     for (code, line, changed) in [
         ("altered", Some(3), [&lines[..2], &[&changed], &lines[3..]].concat()),
@@ -124,9 +128,11 @@ async fn shows_manipulation() {
     ] {
         fs::write(trail.file(), changed.concat()).unwrap();
         let (exit, report) = trail.verify(&["--head", &head]).await;
-        assert_eq!((exit, &report["ok"]), (Some(1), &false.into()), "{report}");
+        assert_eq!(exit, Some(1), "{report}");
+        assert_eq!(report["ok"], false, "{report}");
         let found = &report["break"];
-        assert_eq!((&found["code"], &found["line"]), (&code.into(), &line.into()), "{report}");
+        assert_eq!(found["code"], code, "{report}");
+        assert_eq!(found["line"], json!(line), "{report}");
         assert_eq!(found["file"], trail.file(), "{report}");
     }
     fs::write(trail.file(), text).unwrap();
@@ -144,6 +150,7 @@ async fn rotates_by_size() {
     send(&deployment, 700).await;
     let finished = deployment.portcullis.stop().await;
     assert!(finished.stderr.contains("an old audit file was removed"), "{}", finished.stderr);
+
     let files = trail.files();
     assert_eq!(files.len(), 3, "{files:?}");
     for rotated in &files[..2] {
@@ -151,19 +158,23 @@ async fn rotates_by_size() {
         assert!((65536..66600).contains(&size), "{rotated}: {size}");
     }
     let (code, report) = trail.verify(&[]).await;
-    assert_eq!((code, &report["ok"]), (Some(0), &true.into()), "{report}");
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["ok"], true, "{report}");
     assert!(report["first"]["seq"].as_u64().unwrap() > 1, "the oldest file was removed: {report}");
     assert_eq!(report["files"].as_array().unwrap().len(), 3);
+
     fs::remove_file(&files[0]).unwrap();
     let (code, report) = trail.verify(&[]).await;
-    assert_eq!((code, &report["break"]["code"]), (Some(1), &"missing".into()), "{report}");
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(report["break"]["code"], "missing", "{report}");
 }
 
 /// J4: without `audit.key`, the key is generated in the state directory, where `audit verify` finds it. Without a state
 /// directory, the log says that records are not chained.
 #[tokio::test]
 async fn the_key_is_generated() {
-    let (state, trail) = (Scratch::path_for("state"), Trail::new());
+    let state = Scratch::path_for("state");
+    let trail = Trail::new();
     let audit = format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.file());
     let top = format!("state_dir = \"{}\"", state.as_str());
     let deployment = Deployment::builder().top(&top).tables(&audit).start().await;

@@ -22,14 +22,17 @@ async fn as_text() {
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
     assert!(checked.stderr.is_empty(), "{checked:?}");
+
     let line = |key: &str| {
         let found = checked.stdout.lines().find(|line| line.split_whitespace().next() == Some(key));
         found.unwrap_or_else(|| panic!("{key} is missing:\n{}", checked.stdout))
     };
-    assert!(line("base_url").contains("\"http://127.0.0.1:3000\"") && line("base_url").contains(file.as_str()));
+    assert!(line("base_url").contains("\"http://127.0.0.1:3000\""));
+    assert!(line("base_url").contains(file.as_str()));
     assert!(line("listen").ends_with("# default"), "{}", line("listen"));
     assert!(line("resource.0.endpoint").contains("\"/mcp\""));
     assert!(line("session.idle_timeout").ends_with("# default"));
+
     let warning = checked.stdout.lines().find(|line| line.starts_with("warning:")).unwrap();
     let place = format!("warning: {}:9: resource[0].required_scopes has the catch-all scope \"all\"", file.as_str());
     assert!(warning.starts_with(&place), "{warning}");
@@ -44,6 +47,7 @@ async fn as_json() {
         [("PORTCULLIS_WORKERS", "3"), ("PORTCULLIS_SESSION__MAX_PER_OWNER", "7"), ("PORTCULLIS_TOKEN", "x")];
     let checked = Portcullis::run_with(&["check", "--json", "--config", file.as_str()], &environment).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
+
     let report: Value = serde_json::from_str(&checked.stdout).unwrap();
     let row = |key: &str| {
         let rows = report["values"].as_array().unwrap();
@@ -57,7 +61,8 @@ async fn as_json() {
         ("limits.max_body", Value::from(4 << 20), "default"),
         ("issuer.0.algorithms", serde_json::json!(["RS256"]), "default"),
     ] {
-        assert_eq!((&row(key)["value"], row(key)["origin"].as_str()), (&value, Some(origin)), "{key}");
+        assert_eq!(row(key)["value"], value, "{key}");
+        assert_eq!(row(key)["origin"].as_str(), Some(origin), "{key}");
     }
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
@@ -113,6 +118,7 @@ async fn mistakes_cause_warnings() {
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let warnings: Vec<_> = checked.stdout.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
     assert_eq!(warnings.len(), WARNINGS.len(), "{warnings:#?}");
+
     let portcullis = Portcullis::serve(MISTAKES).await;
     for (start, fix) in WARNINGS {
         let place = format!("{}:", file.as_str());
@@ -133,7 +139,8 @@ async fn an_invalid_method_pattern() {
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
     let error = checked.stderr.trim_end();
-    assert!(error.contains(":20: resource[0].rule[1].method = \"tools/[call\"") && !error.contains('\n'), "{error}");
+    assert!(error.contains(":20: resource[0].rule[1].method = \"tools/[call\""), "{error}");
+    assert!(!error.contains('\n'), "{error}");
 }
 
 const ENTRA: &str = r#"
@@ -159,6 +166,7 @@ async fn notes_on_entra() {
     assert!(notes[0].contains("issuer = \"https://login.microsoftonline.com/<tenant ID>/v2.0\""), "{notes:#?}");
     assert!(notes[0].contains("issuer = \"https://sts.windows.net/<tenant ID>/\""), "{notes:#?}");
     assert!(notes[1].contains("audiences = [\"<application (client) ID>\"]"), "{notes:#?}");
+
     let checked = Portcullis::run(&["check", "--json", "--config", file.as_str()]).await;
     let report: Value = serde_json::from_str(&checked.stdout).unwrap();
     assert_eq!(report["notes"].as_array().map(Vec::len), Some(2), "{report}");
@@ -166,5 +174,6 @@ async fn notes_on_entra() {
     let file = Scratch::file("portcullis.toml", &ENTRA.replace("contoso.onmicrosoft.com", "{tenantid}"));
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(1), "{checked:?}");
-    assert!(checked.stderr.contains("template") && checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
+    assert!(checked.stderr.contains("template"), "{checked:?}");
+    assert!(checked.stderr.contains("<tenant ID>/v2.0"), "{checked:?}");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portcullis_scenarios::{
-    Connection, Deployment, EventStreams, Http2, Portcullis, Request, Signal, Upstream, call, modern_request,
+    Connection, Deployment, EventStreams, Http2, Portcullis, Request, Signal, Upstream, call_message, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ fn listen(token: &str) -> Request {
 }
 
 fn slow_call(token: &str, session: &str) -> Request {
-    let body = call(2, "tools/call", &json!({ "name": "slow" }));
+    let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
     Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
 }
 
@@ -55,7 +55,8 @@ async fn idle_streams_end_immediately() {
         }
         let Deployment { portcullis, .. } = deployment;
         let log = assert_ends_within(portcullis, Duration::from_secs(3)).await;
-        assert!(log.contains("stream.shutdown") && !log.contains("cancelling the requests"), "{log}");
+        assert!(log.contains("stream.shutdown"), "{log}");
+        assert!(!log.contains("cancelling the requests"), "{log}");
     }
 }
 
@@ -69,15 +70,19 @@ async fn busy_streams_are_completed() {
     let mut incomplete = streams.listen(&deployment, &token, &session).await;
     let mut response = streams.open(&deployment, slow_call(&token, &session)).await;
     incomplete.assert_forwarded("data: {\"begun\"").await;
+
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutting down", |_| true).await;
     incomplete.send(":true}\n\n");
     assert_eq!(incomplete.connection.chunk().await.as_deref(), Some(&b":true}\n\n"[..]));
     incomplete.assert_ended().await;
     response.assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n").await;
-    let (mut connection, events) = (response.connection, response.events);
+
+    let mut connection = response.connection;
+    let events = response.events;
     drop(events);
     assert_eq!(connection.chunk().await, None);
+
     let Deployment { portcullis, .. } = deployment;
     assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }
@@ -110,14 +115,19 @@ async fn readiness() {
     let mut idle = streams.listen(&deployment, &token, &session).await;
     let ready = async || deployment.send(Request::new("GET", "/readyz")).await;
     let before = ready().await;
-    assert_eq!((before.status, &before.json()["draining"]), (200, &json!(false)), "{before:?}");
+    assert_eq!(before.status, 200, "{before:?}");
+    assert_eq!(before.json()["draining"], false, "{before:?}");
+
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutdown begins after the delay", |_| true).await;
     let draining = ready().await;
     assert_eq!(draining.status, 503, "{draining:?}");
+
     let report = draining.json();
-    assert_eq!((&report["ready"], &report["draining"]), (&json!(false), &json!(true)), "{report}");
+    assert_eq!(report["ready"], false, "{report}");
+    assert_eq!(report["draining"], true, "{report}");
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+
     deployment.open_session(&token).await;
     idle.assert_open().await;
     idle.assert_ended().await;
@@ -142,29 +152,36 @@ async fn connections_close() {
     let address = deployment.portcullis.address();
     let mut idle = Connection::open(address).await;
     assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.header("connection"), None);
+
     let mut http2 = Http2::connect(address).await;
     assert_eq!(http2.send(Http2::request("GET", "/healthz"), "").await.unwrap().status, 200);
-    let (mut other, http2_token, http2_session) = (http2.clone(), token.clone(), session.clone());
+    let mut other = http2.clone();
+    let http2_token = token.clone();
+    let http2_session = session.clone();
     let in_progress = tokio::spawn(async move {
         let request = Http2::post(Deployment::ENDPOINT)
             .header("authorization", format!("Bearer {http2_token}"))
             .header("mcp-session-id", http2_session);
-        other.send(request, call(2, "tools/call", &json!({ "name": "slow" }))).await
+        other.send(request, call_message(2, "tools/call", &json!({ "name": "slow" }))).await
     });
     deployment.upstream.wait_for_requests(2).await;
 
     deployment.portcullis.signal(Signal::TERM);
     deployment.portcullis.logged("shutting down", |_| true).await;
     let last = idle.send(&Request::new("GET", "/readyz")).await;
-    assert_eq!((last.status, last.header("connection")), (503, Some("close")), "{last:?}");
+    assert_eq!(last.status, 503, "{last:?}");
+    assert_eq!(last.header("connection"), Some("close"), "{last:?}");
     idle.assert_closed().await;
+
     // After GOAWAY, no further HTTP/2 request is accepted.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(http2.send(Http2::request("GET", "/healthz"), "").await.is_err());
     sender.send("{}".into()).unwrap();
     drop(sender);
     let response = in_progress.await.unwrap().unwrap();
-    assert_eq!((response.status, response.text().as_str()), (200, "{}"), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.text().as_str(), "{}", "{response:?}");
+
     let Deployment { portcullis, .. } = deployment;
     assert_ends_within(portcullis, Duration::from_secs(3)).await;
 }

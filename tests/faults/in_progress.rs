@@ -8,7 +8,8 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, Upstream, call, modern_call,
+    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, Upstream, call_message,
+    modern_call_message,
 };
 use serde_json::json;
 use tokio::{
@@ -44,7 +45,8 @@ async fn hanging() -> (BodySenders, Upstream) {
 async fn hanging_requests_of_one_principal() {
     let (open, upstream) = hanging().await;
     let deployment = Deployment::builder().upstream(upstream).start().await;
-    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").sign();
     let session = deployment.open_session(&alice).await;
     let mut hanging = JoinSet::new();
     for _ in 0..2 {
@@ -54,19 +56,20 @@ async fn hanging_requests_of_one_principal() {
                 .header("authorization", format!("Bearer {alice}"))
                 .header("mcp-session-id", &session);
             let mut client = client.clone();
-            hanging.spawn(async move { client.send(request, call(number, "hang", &json!({}))).await.unwrap() });
+            hanging.spawn(async move { client.send(request, call_message(number, "hang", &json!({}))).await.unwrap() });
         }
     }
     let mut rejected = Vec::new();
     for _ in 0..50 {
         let response = hanging.join_next().await.unwrap().unwrap();
-        assert_eq!((response.status, response.header("retry-after")), (429, Some("1")), "{response:?}");
+        assert_eq!(response.status, 429, "{response:?}");
+        assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
         rejected.push((response, "limit.in_flight"));
     }
     deployment.upstream.wait_for_requests(1 + 100).await;
     deployment.portcullis.assert_all_denied(&rejected).await;
 
-    let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).session(&session);
+    let echo = Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({}))).session(&session);
     let other_client = deployment.token().subject("alice").client_id("another").sign();
     for token in [&alice, &other_client] {
         let response = deployment.send(echo.clone().bearer(token)).await;
@@ -106,7 +109,7 @@ async fn requests_without_a_response() {
     let request = || {
         let request = Http2::post(Deployment::ENDPOINT).header("authorization", &bearer);
         let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/list");
-        (request, modern_call(1, "tools/list", &json!({})))
+        (request, modern_call_message(1, "tools/list", &json!({})))
     };
     for round in 1..=2 {
         let mut hanging = JoinSet::new();
@@ -117,7 +120,8 @@ async fn requests_without_a_response() {
         }
         for _ in 0..2 {
             let response = hanging.join_next().await.unwrap().unwrap().unwrap();
-            assert_eq!((response.status, response.header("retry-after")), (429, Some("1")), "{response:?}");
+            assert_eq!(response.status, 429, "{response:?}");
+            assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
         }
         reached.wait_for(|count| *count == 3 * round).await.unwrap();
         assert!(hanging.try_join_next().is_none());
@@ -150,12 +154,16 @@ async fn streams_are_counted_separately() {
         streams.push(stream);
     }
     let rejected = deployment.send(listen.clone()).await;
-    assert_eq!((rejected.status, rejected.header("retry-after")), (429, Some("5")), "{rejected:?}");
+    assert_eq!(rejected.status, 429, "{rejected:?}");
+    assert_eq!(rejected.header("retry-after"), Some("5"), "{rejected:?}");
     deployment.portcullis.assert_denied(&rejected, "limit.streams").await;
-    let echo = Request::post(Deployment::ENDPOINT, call(1, "echo", &json!({}))).bearer(&token).session(&session);
+
+    let echo =
+        Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({}))).bearer(&token).session(&session);
     assert_eq!(deployment.send(echo.clone()).await.status, 200);
 
-    let hang = Request::post(Deployment::ENDPOINT, call(2, "hang", &json!({}))).bearer(&token).session(&session);
+    let hang =
+        Request::post(Deployment::ENDPOINT, call_message(2, "hang", &json!({}))).bearer(&token).session(&session);
     let mut hanging = Connection::open(deployment.portcullis.address()).await;
     hanging.write(&hang.to_bytes()).await;
     assert_eq!(hanging.head().await.unwrap().status, 200);

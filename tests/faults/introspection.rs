@@ -19,6 +19,7 @@ struct Endpoint {
 }
 
 impl Endpoint {
+    /// Starts an endpoint with this response.
     async fn start(status: u16, response: Value) -> Self {
         let response = Arc::new(Mutex::new((status, response)));
         let script = Arc::clone(&response);
@@ -80,14 +81,19 @@ async fn rejected_credentials() {
     let deployment = endpoint.deployment().start().await;
     let code = "introspection.client_rejected";
     let issuer = readiness(&deployment, 503).await;
-    assert_eq!((&issuer["usable"], &issuer["reason"]), (&json!(false), &json!(code)), "{issuer}");
+    assert_eq!(issuer["usable"], false, "{issuer}");
+    assert_eq!(issuer["reason"], json!(code), "{issuer}");
+
     let line = deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
     let message = line["message"].as_str().unwrap();
-    assert!(message.contains("`client_id`, `client_secret`") && message.contains("status 401"), "{message}");
+    assert!(message.contains("`client_id`, `client_secret`"), "{message}");
+    assert!(message.contains("status 401"), "{message}");
     assert_eq!(deployment.portcullis.log().matches("hush").count(), 0);
+
     let probe = endpoint.server.last();
     let body = String::from_utf8(probe.body.to_vec()).unwrap();
-    assert!(body.contains("token=portcullis-probe-") && body.contains("client_secret=hush"), "{body}");
+    assert!(body.contains("token=portcullis-probe-"), "{body}");
+    assert!(body.contains("client_secret=hush"), "{body}");
     assert!(!deployment.portcullis.log().contains("portcullis-probe-"));
 
     endpoint.set_response(200, json!({ "active": false }));
@@ -97,6 +103,7 @@ async fn rejected_credentials() {
     let response = deployment.try_token(&deployment.good_token()).await;
     assert_eq!(response.assert_unauthorized(), None, "{response:?}");
     assert_eq!(readiness(&deployment, 503).await["reason"], code);
+
     endpoint.set_response(200, active());
     deployment.assert_accepted("accepted again", &deployment.good_token()).await;
     readiness(&deployment, 200).await;

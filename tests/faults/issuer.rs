@@ -21,7 +21,9 @@ async fn an_issuer_that_starts_later() {
     let deployment = deployment_with(&issuer).await;
     let name = issuer.test_issuer().issuer().as_str().to_owned();
     let healthy = deployment.send(Request::new("GET", "/healthz")).await;
-    assert_eq!((healthy.status, healthy.text().as_str()), (200, "ok\n"), "{healthy:?}");
+    assert_eq!(healthy.status, 200, "{healthy:?}");
+    assert_eq!(healthy.text().as_str(), "ok\n", "{healthy:?}");
+
     let ready = deployment.send(Request::new("GET", "/readyz")).await;
     assert_eq!(ready.status, 503, "{ready:?}");
     assert_eq!(ready.json()["ready"], false);
@@ -35,6 +37,7 @@ async fn an_issuer_that_starts_later() {
         "{response:?}"
     );
     deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
+
     let forged = issuer.test_issuer().token().issuer("https://elsewhere.example").sign();
     deployment.assert_rejected([("another issuer", forged, "token.issuer_unknown")]).await;
     assert_eq!(
@@ -47,7 +50,8 @@ async fn an_issuer_that_starts_later() {
     issuer.open();
     keys_changed(&deployment.portcullis).await;
     let ready = deployment.send(Request::new("GET", "/readyz")).await;
-    assert_eq!((ready.status, &ready.json()["ready"]), (200, &serde_json::json!(true)), "{ready:?}");
+    assert_eq!(ready.status, 200, "{ready:?}");
+    assert_eq!(ready.json()["ready"], serde_json::json!(true), "{ready:?}");
     deployment.assert_accepted("the same token", &token).await;
 }
 
@@ -59,6 +63,7 @@ async fn rotated_keys() {
     let deployment = deployment_with(&issuer).await;
     keys_changed(&deployment.portcullis).await;
     assert_eq!(issuer.key_requests(), 1);
+
     let old = issuer.test_issuer().token().sign();
     deployment.assert_accepted("the old key", &old).await;
 
@@ -67,12 +72,14 @@ async fn rotated_keys() {
     deployment.assert_accepted("the new key", &issuer.test_issuer().token().sign()).await;
     assert_eq!(issuer.key_requests(), 2);
     deployment.assert_rejected([("the old key", old, "token.key_unknown")]).await;
+
     // Unknown keys cause no further fetch within the cooldown.
     let unknown = (0..20).map(|number| {
         (number.to_string(), issuer.test_issuer().token().kid(&format!("k{number}")).sign(), "token.key_unknown")
     });
     let before = issuer.key_requests();
     deployment.assert_rejected(unknown).await;
+
     let fetched = issuer.key_requests() - before;
     assert!(fetched <= 5, "{fetched} fetches for 20 tokens with unknown keys");
 }
@@ -81,7 +88,8 @@ async fn rotated_keys() {
 #[tokio::test]
 async fn a_configured_jwks_uri() {
     let issuer = AuthorizationServer::start(Deployment::RESOURCE);
-    let (name, keys) = (issuer.test_issuer().issuer(), issuer.test_issuer().endpoint("jwks"));
+    let name = issuer.test_issuer().issuer();
+    let keys = issuer.test_issuer().endpoint("jwks");
     let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks_uri = \"{keys}\"");
     let deployment = Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await;
     keys_changed(&deployment.portcullis).await;

@@ -44,10 +44,15 @@ struct FaultyIssuer {
 }
 
 impl FaultyIssuer {
+    /// Starts an issuer that publishes its keys in this way.
     async fn start(keys: Keys) -> Self {
-        let (test_issuer, keys) = (Arc::new(OnceLock::<Arc<TestIssuer>>::new()), Arc::new(Mutex::new(keys)));
-        let (hits, senders) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
-        let (known, published, counted) = (Arc::clone(&test_issuer), Arc::clone(&keys), Arc::clone(&hits));
+        let test_issuer = Arc::new(OnceLock::<Arc<TestIssuer>>::new());
+        let keys = Arc::new(Mutex::new(keys));
+        let hits = Arc::new(AtomicUsize::new(0));
+        let senders = Mutex::new(Vec::new());
+        let known = Arc::clone(&test_issuer);
+        let published = Arc::clone(&keys);
+        let counted = Arc::clone(&hits);
         let script = move |request: &RecordedRequest| {
             let test_issuer = known.get()?;
             if request.target == test_issuer.metadata_url().path() {
@@ -69,6 +74,7 @@ impl FaultyIssuer {
         Self { test_issuer, keys, hits, _server: server }
     }
 
+    /// Returns the response to a request for the keys.
     fn publish(&self, keys: Keys) {
         *self.keys.lock().unwrap() = keys;
     }
@@ -115,7 +121,8 @@ fn publish(
         Keys::TooManySmall => {
             let small = format!("{}]}}", ",{\"kty\":\"EC\"}".repeat(9_999));
             let set = test_issuer.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
-            assert!(set.len() < 256 << 10 && serde_json::from_str::<serde_json::Value>(&set).is_ok());
+            assert!(set.len() < 256 << 10);
+            assert!(serde_json::from_str::<serde_json::Value>(&set).is_ok());
             Upstream::response(200, &[JSON], set)
         }
         Keys::OneBad => {
@@ -240,7 +247,8 @@ async fn one_invalid_key() {
     let deployment = issuer.deployment("30s").await;
     until_accepted(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
     let line = deployment.portcullis.logged("a published key is rejected", |line| line["level"] == "WARN").await;
-    assert_eq!((&line["key.id"], &line["key.failure"]), (&"shared".into(), &"jwk.symmetric".into()), "{line}");
+    assert_eq!(line["key.id"], "shared", "{line}");
+    assert_eq!(line["key.failure"], "jwk.symmetric", "{line}");
     assert!(!deployment.portcullis.log().contains("aHVzaA"));
 }
 
@@ -261,6 +269,7 @@ async fn a_flood_of_unknown_keys() {
     let good = issuer.test_issuer.token().sign();
     until_accepted(&deployment, &good, "at first").await;
     assert_eq!(issuer.hits(), 1);
+
     let mut flood = JoinSet::new();
     for client in 0..20 {
         let tokens: Vec<_> = (0..10)

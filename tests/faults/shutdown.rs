@@ -10,6 +10,7 @@ use tokio::{
     sync::mpsc::UnboundedSender,
 };
 
+/// Starts a deployment whose upstream responds when the test sends the body.
 async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
     let (sender, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
@@ -46,7 +47,8 @@ async fn requests_in_progress_complete() {
         sender.send("true}".into()).unwrap();
         drop(sender);
         let response = busy.response().await.unwrap();
-        assert_eq!((response.status, response.text().as_str()), (200, "{\"late\":true}"), "{signal:?}: {response:?}");
+        assert_eq!(response.status, 200, "{signal:?}: {response:?}");
+        assert_eq!(response.text().as_str(), "{\"late\":true}", "{signal:?}: {response:?}");
         assert_eq!(response.count("mcp-session-id"), 1, "{response:?}");
 
         let finished = deployment.portcullis.wait().await;
@@ -77,6 +79,7 @@ async fn the_timeout() {
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(finished.stderr.contains("cancelling the requests that are still in progress"), "{}", finished.stderr);
+
     let decisions: Vec<_> = finished.stdout.lines().filter(|line| line.contains("\"event\":\"decision\"")).collect();
     assert_eq!(decisions.len(), 1, "{}", finished.stdout);
     assert!(finished.stdout.lines().last().is_some_and(|line| line.contains("audit.stopped")), "{}", finished.stdout);
@@ -117,6 +120,7 @@ async fn sessions_end() {
     let Deployment { portcullis, upstream, .. } = deployment;
     let finished = portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+
     let records: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let sessions = |event: &str| {
         let of_event = records.iter().filter(|record| record["event"] == event);
@@ -126,6 +130,7 @@ async fn sessions_end() {
     };
     assert_eq!(sessions("session.opened").len(), SESSIONS);
     assert_eq!(sessions("session.ended"), sessions("session.opened"));
+
     let ended = records.iter().filter(|record| record["event"] == "session.ended");
     assert!(ended.clone().all(|record| record["session.reason"] == "shutdown"), "{}", finished.stdout);
     assert!(records.last().is_some_and(|record| record["event"] == "audit.stopped"), "{}", finished.stdout);

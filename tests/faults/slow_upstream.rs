@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, Http2, HttpResponse, INITIALIZE, RawRequest, RawUpstream, Request, Upstream,
-    modern_call, modern_request,
+    modern_call_message, modern_request,
 };
 use serde_json::json;
 
@@ -75,6 +75,7 @@ async fn streams_can_pause() {
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
     assert_eq!(client.head().await.unwrap().status, 200);
+
     tokio::time::sleep(Duration::from_secs(3)).await;
     events.send(": late\n\n".into()).unwrap();
     assert_eq!(client.chunk().await.as_deref(), Some(b": late\n\n".as_slice()));
@@ -106,10 +107,12 @@ async fn too_many_connections() {
     assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
     deployment.portcullis.assert_denied(&response, "upstream.too_many_connections").await;
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+
     for client in &mut clients {
         assert_timed_out(&client.response().await.unwrap());
     }
     raw.wait_for_open(0).await;
+
     // New connections go to the workers in turn, so each needs idle connections of the other.
     for _ in 0..4 * LIMIT {
         let mut clients = Vec::new();
@@ -136,7 +139,8 @@ async fn more_requests_than_files() {
         .tables("[limits]\nmax_connections = 1000")
         .start()
         .await;
-    let (mallory, alice) = (deployment.token().subject("mallory").sign(), deployment.token().subject("alice").sign());
+    let mallory = deployment.token().subject("mallory").sign();
+    let alice = deployment.token().subject("alice").sign();
     let mut requests = tokio::task::JoinSet::new();
     for _ in 0..REQUESTS.div_ceil(95) {
         let client = Http2::connect(deployment.portcullis.address()).await;
@@ -147,7 +151,7 @@ async fn more_requests_than_files() {
                 .header("mcp-protocol-version", "2026-07-28")
                 .header("mcp-method", "tools/list")
                 .header("x-hang", "1");
-            requests.spawn(async move { client.send(request, modern_call(1, "tools/list", &json!({}))).await });
+            requests.spawn(async move { client.send(request, modern_call_message(1, "tools/list", &json!({}))).await });
         }
     }
     for _ in 0..20 {
@@ -156,10 +160,12 @@ async fn more_requests_than_files() {
         assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+
     // All responses have Retry-After.
     while let Some(response) = requests.try_join_next() {
         let response = response.unwrap().unwrap();
-        assert!(matches!(response.status, 429 | 503) && response.count("retry-after") == 1, "{response:?}");
+        assert!(matches!(response.status, 429 | 503), "{response:?}");
+        assert_eq!(response.count("retry-after"), 1, "{response:?}");
     }
     assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
 }

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Connection, Finished, Request, Scratch, command, listen_address, program};
+use portcullis_scenarios::{
+    Connection, Finished, Request, Scratch, listen_address, portcullis_command, portcullis_program,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     process::{Child, ChildStderr, Command},
@@ -32,8 +34,8 @@ fn activated(socket: impl Into<OwnedFd>, sockets: u8, process: &str, configurati
         "exec 3<&0 4<&0 </dev/null; export LISTEN_FDS={sockets} LISTEN_PID={process}; \
          exec \"$0\" serve --config \"$1\" --log-format json"
     );
-    let mut shell = command("sh".as_ref());
-    shell.args(["-c", &script]).arg(program()).arg(configuration.as_str()).stdin(Stdio::from(socket.into()));
+    let mut shell = portcullis_command("sh".as_ref());
+    shell.args(["-c", &script]).arg(portcullis_program()).arg(configuration.as_str()).stdin(Stdio::from(socket.into()));
     shell.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut shell = Command::from(shell);
     shell.kill_on_drop(true);
@@ -48,6 +50,7 @@ struct Server {
 }
 
 impl Server {
+    /// Starts the program and waits until it listens.
     async fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -121,16 +124,21 @@ async fn unsuitable_sockets() {
     let inherited = || socket.try_clone().unwrap();
     let other = configuration("listen = \"127.0.0.1:1\"");
     let error = error_of(activated(inherited(), 1, "$$", &other)).await;
-    assert!(error.contains(&address.to_string()) && error.contains("remove `listen`"), "{error}");
+    assert!(error.contains(&address.to_string()), "{error}");
+    assert!(error.contains("remove `listen`"), "{error}");
+
     let omitted = configuration("");
     let error = error_of(activated(inherited(), 2, "$$", &omitted)).await;
-    assert!(error.contains("2 sockets") && error.contains("ListenStream="), "{error}");
+    assert!(error.contains("2 sockets"), "{error}");
+    assert!(error.contains("ListenStream="), "{error}");
+
     let connected = TcpStream::connect(address).unwrap();
     let error = error_of(activated(connected, 1, "$$", &omitted)).await;
     assert!(error.contains("Accept=yes"), "{error}");
     let path = Scratch::path_for("inherited.sock");
     let error = error_of(activated(UnixListener::bind(path.path()).unwrap(), 1, "$$", &omitted)).await;
-    assert!(error.contains("TCP") && error.contains("ListenStream=127.0.0.1:3000"), "{error}");
+    assert!(error.contains("TCP"), "{error}");
+    assert!(error.contains("ListenStream=127.0.0.1:3000"), "{error}");
 }
 
 /// `auth = "none"` is also rejected if an inherited socket listens on the network.
@@ -138,5 +146,6 @@ async fn unsuitable_sockets() {
 async fn an_inherited_socket_on_the_network() {
     let socket = TcpListener::bind("0.0.0.0:0").unwrap();
     let error = error_of(activated(socket, 1, "$$", &configuration(""))).await;
-    assert!(error.contains("auth = \"none\"") && error.contains("0.0.0.0"), "{error}");
+    assert!(error.contains("auth = \"none\""), "{error}");
+    assert!(error.contains("0.0.0.0"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Clients that read nothing or little of a response.
+//! Clients that read nothing or little of a response do not block others.
 
 use std::{
     sync::{Arc, Mutex},
@@ -112,7 +112,8 @@ async fn a_slow_client_is_served() {
     event[..6].copy_from_slice(b"data: ");
     event[LENGTH - 2..].copy_from_slice(b"\n\n");
     events.send(event.into()).unwrap();
-    let (mut body, mut received) = (response.into_body(), 0);
+    let mut body = response.into_body();
+    let mut received = 0;
     let started = Instant::now();
     while received < LENGTH {
         sleep(Duration::from_millis(300)).await;

@@ -44,6 +44,7 @@ async fn metadata() {
         &["offline_access", "resource[0].scopes_supported"],
     )
     .await;
+
     let offline = with("", "", "required_scopes = [\"offline_access\"]");
     assert_neither_serves_nor_checks(
         "offline_access required",
@@ -51,6 +52,7 @@ async fn metadata() {
         &["offline_access", "resource[0].required_scopes"],
     )
     .await;
+
     let offline = with("", "", "[[resource.rule]]\nmethod = \"*\"\nscopes = [\"offline_access\"]");
     assert_neither_serves_nor_checks(
         "offline_access in a rule",
@@ -58,6 +60,7 @@ async fn metadata() {
         &["offline_access", "resource[0].rule[0].scopes"],
     )
     .await;
+
     for duplicate in ["/MCP", "/mcp/", "/Mcp/", "/mcp"] {
         let configuration = with("", "", &RESOURCE.replace("/mcp\"\nu", &format!("{duplicate}\"\nu")));
         assert_neither_serves_nor_checks(duplicate, &configuration, &["/mcp", duplicate, "rename"]).await;
@@ -117,7 +120,8 @@ async fn auth_none_on_the_network() {
     let file = Scratch::file("open.toml", &explicit);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(checked.stdout.contains("warning:") && checked.stdout.contains("anyone"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("warning:"), "{}", checked.stdout);
+    assert!(checked.stdout.contains("anyone"), "{}", checked.stdout);
 }
 
 /// J6: a literal secret is rejected and not printed. The message names environment and file as the fix.
@@ -140,7 +144,8 @@ async fn literal_secrets_in_the_environment() {
     let environment = [("PORTCULLIS_ISSUER", "[{issuer=\"https://auth.example.com\",client_secret=\"hunter2\"}]")];
     let finished = Portcullis::run_with(&["check", "--config", file.as_str()], &environment).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(!finished.stderr.contains("hunter2") && !finished.stdout.contains("hunter2"), "{finished:?}");
+    assert!(!finished.stderr.contains("hunter2"), "{finished:?}");
+    assert!(!finished.stdout.contains("hunter2"), "{finished:?}");
 }
 
 /// Unknown keys are rejected with the most similar known key, in every table.
@@ -250,6 +255,7 @@ async fn files() {
         assert_rejected("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
     }
     assert_neither_serves_nor_checks("not TOML", "listen = ", &["bad.toml:1: listen"]).await;
+
     let empty = Scratch::file("empty.toml", "");
     for command in ["serve", "check"] {
         let finished = Portcullis::run(&[command, "--config", empty.as_str()]).await;
@@ -257,7 +263,8 @@ async fn files() {
         let starts =
             ["base_url is missing", "resource is missing"].map(|text| format!("error: {}:1: {text}", empty.as_str()));
         let has = |start: &String| lines.iter().any(|line| line.starts_with(start));
-        assert!(lines.len() == 2 && starts.iter().all(has), "{lines:#?}");
+        assert_eq!(lines.len(), 2, "{lines:#?}");
+        assert!(starts.iter().all(has), "{lines:#?}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request};
 
+/// Asserts that a request gets a generic 502, and that the log has this reason.
 async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
     let response =
         deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token())).await;

@@ -67,6 +67,7 @@ async fn a_server_of_2024_11_05() {
     let called = Portcullis::run_with(&["call", &url, "tools/list"], &[("PORTCULLIS_TOKEN", "hush")]).await;
     assert_eq!(called.code, Some(0), "{called:?}");
     assert_eq!(serde_json::from_str::<Value>(&called.stdout).unwrap()["tools"], json!(["tools/list"]));
+
     for request in upstream.recorded() {
         assert_eq!(request.header("authorization"), Some("Bearer hush"), "{request:?}");
     }
@@ -77,7 +78,8 @@ async fn a_server_of_2024_11_05() {
 async fn calls_register_once() {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
-    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let url = format!("http://{}/mcp", demo.address());
+    let store = Scratch::path_for("store");
     for _ in 0..2 {
         let options = ["--auto-consent", "--store", store.as_str()];
         let called = Portcullis::run(&[&["call", &url, "tools/list"][..], &options].concat()).await;
@@ -87,7 +89,8 @@ async fn calls_register_once() {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.ends_with(".json"))
             .collect();
-        assert!(names.len() == 1 && names[0].starts_with("client-"), "{names:?}");
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(names[0].starts_with("client-"), "{names:?}");
     }
 }
 
@@ -106,7 +109,9 @@ async fn a_challenge_beyond_the_scope_is_an_error() {
     let store = Scratch::path_for("store");
     let options = ["--auto-consent", "--scope", "read", "--store", store.as_str()];
     let called = Portcullis::run(&[&["call", &peer.url("/mcp"), "tools/list"][..], &options].concat()).await;
-    assert!(called.code == Some(1) && called.stderr.contains("admin"), "{called:?}");
+    assert_eq!(called.code, Some(1), "{called:?}");
+    assert!(called.stderr.contains("admin"), "{called:?}");
+
     let scopes: Vec<_> = peer.requests("/authorize").iter().map(|request| request.query["scope"].clone()).collect();
     assert_eq!(scopes, ["read"]);
 }

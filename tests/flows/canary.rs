@@ -11,7 +11,7 @@ use http::Response;
 use portcullis_metadata::PkceVerifier;
 use portcullis_scenarios::{
     AuthorizationServer, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
-    call, modern_request,
+    call_message, modern_request,
 };
 use portcullis_testkit::Canaries;
 use serde_json::{Value, json};
@@ -26,7 +26,8 @@ async fn guard_and_endpoint() {
         let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
         let deployment = Deployment::builder().tables(tables).log_format(format).start().await;
         let token = deployment.token().claim("jti", "canary-claim").sign();
-        let (unscoped, expired) = (deployment.test_issuer.token().sign(), deployment.token().expires_in(-60).sign());
+        let unscoped = deployment.test_issuer.token().sign();
+        let expired = deployment.token().expires_in(-60).sign();
         let unknown_key = deployment.token().kid("canary-kid-is-public").sign();
         let session = deployment.open_session(&token).await;
         let target = "/mcp?key=canary-query&code=canary-code";
@@ -38,7 +39,8 @@ async fn guard_and_endpoint() {
                 .header("Mcp-Param-Secret", "canary-parameter")
         };
         let post = |body: &str| decorated(Request::post(target, body));
-        let tool = call(2, "tools/call", &json!({ "name": "x", "arguments": { "password": "canary-argument" } }));
+        let tool =
+            call_message(2, "tools/call", &json!({ "name": "x", "arguments": { "password": "canary-argument" } }));
         let modern = modern_request(target, "tools/list", &json!({ "cursor": "canary-cursor" }));
         let cases = [
             (post(&tool).bearer(&token).session(&session), 200, None),
@@ -86,7 +88,8 @@ async fn guard_and_endpoint() {
         let canaries =
             Canaries::from_iter(secrets.into_iter().chain(planted).chain(more.map(|canary| (canary, canary))));
         let trail = fs::read_to_string(audit.path()).unwrap();
-        assert!(trail.lines().count() > 20 && finished.stderr.lines().count() > 20, "there is something to search");
+        assert!(trail.lines().count() > 20, "there is something to search");
+        assert!(finished.stderr.lines().count() > 20, "there is something to search");
         canaries.assert_absent(&format!("the {format} log"), &finished.stderr);
         canaries.assert_absent("the audit trail", &trail);
         assert!(finished.stdout.is_empty(), "{}", finished.stdout);
@@ -135,7 +138,8 @@ async fn issuers() {
     let introspecting = Upstream::scripted(move |request| Some(introspection(request, &script.lock().unwrap()))).await;
     let keys = AuthorizationServer::start(Deployment::RESOURCE);
     let secret = Scratch::file("secret", SECRET);
-    let (introspecting_name, keys_name) = (introspecting.origin(), keys.test_issuer().issuer().as_str().to_owned());
+    let introspecting_name = introspecting.origin();
+    let keys_name = keys.test_issuer().issuer().as_str().to_owned();
     let tables = format!(
         "[[issuer]]\nissuer = \"{introspecting_name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
          client_secret = {{ file = \"{}\" }}\nintrospection_auth = \"basic\"\nintrospection_cache = \"0s\"\n\
@@ -150,6 +154,7 @@ async fn issuers() {
     *response.lock().unwrap() = (200, json!({ "active": false, "note": "canary-response" }));
     let inactive = deployment.try_token(opaque).await;
     deployment.portcullis.assert_denied(&inactive, "token.inactive").await;
+
     *response.lock().unwrap() = (500, json!("canary-response"));
     assert_eq!(deployment.try_token(opaque).await.status, 401);
     deployment.portcullis.logged_line(&["WARN", &introspecting_name]).await;
@@ -171,6 +176,7 @@ async fn issuers() {
     canaries.assert_absent("the log", &deployment.portcullis.stop().await.stderr);
 }
 
+/// Responds as an issuer with introspection.
 fn introspection(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
@@ -279,13 +285,15 @@ async fn development_server() {
     let demo = Portcullis::start(&arguments).await;
     let line = demo.logged("authorization server is listening", |line| line["issuer"].is_string()).await;
     let idp: SocketAddr = line["issuer"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
-    let (redirect, resource) = ("http%3A%2F%2F127.0.0.1%3A4321%2Fcallback", encoded_resource(&demo.address()));
+    let redirect = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
+    let resource = encoded_resource(&demo.address());
 
     let metadata =
         r#"{"redirect_uris":["http://127.0.0.1:4321/callback"],"token_endpoint_auth_method":"client_secret_post"}"#;
     let registered = Request::post("/register", metadata).send(idp).await.json();
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_else(|| panic!("{name}: {value}")).to_owned();
-    let (client, secret) = (text(&registered, "client_id"), text(&registered, "client_secret"));
+    let client = text(&registered, "client_id");
+    let secret = text(&registered, "client_secret");
     let verifier = PkceVerifier::generate().unwrap();
     let target = format!(
         "/authorize?response_type=code&client_id={client}&redirect_uri={redirect}&code_challenge={}\
@@ -306,10 +314,12 @@ async fn development_server() {
     );
     let issued = form("/token", exchange.clone()).await;
     assert_eq!(issued.status, 200, "{issued:?}");
+
     let token = text(&issued.json(), "access_token");
     let endpoint = async |token: &str| Request::post("/mcp", INITIALIZE).bearer(token).send(demo.address()).await;
     let opened = endpoint(&token).await;
     assert_eq!(opened.status, 200, "{opened:?}");
+
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     // Invalid values of each secret.
     assert_eq!(form("/token", exchange.clone()).await.status, 400, "a code is used once");

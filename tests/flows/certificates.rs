@@ -51,11 +51,14 @@ async fn check_names_an_expired_certificate() {
         certificate.certificates.as_str()
     );
     let warning = finished.stdout.lines().find(|line| line.starts_with("warning:")).unwrap_or_default();
-    assert!(warning.contains(&expected) && warning.contains("portcullis.toml:4: "), "{finished:?}");
+    assert!(warning.contains(&expected), "{finished:?}");
+    assert!(warning.contains("portcullis.toml:4: "), "{finished:?}");
+
     let online = Portcullis::run(&["check", "--online", "--json", "--config", file.as_str()]).await;
     let report: Value = serde_json::from_str(&online.stdout).unwrap();
     let cause = &report["online"]["first_cause"];
-    assert_eq!((online.code, &cause["rule"]["id"]), (Some(1), &"tls.certificate".into()), "{report:#}");
+    assert_eq!(online.code, Some(1), "{report:#}");
+    assert_eq!(cause["rule"]["id"], "tls.certificate", "{report:#}");
 
     certificate.renew(VALID.0);
     let finished = Portcullis::run(&["check", "--online", "--config", file.as_str()]).await;
@@ -67,7 +70,8 @@ async fn check_names_an_expired_certificate() {
 /// F8, J7, J10: the metrics have the expiry of the certificate in use, the number of tasks, and rejected reloads.
 #[tokio::test]
 async fn the_metrics_show_the_certificate_and_reloads() {
-    let (certificate, administration) = (Certificate::until(EXPIRED.0), Administration::default());
+    let certificate = Certificate::until(EXPIRED.0);
+    let administration = Administration::default();
     let configuration = certificate.configuration(&administration.table());
     let file = Scratch::file("portcullis.toml", &configuration);
     let portcullis = Portcullis::start(&["serve", "--config", file.as_str()]).await;

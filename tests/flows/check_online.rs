@@ -108,26 +108,22 @@ impl Setup {
     async fn assert_sound(&self, case: &str) {
         let (finished, report) = self.json().await;
         let summary = &report["online"]["summary"];
-        assert_eq!(
-            (&summary["problems"], &summary["warnings"]),
-            (&json!(0), &json!(0)),
-            "{case}: {:#}",
-            report["online"]
-        );
-        assert_eq!((finished.code, report["warnings"].as_array().map(Vec::len)), (Some(0), Some(0)), "{case}");
+        assert_eq!(summary["problems"], 0, "{case}: {:#}", report["online"]);
+        assert_eq!(summary["warnings"], 0, "{case}: {:#}", report["online"]);
+        assert_eq!(finished.code, Some(0), "{case}");
+        assert_eq!(report["warnings"].as_array().map(Vec::len), Some(0), "{case}");
     }
 
     /// The first cause has this rule, and its text and fix have these words.
     async fn assert_cause(&self, case: &str, rule: &str, words: &[&str]) {
         let (finished, report) = self.json().await;
         let cause = &report["online"]["first_cause"];
-        assert_eq!((finished.code, &cause["rule"]["id"]), (Some(1), &json!(rule)), "{case}: {:#}", report["online"]);
+        assert_eq!(finished.code, Some(1), "{case}: {:#}", report["online"]);
+        assert_eq!(cause["rule"]["id"], json!(rule), "{case}: {:#}", report["online"]);
         let text = format!("{} {}", cause["text"].as_str().unwrap(), cause["fix"].as_str().unwrap());
         assert!(words.iter().all(|word| text.contains(word)), "{case}: {words:?}: {text}");
-        assert!(
-            !finished.stdout.contains("hunter2") && !finished.stderr.contains("hunter2"),
-            "{case}: a secret is printed"
-        );
+        assert!(!finished.stdout.contains("hunter2"), "{case}: a secret is printed");
+        assert!(!finished.stderr.contains("hunter2"), "{case}: a secret is printed");
     }
 }
 
@@ -136,10 +132,12 @@ const INTROSPECTION: &str = "validate = \"introspection\"\nclient_id = \"me\"\nc
 /// J9: sound set-ups have no problem and no warning.
 #[tokio::test]
 async fn sound_set_ups() {
-    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let server = issuer(|_| None).await;
+    let upstream = Upstream::start().await;
     let sound = || Setup::new(&server.url(""), &upstream.setting());
     sound().assert_sound("signatures").await;
     sound().issuer(INTROSPECTION).assert_sound("introspection").await;
+
     sound().issuer(&INTROSPECTION.replace("\"introspection\"", "\"jwt+introspection\"")).assert_sound("both").await;
     sound().issuer(&format!("jwks_uri = \"{}\"\n", server.url("/jwks"))).assert_sound("keys of a URL").await;
     sound().resource("allowed_origins = [\"https://app.example.com\"]\n").assert_sound("origins").await;
@@ -153,6 +151,7 @@ async fn sound_set_ups() {
     });
     let events = Setup::new(&server.url(""), &events.await.setting()).resource("sessions = \"off\"\n");
     events.assert_sound("a stateless server with event streams").await;
+
     // Every session of the checks has ended.
     let methods: Vec<_> = upstream.recorded().iter().map(|request| request.method.clone()).collect();
     let count = |method: &http::Method| methods.iter().filter(|other| *other == method).count();
@@ -179,12 +178,14 @@ async fn a_stateless_upstream_is_recognized() {
 /// J9: a port of another program is a problem, and that of a running server with this configuration is none.
 #[tokio::test]
 async fn the_port() {
-    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let server = issuer(|_| None).await;
+    let upstream = Upstream::start().await;
     let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = holder.local_addr().unwrap();
     let top = |address| format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n");
     let setup = |address| Setup::new(&server.url(""), &upstream.setting()).top(&top(address));
     setup(address).assert_cause("held", "listener.port", &["another program", "choose another port"]).await;
+
     let elsewhere = "192.0.2.7:3000".parse().unwrap();
     let setup_elsewhere = setup(elsewhere).top("listen = \"192.0.2.7:3000\"\nbase_url = \"https://mcp.example.com\"\n");
     setup_elsewhere.assert_cause("another machine", "listener.port", &["192.0.2.7", "address of this machine"]).await;
@@ -198,7 +199,8 @@ async fn the_port() {
 /// J9: a running server with TLS is recognized by its resource at `/`. Its certificate is for the name of the base URL.
 #[tokio::test]
 async fn a_running_server_with_tls() {
-    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let server = issuer(|_| None).await;
+    let upstream = Upstream::start().await;
     let certified = generate_simple_self_signed(["mcp.example.com".to_owned()]).unwrap();
     let certificates = Scratch::file("cert.pem", &certified.cert.pem());
     let key = Scratch::file("key.pem", &certified.signing_key.serialize_pem());
@@ -211,8 +213,10 @@ async fn a_running_server_with_tls() {
     setup.resource = setup.resource.replace("/mcp", "/");
     let _server = Portcullis::serve(&setup.text()).await;
     let (finished, report) = setup.json().await;
+
     // The configuration itself has warnings.
-    assert_eq!((finished.code, &report["online"]["first_cause"]), (Some(0), &Value::Null), "{:#}", report["online"]);
+    assert_eq!(finished.code, Some(0), "{:#}", report["online"]);
+    assert_eq!(report["online"]["first_cause"], Value::Null, "{:#}", report["online"]);
     setup.resource = setup.resource.replace("\"/\"", "\"/other\"");
     setup.assert_cause("of another resource", "listener.port", &["another program"]).await;
 }

@@ -22,7 +22,8 @@ async fn every_command_supports_every_revision_with_sessions() {
                 _ => None,
             }
         });
-        let (peer, store) = (peer.await, Scratch::path_for("store"));
+        let peer = peer.await;
+        let store = Scratch::path_for("store");
         let url = peer.url("/mcp");
         let options = ["--auto-consent", "--store", store.as_str()];
         let called = Portcullis::run(&[&["call", &url, "tools/list"][..], &options].concat()).await;

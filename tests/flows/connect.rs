@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
-use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, Upstream, command, program};
+use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, Upstream, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -28,7 +28,7 @@ impl Bridge {
 
     /// Starts `connect` or `mcp-remote`.
     pub(crate) fn start_command(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = command(program());
+        let mut command = portcullis_command(portcullis_program());
         command.arg(name).args(arguments).envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Process::start(name, &mut command).unwrap();
@@ -105,7 +105,9 @@ async fn instances_sign_in_once_and_are_served() {
     for bridge in &mut bridges {
         assert_eq!(bridge.initialize().await["result"]["protocolVersion"], "2025-11-25");
     }
-    assert_eq!((entries(&store, "token"), entries(&store, "client")), (1, 1));
+    assert_eq!(entries(&store, "token"), 1);
+    assert_eq!(entries(&store, "client"), 1);
+
     for bridge in &mut bridges {
         let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
         assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
@@ -113,7 +115,9 @@ async fn instances_sign_in_once_and_are_served() {
     for mut bridge in bridges {
         drop(bridge.input.take());
         let (code, rest, log) = bridge.wait().await;
-        assert_eq!((code, rest, log.as_str()), (Some(0), vec![], ""));
+        assert_eq!(code, Some(0));
+        assert!(rest.is_empty(), "{rest:?}");
+        assert_eq!(log, "");
     }
     demo.signal(Signal::TERM);
     let log = demo.wait().await.stderr;
@@ -130,7 +134,8 @@ async fn a_signal_ends_the_session() {
         bridge.initialize().await;
         bridge.process.signal(signal);
         let (code, rest, _) = bridge.wait().await;
-        assert_eq!((code, rest), (Some(0), vec![]));
+        assert_eq!(code, Some(0));
+        assert!(rest.is_empty(), "{rest:?}");
         demo.signal(Signal::TERM);
         assert!(demo.wait().await.stderr.contains(r#""session.reason":"deleted""#));
     }
@@ -160,7 +165,8 @@ async fn a_token_in_the_environment() {
         assert_eq!(response["error"]["data"]["reason"], "mcp.unauthorized", "{response}");
         drop(bridge.input.take());
         let log = bridge.wait().await.2;
-        assert!(log.contains("mcp.unauthorized") && !log.contains("wrong-token"), "{log}");
+        assert!(log.contains("mcp.unauthorized"), "{log}");
+        assert!(!log.contains("wrong-token"), "{log}");
     }
 }
 
@@ -175,8 +181,10 @@ async fn failures_are_reported_to_the_client_and_the_user() {
     assert_eq!(response["error"]["data"]["reason"], "fetch.connect", "{response}");
     drop(bridge.input.take());
     let (code, rest, log) = bridge.wait().await;
-    assert_eq!((code, rest.len()), (Some(0), 0), "{rest:?}");
-    assert!(log.contains("fetch.connect") && !log.contains("hush"), "{log}");
+    assert_eq!(code, Some(0), "{rest:?}");
+    assert_eq!(rest.len(), 0, "{rest:?}");
+    assert!(log.contains("fetch.connect"), "{log}");
+    assert!(!log.contains("hush"), "{log}");
 }
 
 /// Each invalid argument causes an error of one line before anything is read.
@@ -192,7 +200,9 @@ async fn invalid_arguments_cause_one_line() {
         &["connect", url, "--scope", "a\"b"],
     ] {
         let run = Portcullis::run(arguments).await;
-        assert_eq!((run.code, run.stdout.as_str(), run.stderr.lines().count()), (Some(1), "", 1), "{run:?}");
+        assert_eq!(run.code, Some(1), "{run:?}");
+        assert_eq!(run.stdout, "", "{run:?}");
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
     }
 }
 
@@ -317,7 +327,8 @@ async fn a_token_of_another_client_opens_another_session() {
     ))
     .await;
 
-    let (url, store) = (format!("http://{address}/mcp"), Scratch::path_for("store"));
+    let url = format!("http://{address}/mcp");
+    let store = Scratch::path_for("store");
     let as_client = |id: &'static str| ["--auto-consent", "--client-id", id, "--store", store.as_str(), "--scope"];
     let mut bridge = Bridge::start(&url, &[&as_client("first")[..], &["mcp:tools"]].concat(), &[]);
     bridge.initialize().await;
@@ -325,12 +336,16 @@ async fn a_token_of_another_client_opens_another_session() {
     let login = [&["login", &url][..], &as_client("second"), &["mcp:tools mcp:admin"]].concat();
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
+
     let response = bridge.request(2, "tools/call", json!({ "name": "admin_x", "arguments": {} })).await;
     assert_eq!(response["result"]["name"], "admin_x", "{response}");
     drop(bridge.input.take());
     let (code, rest, log) = bridge.wait().await;
-    assert_eq!((code, rest, log.lines().count()), (Some(0), vec![], 1), "{log}");
+    assert_eq!(code, Some(0), "{log}");
+    assert!(rest.is_empty(), "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("the session is lost; opening another one"), "{log}");
+
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
     let expected = ["initialize", "notifications/initialized", "resources/subscribe"];
     assert_eq!(methods, [&expected[..], &expected, &["tools/call"]].concat());

@@ -20,7 +20,8 @@ fn exposed(header: &str) -> Vec<String> {
 async fn preflight_needs_no_token() {
     let deployment = Deployment::start().await;
     let response = deployment.send(preflight(Deployment::ENDPOINT)).await;
-    assert_eq!((response.status, response.body.len()), (204, 0), "{response:?}");
+    assert_eq!(response.status, 204, "{response:?}");
+    assert_eq!(response.body.len(), 0, "{response:?}");
     assert_eq!(response.header("access-control-allow-origin"), Some(ORIGIN));
     assert_eq!(response.header("access-control-allow-methods"), Some("GET, POST, DELETE"));
     assert_eq!(
@@ -29,6 +30,7 @@ async fn preflight_needs_no_token() {
     );
     assert_eq!(response.count("access-control-allow-credentials"), 0);
     assert!(response.headers.iter().filter(|(name, _)| name == "vary").any(|(_, value)| value.contains("Origin")));
+
     // An OPTIONS request that is not a preflight is treated like other requests.
     assert_eq!(
         deployment

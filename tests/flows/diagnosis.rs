@@ -1,7 +1,7 @@
 //! `portcullis status`, `list` and `token --scope`, error messages, and the debug log.
 
 use http::{Response, header};
-use portcullis_scenarios::{Peer, Portcullis, Scratch, command, program};
+use portcullis_scenarios::{Peer, Portcullis, Scratch, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 
 /// I7: `status` and `list` show the state of stored tokens, but not the tokens.
@@ -15,7 +15,8 @@ async fn stored_tokens_are_listed() {
         })
     })
     .await;
-    let (url, store) = (server.url("/mcp"), Scratch::path_for("store"));
+    let url = server.url("/mcp");
+    let store = Scratch::path_for("store");
     let at_store = ["--store", store.as_str()];
     let run = async |arguments: &[&str]| Portcullis::run(&[arguments, &at_store].concat()).await;
     let before = run(&["status", &url]).await;
@@ -26,28 +27,36 @@ async fn stored_tokens_are_listed() {
     assert!(login.stderr.contains("not granted: b"), "{login:?}");
     let status = run(&["status", &url]).await;
     assert_eq!(status.code, Some(0), "{status:?}");
+
     for part in
         [server.url(""), "scopes    a (not granted: b)".into(), store.as_str().into(), "refreshed automatically".into()]
     {
         assert!(status.stdout.contains(&part), "{part} {status:?}");
     }
     let listed = run(&["list", "--json"]).await;
-    assert!(!listed.stdout.contains("hush") && !listed.stdout.contains("quiet"), "{listed:?}");
+    assert!(!listed.stdout.contains("hush"), "{listed:?}");
+    assert!(!listed.stdout.contains("quiet"), "{listed:?}");
+
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     let token = &listed["tokens"][0];
-    assert_eq!((&token["url"], &token["scopes"], &token["state"]), (&json!(url), &json!(["a"]), &json!("valid")));
+    assert_eq!(token["url"], json!(url));
+    assert_eq!(token["scopes"], json!(["a"]));
+    assert_eq!(token["state"], "valid");
     assert_eq!(run(&["status", &server.url("/other")]).await.code, Some(1));
 
     let with = run(&["token", &url, "--scope", "a"]).await;
-    assert_eq!((with.code, with.stdout.trim()), (Some(0), "hush"), "{with:?}");
+    assert_eq!(with.code, Some(0), "{with:?}");
+    assert_eq!(with.stdout.trim(), "hush", "{with:?}");
     let without = run(&["token", &url, "--scope", "a b"]).await;
-    assert_eq!((without.code, without.stdout.as_str()), (Some(1), ""), "{without:?}");
+    assert_eq!(without.code, Some(1), "{without:?}");
+    assert_eq!(without.stdout, "", "{without:?}");
     assert!(without.stderr.contains("lacks the scopes b"), "{without:?}");
 
     // An unreadable file is reported, and a logout removes it.
     std::fs::write(token["file"].as_str().unwrap(), r#"{"refresh_token":"quiet""#).unwrap();
     let listed = run(&["list"]).await;
     assert!(listed.stderr.contains("cannot be understood"), "{listed:?}");
+
     let logout = run(&["logout", &url]).await;
     assert_eq!(logout.code, Some(0), "{logout:?}");
     let left = std::fs::read_dir(store.as_str()).unwrap().map(|entry| entry.unwrap().path());
@@ -67,12 +76,14 @@ async fn a_failed_revocation() {
         _ => None,
     })
     .await;
-    let (url, store) = (server.url("/mcp"), Scratch::path_for("store"));
+    let url = server.url("/mcp");
+    let store = Scratch::path_for("store");
     Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     let logout = Portcullis::run(&["logout", &url, "--store", store.as_str()]).await;
     assert_eq!(logout.code, Some(1), "{logout:?}");
     assert!(logout.stderr.contains("signed out on this machine"), "{logout:?}");
-    assert!(logout.stderr.contains("503") && logout.stderr.contains("body: maintenance"), "{logout:?}");
+    assert!(logout.stderr.contains("503"), "{logout:?}");
+    assert!(logout.stderr.contains("body: maintenance"), "{logout:?}");
     assert_eq!(Portcullis::run(&["status", &url, "--store", store.as_str()]).await.code, Some(1));
 }
 
@@ -103,18 +114,21 @@ async fn errors_show_the_response() {
 #[tokio::test]
 async fn the_debug_log_has_every_request() {
     let server = Peer::start(|_| None).await;
-    let (url, store) = (server.url("/mcp?key=hidden"), Scratch::path_for("store"));
-    let mut process = command(program());
+    let url = server.url("/mcp?key=hidden");
+    let store = Scratch::path_for("store");
+    let mut process = portcullis_command(portcullis_program());
     process.args(["login", &url, "--auto-consent", "--store", store.as_str()]).env("PORTCULLIS_LOG", "debug");
     let output = tokio::process::Command::from(process).output().await.unwrap();
     let log = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{log}");
+
     for path in ["/mcp", "/.well-known/oauth-authorization-server", "/register", "/authorize", "/token"] {
         let line = log.lines().find(|line| line.contains(&format!("url=\"{}\"", server.url(path))));
         assert!(line.is_some_and(|line| line.contains("status=") && line.contains("milliseconds=")), "{path} {log}");
     }
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
     for secret in ["hidden", "code=", "state=", token.stdout.trim()] {
-        assert!(!secret.is_empty() && !log.contains(secret), "{secret} {log}");
+        assert!(!secret.is_empty(), "{secret} {log}");
+        assert!(!log.contains(secret), "{secret} {log}");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portcullis_scenarios::{
-    Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call, modern_request,
+    Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call_message, modern_request,
 };
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 const DETECTION_TIME: Duration = Duration::from_millis(1500);
 
 fn legacy(token: &str, session: &str) -> Request {
-    let body = call(2, "tools/call", &json!({ "name": "slow" }));
+    let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
     Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
 }
 
@@ -37,6 +37,7 @@ async fn before_the_response() {
     let session = deployment.open_session(&token).await;
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&legacy(&token, &session).to_bytes()).await;
+
     // The connection of `initialize` is either idle or used again, depending on the worker.
     sleep(Duration::from_millis(300)).await;
     let with_legacy = raw.open();
@@ -46,6 +47,7 @@ async fn before_the_response() {
     sleep(DETECTION_TIME).await;
     let with_modern = raw.open();
     assert!(with_modern >= with_legacy, "the legacy request has ended");
+
     drop(client);
     raw.wait_for_open(with_modern - 1).await;
     sleep(DETECTION_TIME).await;
@@ -72,6 +74,7 @@ async fn during_the_response() {
     }
     sleep(DETECTION_TIME).await;
     assert!(!continued.events.is_closed(), "the legacy request has ended");
+
     // The upstream completes its response.
     continued.events.send("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n".into()).unwrap();
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
@@ -84,19 +87,24 @@ async fn until_the_stream_is_resumed() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
-    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let session = deployment.open_session(&token).await;
+    let other = deployment.open_session(&token).await;
     let mut continued = streams.open(&deployment, legacy(&token, &session)).await;
     continued.assert_forwarded("id: 7\ndata: {}\n\n").await;
+
     let of_other = streams.open(&deployment, legacy(&token, &other)).await;
     drop((continued.connection, of_other.connection));
     sleep(DETECTION_TIME).await;
     let plain = streams.listen(&deployment, &token, &session).await;
     assert!(!continued.events.is_closed(), "a GET without `Last-Event-ID` resumes no stream");
+
     let _resumed = streams
         .open(&deployment, Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7"))
         .await;
     timeout(Duration::from_secs(1), continued.events.closed()).await.unwrap();
-    assert!(!of_other.events.is_closed() && !plain.events.is_closed());
+    assert!(!of_other.events.is_closed());
+    assert!(!plain.events.is_closed());
+
     let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&other);
     assert_eq!(deployment.send(delete).await.status, 200);
     timeout(Duration::from_secs(1), of_other.events.closed()).await.unwrap();

@@ -23,9 +23,11 @@ async fn the_demo_has_no_problem() {
 
     let finished = Portcullis::run(&["doctor", &url, "--json"]).await;
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
-    assert_eq!((finished.code, &report["resource"]), (Some(0), &Value::from(url)));
+    assert_eq!(finished.code, Some(0));
+    assert_eq!(report["resource"], Value::from(url));
     assert!(report["steps"].as_array().unwrap().len() > 6, "{report}");
-    assert_eq!((&report["first_cause"], &report["summary"]["problems"]), (&Value::Null, &Value::from(0)));
+    assert_eq!(report["first_cause"], Value::Null);
+    assert_eq!(report["summary"]["problems"], Value::from(0));
     assert_eq!(report["requests"][0]["url"], report["resource"]);
 }
 
@@ -34,10 +36,12 @@ async fn the_demo_has_no_problem() {
 async fn from_the_sign_in_to_a_tool_call() {
     let listen = ["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&listen).await;
-    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let url = format!("http://{}/mcp", demo.address());
+    let store = Scratch::path_for("store");
     let arguments = ["doctor", "--login", "--auto-consent", "--json", "--store", store.as_str(), &url];
     let finished = Portcullis::run(&[&arguments[..], &["--tool", "whoami"]].concat()).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
+
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
     let findings: Vec<_> =
         report["steps"].as_array().unwrap().iter().flat_map(|step| step["findings"].as_array().unwrap()).collect();
@@ -109,6 +113,7 @@ async fn a_token_is_explained() {
         assert_eq!(finished.stdout.contains("a request without a token"), arguments[0] == "doctor", "{finished:?}");
     }
     let empty = Portcullis::run_with_input(&["explain-token", &url], " \n").await;
-    assert_eq!((empty.code, empty.stderr.lines().count()), (Some(2), 1), "{empty:?}");
+    assert_eq!(empty.code, Some(2), "{empty:?}");
+    assert_eq!(empty.stderr.lines().count(), 1, "{empty:?}");
     assert!(!demo.log().contains("opaque-secret"), "the server logs no token");
 }

@@ -38,7 +38,8 @@ async fn assert_cause(
     let finished = Portcullis::run(&["doctor", "--json", &server.url("/mcp")]).await;
     let report: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{finished:?}"));
     let cause = &report["first_cause"];
-    assert_eq!((finished.code, &cause["rule"]["id"]), (Some(1), &json!(rule)), "{case}: {cause:#}");
+    assert_eq!(finished.code, Some(1), "{case}: {cause:#}");
+    assert_eq!(cause["rule"]["id"], json!(rule), "{case}: {cause:#}");
     let text = format!("{} {}", cause["text"].as_str().unwrap(), cause["fix"].as_str().unwrap());
     assert!(words.iter().all(|word| text.contains(word)), "{case}: {words:?}: {text}");
 }
@@ -77,6 +78,7 @@ async fn metadata_that_clients_cannot_read() {
         _ => Some(response(403, "text/html", CHALLENGE)),
     };
     assert_cause("a firewall", blocked, "resource.found", &["Cloudflare", "let the firewall pass"]).await;
+
     let blocked_issuer =
         |request: &PeerRequest| resource(request, "").or_else(|| Some(response(403, "text/html", CHALLENGE)));
     assert_cause("at the issuer", blocked_issuer, "issuer.found", &["Cloudflare", "let the firewall pass"]).await;
@@ -84,6 +86,7 @@ async fn metadata_that_clients_cannot_read() {
         resource(request, "").or_else(|| Some(response(200, "text/html", "<!doctype html><title>App</title>")))
     };
     assert_cause("a web site", page, "issuer.found", &["oauth-authorization-server instead of a web page"]).await;
+
     let metadata_url = |request: &PeerRequest| resource(request, "/.well-known/oauth-authorization-server");
     assert_cause("not an issuer", metadata_url, "issuer.found", &["write the issuer into authorization_servers"]).await;
 }

@@ -63,7 +63,8 @@ async fn the_ca_file_is_for_the_origin_of_the_start_url() {
     let ca_file = ["--ca-file", network.proxy.authority()];
     for (more, helps) in [(&ca_file[..], "SSL_CERT_FILE"), (&[], "--ca-file")] {
         let login = network.login(more, &[]).await;
-        assert_eq!((login.code, login.stderr.lines().count()), (Some(1), 1), "{login:?}");
+        assert_eq!(login.code, Some(1), "{login:?}");
+        assert_eq!(login.stderr.lines().count(), 1, "{login:?}");
         assert!(login.stderr.contains(helps), "{login:?}");
     }
 }
@@ -86,14 +87,17 @@ async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
     ] {
         let network = Network::start(internal).await;
         let login = network.login(&["--ca-file", network.proxy.authority()], &[]).await;
-        assert_eq!((login.code, login.stderr.lines().count()), (Some(1), 1), "{internal} {login:?}");
+        assert_eq!(login.code, Some(1), "{internal} {login:?}");
+        assert_eq!(login.stderr.lines().count(), 1, "{internal} {login:?}");
         assert!(login.stderr.contains("--allow-private"), "{internal} {login:?}");
         assert_eq!(network.proxy.targets(), ["mcp.corp.test:443"], "{internal}");
     }
+
     // The flag permits internal targets except the metadata services of clouds.
     let network = Network::start("https://auth.internal").await;
     network.login(&["--allow-private", "--ca-file", network.proxy.authority()], &[]).await;
     assert_eq!(network.proxy.targets(), ["auth.internal:443", "mcp.corp.test:443"]);
+
     for cloud in ["https://169.254.169.254", "https://metadata.google.internal"] {
         let network = Network::start(cloud).await;
         network.login(&["--allow-private", "--ca-file", network.proxy.authority()], &[]).await;
@@ -113,7 +117,8 @@ async fn exceptions_and_failures_of_the_proxy() {
     assert!(login.stderr.contains("HTTPS_PROXY is not"), "{login:?}");
     let login = network.login(&[], &[("HTTPS_PROXY", "http://127.0.0.1:1")]).await;
     assert_eq!(login.stderr.lines().count(), 1, "{login:?}");
-    assert!(login.stderr.contains("the proxy cannot be reached") && login.stderr.contains("NO_PROXY"), "{login:?}");
+    assert!(login.stderr.contains("the proxy cannot be reached"), "{login:?}");
+    assert!(login.stderr.contains("NO_PROXY"), "{login:?}");
 
     let peer = Peer::start(|_| None).await;
     let url = peer.url("/mcp");

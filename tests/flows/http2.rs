@@ -1,6 +1,6 @@
-//! HTTP/2 by prior knowledge.
+//! HTTP/2 by prior knowledge: sessions, authority and metadata as with HTTP/1.1.
 
-use portcullis_scenarios::{Deployment, Http2, INITIALIZE, call};
+use portcullis_scenarios::{Deployment, Http2, INITIALIZE, call_message};
 use serde_json::json;
 
 /// E2, E4: a session over HTTP/2, all its requests on one connection.
@@ -15,6 +15,7 @@ async fn a_session() {
     let response =
         http2.send(Http2::post(Deployment::ENDPOINT).header("authorization", &bearer), INITIALIZE).await.unwrap();
     assert_eq!(response.status, 200, "{response:?}");
+
     let session = response.header("mcp-session-id").unwrap().to_owned();
     let in_session = |method: &str| {
         Http2::request(method, Deployment::ENDPOINT)
@@ -22,12 +23,15 @@ async fn a_session() {
             .header("content-type", "application/json")
             .header("mcp-session-id", &session)
     };
-    let response = http2.send(in_session("POST"), call(2, "echo", &json!({ "x": 1 }))).await.unwrap();
+    let response = http2.send(in_session("POST"), call_message(2, "echo", &json!({ "x": 1 }))).await.unwrap();
     assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
+
     let response = http2.send(in_session("GET"), "").await.unwrap();
-    assert_eq!((response.status, response.text().as_str()), (200, ": open\n\n"), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.text().as_str(), ": open\n\n", "{response:?}");
     assert_eq!(http2.send(in_session("DELETE"), "").await.unwrap().status, 200);
-    http2.send(in_session("POST"), call(3, "echo", &json!({}))).await.unwrap().assert_no_session();
+
+    http2.send(in_session("POST"), call_message(3, "echo", &json!({}))).await.unwrap().assert_no_session();
     assert!(deployment.upstream.recorded().iter().all(|request| request.header("via") == Some("2.0 portcullis")));
 }
 
@@ -68,7 +72,8 @@ async fn metadata() {
     let response = http2.send(Http2::request("GET", Deployment::METADATA_PATH), "").await.unwrap();
     assert_eq!(response.json()["resource"], Deployment::RESOURCE, "{response:?}");
     let response = http2.send(Http2::request("HEAD", Deployment::METADATA_PATH), "").await.unwrap();
-    assert_eq!((response.status, response.body.len()), (200, 0), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.body.len(), 0, "{response:?}");
     let response = http2.send(Http2::request("GET", "/MCP"), "").await.unwrap();
     assert_eq!(response.status, 404, "{response:?}");
 }

@@ -26,6 +26,7 @@ async fn headers_at_the_upstream() {
         .header("X-Custom", "kept");
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let seen = deployment.upstream.last();
     let all = format!("{seen:?}");
     for canary in [token.as_str(), token.rsplit('.').next().unwrap(), "canary", "mallory", "Bearer"] {
@@ -67,6 +68,7 @@ async fn configured_headers() {
     };
     let response = deployment.send(request(&deployment.token().claim("tenant", "ours").claim("level", 3).sign())).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let seen = deployment.upstream.last();
     assert_eq!(seen.header("remote-user"), Some("alice"));
     assert_eq!(seen.header("x-tenant"), Some("ours"));

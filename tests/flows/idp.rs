@@ -3,7 +3,9 @@
 use std::process::Stdio;
 
 use portcullis_metadata::{PkceVerifier, authorization_server_urls};
-use portcullis_scenarios::{HttpResponse, Portcullis, Process, Request, Scratch, command, program};
+use portcullis_scenarios::{
+    HttpResponse, Portcullis, Process, Request, Scratch, portcullis_command, portcullis_program,
+};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::ChildStdout,
@@ -18,8 +20,9 @@ pub(crate) struct Idp {
 }
 
 impl Idp {
+    /// Starts the authorization server and reads its address.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        let mut command = command(program());
+        let mut command = portcullis_command(portcullis_program());
         command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Process::start("idp", &mut command).unwrap();
         let stdout = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
@@ -53,7 +56,8 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
     for url in authorization_server_urls(&issuer) {
         let response = idp.send(Request::new("GET", url.path())).await;
         let metadata = response.json();
-        assert_eq!((response.status, response.header("content-type")), (200, Some("application/json")));
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header("content-type"), Some("application/json"));
         assert_eq!(metadata["issuer"], *idp.issuer);
         assert_eq!(metadata["client_id_metadata_document_supported"], true);
         assert_eq!(metadata["response_types_supported"][0], "code");
@@ -75,13 +79,15 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
     assert!(location.starts_with("http://127.0.0.1:4321/callback?"));
     assert_eq!(returned("state"), "s");
     assert_eq!(returned("iss"), idp.issuer.replace(':', "%3A").replace('/', "%2F"));
+
     let form = format!(
         "grant_type=authorization_code&client_id=c&code={}&code_verifier={}&redirect_uri={REDIRECT}",
         returned("code"),
         verifier.secret()
     );
     let response = idp.post("/token", form).await;
-    assert_eq!((response.status, response.header("content-type")), (200, Some("application/json")));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("content-type"), Some("application/json"));
     assert_eq!(response.header("cache-control"), Some("no-store"));
     assert_eq!(response.json()["token_type"], "Bearer");
     assert!(response.json()["access_token"].is_string());
@@ -91,7 +97,8 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
 /// registration needs the initial access token.
 #[tokio::test]
 async fn clients_and_tokens_come_from_files() {
-    let (secret, initial) = (Scratch::file("secret", "hush\n"), Scratch::file("initial", "first\n"));
+    let secret = Scratch::file("secret", "hush\n");
+    let initial = Scratch::file("initial", "first\n");
     let clients = format!(
         "[[client]]\nid = \"resource\"\nsecret = {{ file = \"{0}\" }}\nintrospect = true\n\
          [[client]]\nid = \"machine\"\nsecret = {{ file = \"{0}\" }}\nauth_method = \"client_secret_post\"\n\
@@ -136,7 +143,8 @@ async fn an_invalid_file_causes_one_line() {
     ] {
         let file = Scratch::file("clients.toml", text);
         let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", file.as_str()]).await;
-        assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
         assert!(parts.iter().all(|part| finished.stderr.contains(part)), "{finished:?}");
         assert!(!finished.stderr.contains("hunter2"));
     }

@@ -17,7 +17,8 @@ impl Home {
 
     async fn run(&self, arguments: &[&str]) -> Finished {
         let home = self.0.as_str();
-        let (configuration, state) = (format!("{home}/.config"), format!("{home}/state"));
+        let configuration = format!("{home}/.config");
+        let state = format!("{home}/state");
         let variables = [("HOME", home), ("XDG_CONFIG_HOME", &configuration), ("XDG_STATE_HOME", &state)];
         Portcullis::run_with(arguments, &variables).await
     }
@@ -75,23 +76,28 @@ async fn all_clients_are_rewritten_once() {
         5,
         "{preview:?}"
     );
-    assert!(!preview.stdout.contains("hush") && preview.stderr.contains("--write"), "{preview:?}");
+    assert!(!preview.stdout.contains("hush"), "{preview:?}");
+    assert!(preview.stderr.contains("--write"), "{preview:?}");
+
     CLIENTS.iter().for_each(|(path, list)| assert_eq!(home.read(path), text(list)));
 
     let written = home.run(&["import-mcp-remote", "--write", "--command", "portcullis"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     for (path, list) in CLIENTS {
         let result = home.read(path);
-        assert!(result.contains("// mine") && result.contains("\"command\": \"portcullis\""), "{result}");
+        assert!(result.contains("// mine"), "{result}");
+        assert!(result.contains("\"command\": \"portcullis\""), "{result}");
         assert!(
             result.contains("[\"connect\", \"https://a.example/mcp\", \"--header\", \"X-Key: hush\", \"--store\""),
             "{result}"
         );
         let backup = format!("{path}.backup-1");
-        assert_eq!((home.read(&backup), mode(home.0.path().join(&backup).as_path())), (text(list), 0o600));
+        assert_eq!(home.read(&backup), text(list));
+        assert_eq!(mode(home.0.path().join(&backup).as_path()), 0o600);
     }
     let again = home.run(&["import-mcp-remote", "--write"]).await;
-    assert!(again.code == Some(0) && again.stderr.contains("nothing to change"), "{again:?}");
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stderr.contains("nothing to change"), "{again:?}");
     assert!(!home.0.path().join(".cursor/mcp.json.backup-2").exists());
 }
 
@@ -104,14 +110,17 @@ async fn tokens_move_with_their_registration() {
     let signed_in =
         home.run(&[&["login", &url, "--auto-consent", "--store", &home.path("first")][..], &scopes].concat()).await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
+
     let entry = |prefix: &str| -> Value {
         let entries = fs::read_dir(home.path("first")).unwrap().map(|entry| entry.unwrap().path());
         let mut entries = entries.filter(|path| path.extension().is_some_and(|it| it == "json"));
         let path = entries.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(prefix)).unwrap();
         serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
     };
-    let (token, client) = (entry("token-"), entry("client-"));
+    let token = entry("token-");
+    let client = entry("client-");
     assert!(token["refresh_token"].is_string());
+
     fs::remove_dir_all(home.path("first")).unwrap();
 
     let configuration = json!({ "mcpServers": { "a": { "command": "npx", "args": ["mcp-remote", url] } } }).to_string();
@@ -124,8 +133,8 @@ async fn tokens_move_with_their_registration() {
     let mut registration = client["registration"].clone();
     registration["issuer"] = token["issuer"].clone();
     registration["redirect_uris"] = json!(["http://localhost:4444/oauth/callback"]);
-    let (tokens_file, client_file) =
-        (format!(".mcp-auth/mcp-remote-v1/{id}_tokens.json"), format!(".mcp-auth/mcp-remote-v1/{id}_client_info.json"));
+    let tokens_file = format!(".mcp-auth/mcp-remote-v1/{id}_tokens.json");
+    let client_file = format!(".mcp-auth/mcp-remote-v1/{id}_client_info.json");
     home.write(&tokens_file, &tokens.to_string());
     home.write(&client_file, &registration.to_string());
 
@@ -135,11 +144,14 @@ async fn tokens_move_with_their_registration() {
         "{preview:?}"
     );
     assert!(home.0.path().join(&tokens_file).exists());
+
     let written = home.run(&["import-mcp-remote", "--write"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     let secret = token["refresh_token"].as_str().unwrap();
     assert!(!format!("{preview:?}{written:?}").contains(secret));
-    assert!(!home.0.path().join(&tokens_file).exists() && !home.0.path().join(&client_file).exists());
+    assert!(!home.0.path().join(&tokens_file).exists());
+    assert!(!home.0.path().join(&client_file).exists());
+
     let renewed = home.run(&["token", &url]).await;
     assert_eq!(renewed.code, Some(0), "{renewed:?}");
     assert_ne!(renewed.stdout.trim(), token["access_token"].as_str().unwrap(), "the expired token was refreshed");

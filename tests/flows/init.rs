@@ -4,7 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use http::{Response, header};
 use portcullis_scenarios::{
-    Finished, Peer, Portcullis, Scratch, Terminal, Upstream, command, free_address, in_terminal, program,
+    Finished, Peer, Portcullis, Scratch, Terminal, Upstream, free_address, in_terminal, portcullis_command,
+    portcullis_program,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -40,7 +41,8 @@ impl Setup {
 
     /// Runs it with all required options.
     async fn run(&self, issuer: &str, more: &[&str]) -> Finished {
-        let (config, upstream) = (self.config(), format!("{}/mcp", self.upstream.origin()));
+        let config = self.config();
+        let upstream = format!("{}/mcp", self.upstream.origin());
         let required =
             ["init", "--config", &config, "--base-url", &self.base_url, "--upstream", &upstream, "--issuer", issuer];
         Portcullis::run(&[&required[..], more].concat()).await
@@ -89,14 +91,17 @@ async fn options_give_a_valid_configuration() {
     ] {
         assert!(written.lines().any(|other| other == line), "{line}\n{written}");
     }
-    assert!(written.starts_with("# ") && !written.contains("sessions ="), "{written}");
+    assert!(written.starts_with("# "), "{written}");
+    assert!(!written.contains("sessions ="), "{written}");
     assert_eq!(fs::metadata(setup.file()).unwrap().permissions().mode() & 0o777, 0o644);
+
     for part in ["the port is free", "there are keys for RS256", "the upstream speaks MCP", "portcullis check --online"]
     {
         assert!(finished.stdout.contains(part), "{part}: {finished:?}");
     }
     let doctor = format!("portcullis doctor {}/mcp", setup.base_url);
     assert!(finished.stdout.contains(&doctor), "{finished:?}");
+
     let online = Portcullis::run(&["check", "--online", "--config", &setup.config()]).await;
     assert_eq!(online.code, Some(0), "{online:?}");
 }
@@ -131,8 +136,10 @@ async fn an_issuer_of_another_host_is_only_proposed() {
         request.is_for_server_metadata().then(|| request.json(metadata))
     });
     let finished = setup.run(&other.await.url(""), &["--force"]).await;
-    assert_eq!((finished.code, setup.file().exists()), (Some(1), false), "{finished:?}");
-    assert!(finished.stderr.contains(&setup.idp.issuer) && finished.stderr.contains("another host"), "{finished:?}");
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(!setup.file().exists(), "{finished:?}");
+    assert!(finished.stderr.contains(&setup.idp.issuer), "{finished:?}");
+    assert!(finished.stderr.contains("another host"), "{finished:?}");
 }
 
 /// Without a terminal, one error names everything that is missing.
@@ -141,7 +148,8 @@ async fn missing_options_are_named_together() {
     let folder = Scratch::folder("init");
     let config = folder.path().join("a.toml");
     let finished = Portcullis::run(&["init", "--config", config.to_str().unwrap(), "--scope", "a"]).await;
-    assert_eq!((finished.code, finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
     assert!(finished.stderr.contains("--base-url, --upstream, --issuer"), "{finished:?}");
     assert!(!config.exists());
 }
@@ -152,7 +160,8 @@ async fn an_existing_file_is_kept() {
     let setup = Setup::start().await;
     fs::write(setup.file(), "old = true\n").unwrap();
     let rejected = setup.run(&setup.idp.issuer, &[]).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("--force"), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("--force"), "{rejected:?}");
     assert_eq!(setup.written(), "old = true\n");
     assert_eq!(setup.upstream.count(), 0);
     let replaced = setup.run(&setup.idp.issuer, &["--force"]).await;
@@ -167,12 +176,16 @@ async fn an_existing_file_is_kept() {
 async fn problems_need_force() {
     let setup = Setup::start().await;
     let dead = format!("http://{}/mcp", free_address().unwrap());
-    let (config, issuer) = (setup.config(), setup.idp.issuer.clone());
+    let config = setup.config();
+    let issuer = setup.idp.issuer.clone();
     let arguments =
         ["init", "--config", &config, "--base-url", &setup.base_url, "--upstream", &dead, "--issuer", &issuer];
     let rejected = Portcullis::run(&arguments).await;
-    assert_eq!((rejected.code, setup.file().exists()), (Some(1), false), "{rejected:?}");
-    assert!(rejected.stdout.contains("cannot connect") && rejected.stderr.contains("1 problem;"), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(!setup.file().exists(), "{rejected:?}");
+    assert!(rejected.stdout.contains("cannot connect"), "{rejected:?}");
+    assert!(rejected.stderr.contains("1 problem;"), "{rejected:?}");
+
     let forced = Portcullis::run(&[&arguments[..], &["--force"]].concat()).await;
     assert_eq!(forced.code, Some(0), "{forced:?}");
     setup.assert_valid().await;
@@ -186,13 +199,18 @@ async fn offline_makes_no_requests() {
     setup.base_url = format!("http://{}", occupied.local_addr().unwrap());
     let nowhere = format!("http://{}", free_address().unwrap());
     let rejected = setup.run(&nowhere, &[]).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("2 problems;"), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("2 problems;"), "{rejected:?}");
+
     let requests = setup.upstream.count();
     let written = setup.run(&nowhere, &["--offline"]).await;
-    assert_eq!((written.code, setup.upstream.count()), (Some(0), requests), "{written:?}");
+    assert_eq!(written.code, Some(0), "{written:?}");
+    assert_eq!(setup.upstream.count(), requests, "{written:?}");
     setup.assert_valid().await;
+
     let well_known = setup.run(&format!("{nowhere}/.well-known/x"), &["--offline", "--force"]).await;
-    assert!(well_known.code == Some(1) && well_known.stderr.contains("--issuer"), "{well_known:?}");
+    assert_eq!(well_known.code, Some(1), "{well_known:?}");
+    assert!(well_known.stderr.contains("--issuer"), "{well_known:?}");
 }
 
 /// The written file fits the services: no sessions, other keys, and a proxy in front.
@@ -209,6 +227,7 @@ async fn the_file_fits_the_services() {
     .await;
     let finished = setup.run(&setup.idp.issuer, &["--endpoint", "/tools", "--scope", "a", "--scope", "b"]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
+
     let written = setup.written();
     for part in [
         "\nsessions = \"off\"\n",
@@ -224,9 +243,10 @@ async fn the_file_fits_the_services() {
     setup.assert_valid().await;
 }
 
+/// Runs `init` in a terminal that gives these answers.
 async fn terminal(arguments: Vec<String>, answers: Vec<(&'static str, String)>) -> Terminal {
     let run = move || {
-        let mut command = command(program());
+        let mut command = portcullis_command(portcullis_program());
         command.arg("init").args(arguments);
         let answers: Vec<_> = answers.iter().map(|(question, answer)| (*question, answer.as_str())).collect();
         in_terminal(command, &answers, None)
@@ -272,8 +292,10 @@ async fn a_terminal_asks_for_what_is_missing() {
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains(&format!("names as its authorization server: {issuer}")), "{shown}");
     assert!(!shown.contains("\u{1b}[2J"), "{shown:?}");
+
     let written = setup.written();
-    assert!(written.contains(&format!("issuer = \"{issuer}\"")) && written.contains(&upstream), "{written}");
+    assert!(written.contains(&format!("issuer = \"{issuer}\"")), "{written}");
+    assert!(written.contains(&upstream), "{written}");
     setup.assert_valid().await;
 }
 
@@ -284,10 +306,12 @@ async fn a_terminal_can_stop() {
     let config = folder.path().join("portcullis.toml");
     let arguments = || vec!["--offline".to_owned(), "--config".to_owned(), config.to_str().unwrap().to_owned()];
     let stopped = terminal(arguments(), vec![("[http://127.0.0.1:3000]: ", "\u{4}".to_owned())]).await;
-    assert!(stopped.code == Some(1) && stopped.shown.contains("nothing is written"), "{stopped:?}");
+    assert_eq!(stopped.code, Some(1), "{stopped:?}");
+    assert!(stopped.shown.contains("nothing is written"), "{stopped:?}");
     assert!(!config.exists());
     fs::write(&config, "old").unwrap();
     let kept = terminal(arguments(), vec![("[y/N] ", "\n".to_owned())]).await;
-    assert!(kept.code == Some(1) && kept.shown.contains("is unchanged"), "{kept:?}");
+    assert_eq!(kept.code, Some(1), "{kept:?}");
+    assert!(kept.shown.contains("is unchanged"), "{kept:?}");
     assert_eq!(fs::read_to_string(&config).unwrap(), "old");
 }

@@ -1,4 +1,4 @@
-//! Token introspection (RFC 7662).
+//! Token introspection (RFC 7662): active, rejected and cached tokens, and failures of the issuer.
 
 use std::{
     collections::HashMap,
@@ -51,11 +51,13 @@ impl IntrospectionEndpoint {
     /// Returns a deployment that accepts its tokens in addition to those of an issuer with keys. The endpoint is
     /// discovered.
     fn deployment(&self, more: &str) -> DeploymentBuilder {
-        let (name, settings) = (self.server.origin(), self.settings("introspection"));
+        let name = self.server.origin();
+        let settings = self.settings("introspection");
         Deployment::builder().tables(format!("[[issuer]]\nissuer = \"{name}\"\n{settings}\n{more}"))
     }
 }
 
+/// Responds as an issuer, with this response to introspection.
 fn issuer_response(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
@@ -76,6 +78,7 @@ fn is_probe(form: &HashMap<String, String>) -> bool {
     form["token"].starts_with("portcullis-probe-")
 }
 
+/// The response for a valid token.
 fn active() -> Value {
     json!({
         "active": true,
@@ -93,6 +96,7 @@ fn with(member: &str, value: Value) -> Value {
     response
 }
 
+/// Decodes form fields.
 fn form(body: &[u8]) -> HashMap<String, String> {
     let decode = |text: &str| {
         let mut bytes = Vec::new();
@@ -289,6 +293,7 @@ async fn signature_and_introspection() {
     deployment.assert_accepted("active", &token).await;
     deployment.assert_accepted("still active", &token).await;
     assert_eq!(endpoint.calls().len(), 2);
+
     endpoint.set_response(200, json!({ "active": false }));
     deployment.assert_rejected([("revoked", token.clone(), "token.inactive")]).await;
     endpoint.set_response(503, json!({}));
@@ -313,7 +318,9 @@ async fn invalid_settings_are_rejected() {
     let from_environment = format!("{ON}\nclient_secret = {{ env = \"INTROSPECTION_SECRET\" }}");
     let good = check(&from_environment, &[("INTROSPECTION_SECRET", SECRET)]).await;
     assert_eq!(good.code, Some(0), "{good:?}");
-    assert!(good.stdout.contains("INTROSPECTION_SECRET") && !format!("{good:?}").contains("hush"), "{good:?}");
+    assert!(good.stdout.contains("INTROSPECTION_SECRET"), "{good:?}");
+    assert!(!format!("{good:?}").contains("hush"), "{good:?}");
+
     for (issuer, named) in [
         (from_environment.as_str(), "INTROSPECTION_SECRET is not set"),
         (&format!("{ON}\nclient_secret = {{ file = \"/nowhere/secret\" }}"), "/nowhere/secret"),
@@ -324,6 +331,8 @@ async fn invalid_settings_are_rejected() {
         let rejected = check(issuer, &[]).await;
         assert_ne!(rejected.code, Some(0), "{rejected:?}");
         let line = rejected.stderr.trim_end();
-        assert!(line.contains(named) && !line.contains('\n') && !line.contains("hush"), "{rejected:?}");
+        assert!(line.contains(named), "{rejected:?}");
+        assert!(!line.contains('\n'), "{rejected:?}");
+        assert!(!line.contains("hush"), "{rejected:?}");
     }
 }

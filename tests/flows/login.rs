@@ -34,11 +34,14 @@ async fn one_login_for_all_commands() {
     assert!(before.stderr.contains(&format!("run `portcullis login {}`", fixture.url)), "{before:?}");
 
     let login = fixture.run("login", &["--auto-consent"]).await;
-    assert_eq!((login.code, login.stdout.as_str()), (Some(0), ""), "{login:?}");
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(login.stdout, "", "{login:?}");
     assert!(login.stderr.contains("scopes      mcp:tools"), "{login:?}");
+
     let token = fixture.run("token", &[]).await;
     let text = token.stdout.trim().to_owned();
-    assert_eq!((token.code, text.split('.').count()), (Some(0), 3), "{token:?}");
+    assert_eq!(token.code, Some(0), "{token:?}");
+    assert_eq!(text.split('.').count(), 3, "{token:?}");
     assert!(!login.stderr.contains(&text), "only `token` prints the token");
 
     let call = fixture.run("call", &["tools/call", r#"{"name":"whoami"}"#]).await;
@@ -89,8 +92,10 @@ async fn a_token_in_the_environment() {
     };
     assert_eq!(with("call", &token).await.code, Some(0));
     assert_eq!(with("token", &token).await.stdout.trim(), token);
+
     let rejected = with("call", "wrong").await;
-    assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
     assert_eq!(with("login", &token).await.code, Some(1));
     assert!(with("token", "").await.stderr.contains("PORTCULLIS_TOKEN is empty"));
 }
@@ -109,7 +114,8 @@ async fn invalid_settings_cause_one_line() {
     ];
     for more in cases {
         let login = fixture.run("login", more).await;
-        assert_eq!((login.code, login.stderr.lines().count()), (Some(1), 1), "{more:?} {login:?}");
+        assert_eq!(login.code, Some(1), "{more:?} {login:?}");
+        assert_eq!(login.stderr.lines().count(), 1, "{more:?} {login:?}");
     }
 }
 
@@ -125,6 +131,7 @@ async fn the_client_id_metadata_document() {
     assert_eq!(document["token_endpoint_auth_method"], "none");
     for wrong in ["http://client.example/a", "https://client.example", "nothing"] {
         let rejected = Portcullis::run(&["client-document", wrong]).await;
-        assert_eq!((rejected.code, rejected.stderr.lines().count()), (Some(1), 1), "{rejected:?}");
+        assert_eq!(rejected.code, Some(1), "{rejected:?}");
+        assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The protected resource metadata document (RFC 9728).
+//! The metadata document (RFC 9728): content, methods, caching and links to it.
 
 use portcullis_scenarios::{Deployment, DeploymentBuilder, Request};
 use serde_json::json;
@@ -54,7 +54,8 @@ async fn methods_and_caching() {
         for known in [etag.clone(), format!("W/{etag}"), format!("\"other\", {etag}"), "*".to_owned()] {
             for method in ["GET", "HEAD"] {
                 let response = deployment.send(Request::new(method, path).header("If-None-Match", &known)).await;
-                assert_eq!((response.status, response.body.len()), (304, 0), "{known}: {response:?}");
+                assert_eq!(response.status, 304, "{known}: {response:?}");
+                assert_eq!(response.body.len(), 0, "{known}: {response:?}");
                 assert_eq!(response.header("etag"), Some(etag.as_str()), "{response:?}");
             }
         }
@@ -62,7 +63,8 @@ async fn methods_and_caching() {
         assert_eq!(response.status, 200);
         for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
             let response = deployment.send(Request::new(method, path)).await;
-            assert_eq!((response.status, response.header("allow")), (405, Some("GET, HEAD")), "{method}: {response:?}");
+            assert_eq!(response.status, 405, "{method}: {response:?}");
+            assert_eq!(response.header("allow"), Some("GET, HEAD"), "{method}: {response:?}");
             assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
         }
     }
@@ -108,6 +110,7 @@ async fn several_resources() {
     let deployment = two_resources("default = true").start().await;
     let response = deployment.send(Request::new("GET", ROOT)).await;
     assert_eq!(response.json()["resource"], "http://127.0.0.1:3000/other");
+
     // A token for one of them is rejected by the other.
     let response = deployment.send(Request::post("/other", "{}").bearer(&deployment.good_token())).await;
     assert_eq!(response.status, 401, "{response:?}");

@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, command, free_address, program};
+use portcullis_scenarios::{
+    Portcullis, Process, Scratch, Signal, free_address, portcullis_command, portcullis_program,
+};
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 use xtask::workspace;
@@ -40,6 +42,7 @@ async fn example_configurations_are_valid() {
 struct Installed(Scratch);
 
 impl Installed {
+    /// Installs the launcher, and the packages of two platforms with this program.
     fn new() -> Self {
         let folder = Scratch::folder("npm");
         let modules = folder.path().join("node_modules");
@@ -51,14 +54,14 @@ impl Installed {
         for platform in ["linux-x64", "linux-arm64"] {
             let bin = modules.join(format!("portcullis-mcp-{platform}")).join("bin");
             fs::create_dir_all(&bin).unwrap();
-            std::os::unix::fs::symlink(program(), bin.join("portcullis")).unwrap();
+            std::os::unix::fs::symlink(portcullis_program(), bin.join("portcullis")).unwrap();
         }
         Self(folder)
     }
 
     /// The command that starts the launcher by node.
     fn command(&self) -> Command {
-        let mut node = command(Path::new("node"));
+        let mut node = portcullis_command(Path::new("node"));
         node.arg(self.0.path().join("node_modules/portcullis-mcp/bin/portcullis-mcp.js"));
         node
     }
@@ -71,6 +74,7 @@ async fn the_npm_launcher_starts_the_program() {
     let version = installed.command().arg("--version").output().unwrap();
     assert!(version.status.success(), "{version:?}");
     assert_eq!(version.stdout, format!("portcullis {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
+
     let missing = installed.command().args(["check", "--config", "/nowhere"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(1), "{missing:?}");
     let invalid = installed.command().arg("no-such-command").output().unwrap();
@@ -86,6 +90,7 @@ async fn the_npm_launcher_starts_the_program() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(20), listens).await.expect("it listens");
+
     // Only to the launcher, as a client that ends its server does.
     kill_process(Pid::from_raw(i32::try_from(node.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
     let ended = tokio::time::timeout(std::time::Duration::from_secs(20), node.wait()).await.expect("it ends").unwrap();
@@ -101,6 +106,8 @@ async fn the_npm_launcher_names_what_is_missing() {
     fs::remove_dir_all(installed.0.path().join("node_modules/portcullis-mcp-linux-arm64")).unwrap();
     let output = installed.command().arg("--version").output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{message}");
-    assert!(message.contains("is not installed") && message.contains("--omit=optional"), "{message}");
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains("is not installed"), "{message}");
+    assert!(message.contains("--omit=optional"), "{message}");
 }

@@ -17,6 +17,7 @@ struct Idp {
 }
 
 impl Idp {
+    /// Starts an authorization server where the resource can introspect tokens.
     async fn start() -> Self {
         let resource = ClientSettings::with_secret("portcullis", Secret::new(SECRET));
         let idp = DevIdp::bind(DevIdpSettings {
@@ -26,7 +27,8 @@ impl Idp {
         })
         .await
         .unwrap();
-        let (address, issuer) = (idp.address(), idp.issuer().as_str().to_owned());
+        let address = idp.address();
+        let issuer = idp.issuer().as_str().to_owned();
         tokio::spawn(idp.serve(std::future::pending()));
         Self { address, issuer }
     }
@@ -67,7 +69,8 @@ impl Idp {
 
     /// Returns a deployment with this issuer only.
     async fn deployment(&self, secret: &Scratch, validate: &str, more: &str) -> Deployment {
-        let (name, secret) = (&self.issuer, secret.as_str());
+        let name = &self.issuer;
+        let secret = secret.as_str();
         let table = format!(
             "[[issuer]]\nissuer = \"{name}\"\nvalidate = \"{validate}\"\nclient_id = \"portcullis\"\n\
              client_secret = {{ file = \"{secret}\" }}\n{more}"
@@ -84,7 +87,8 @@ impl Idp {
 /// `jwt+introspection`.
 #[tokio::test]
 async fn a_revoked_token_is_rejected_immediately() {
-    let (idp, secret) = (Idp::start().await, Scratch::file("secret", SECRET));
+    let idp = Idp::start().await;
+    let secret = Scratch::file("secret", SECRET);
     for (validate, more) in [
         ("introspection", "introspection_cache = \"0s\""),
         ("introspection", "introspection_cache = \"0s\"\nintrospection_auth = \"basic\""),
@@ -121,7 +125,8 @@ async fn a_revocation_has_no_effect_without_introspection() {
 /// D3: with the defaults, a token that was revoked before its first use is rejected, and so is one of another server.
 #[tokio::test]
 async fn the_defaults_reject_inactive_tokens() {
-    let (idp, secret) = (Idp::start().await, Scratch::file("secret", SECRET));
+    let idp = Idp::start().await;
+    let secret = Scratch::file("secret", SECRET);
     let deployment = idp.deployment(&secret, "introspection", "").await;
     let (client, token) = idp.issue().await;
     idp.revoke(&client, &token).await;

@@ -24,24 +24,27 @@ async fn a_token_with_scopes() {
         })
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = ["login", &url, "--auto-consent", "--scope", "a b", "--store", store.as_str()];
     let login = Portcullis::run(&login).await;
-    assert!(login.code == Some(0) && login.stderr.contains("not granted: b"), "{login:?}");
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert!(login.stderr.contains("not granted: b"), "{login:?}");
+
     let token =
         async |scope: &str| Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
     assert_eq!(token("a").await.stdout.trim(), "first");
     let refused = token("a c").await;
-    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
-    assert!(
-        refused.stderr.contains("lacks the scopes c") && refused.stderr.contains("portcullis login"),
-        "{refused:?}"
-    );
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(refused.stdout, "", "{refused:?}");
+    assert!(refused.stderr.contains("lacks the scopes c"), "{refused:?}");
+    assert!(refused.stderr.contains("portcullis login"), "{refused:?}");
     assert_eq!(peer.requests("/token").len(), 1);
     assert_eq!(token("b").await.stdout.trim(), "refreshed");
     assert_eq!(peer.requests("/token")[1].form()["scope"], "a b");
     assert_eq!(token("a b").await.stdout.trim(), "refreshed");
-    assert_eq!((peer.requests("/token").len(), peer.requests("/authorize").len()), (2, 1));
+    assert_eq!(peer.requests("/token").len(), 2);
+    assert_eq!(peer.requests("/authorize").len(), 1);
 }
 
 /// I6: `token --scope` accepts a grant in the form `api://ID/NAME`.
@@ -55,16 +58,20 @@ async fn a_token_with_the_long_form_of_a_scope() {
         })
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = ["login", &url, "--auto-consent", "--scope", "api://1/read", "--store", store.as_str()];
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
+
     for scope in ["read", "api://1/read"] {
         let token = Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
-        assert_eq!((token.code, token.stdout.trim()), (Some(0), "first"), "{token:?}");
+        assert_eq!(token.code, Some(0), "{token:?}");
+        assert_eq!(token.stdout.trim(), "first", "{token:?}");
     }
     let refused = Portcullis::run(&["token", &url, "--scope", "read write", "--store", store.as_str()]).await;
-    assert!(refused.code == Some(1) && refused.stderr.contains("lacks the scopes write"), "{refused:?}");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("lacks the scopes write"), "{refused:?}");
 }
 
 /// I6, H2: if a registration lacks the scopes of a step-up and cannot be updated, `connect` names the scopes and the command that
@@ -73,21 +80,26 @@ async fn a_token_with_the_long_form_of_a_scope() {
 async fn a_step_up_that_needs_a_new_registration() {
     let registrations = AtomicUsize::new(0);
     let peer = Peer::start(move |request| script(request, &registrations)).await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let mut bridge = Bridge::start(&url, &["--device", "--store", store.as_str()], &[]);
     assert!(bridge.initialize().await["result"].is_object());
+
     for id in 1..=2 {
         let refused = bridge.request(id, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
         let error = refused["error"].to_string();
         let command = format!("portcullis login --fresh --scope 'mcp:admin mcp:tools' {url}");
-        assert!(error.contains("insufficient_scope") && error.contains(&command), "{error}");
+        assert!(error.contains("insufficient_scope"), "{error}");
+        assert!(error.contains(&command), "{error}");
     }
     assert_eq!(peer.requests("/register").len(), 1);
+
     let login = ["login", &url, "--fresh", "--device", "--scope", "mcp:admin mcp:tools", "--store", store.as_str()];
     assert_eq!(Portcullis::run(&login).await.code, Some(0));
     let served = bridge.request(3, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
     assert!(served["result"].is_object(), "{served}");
     assert_eq!(peer.requests("/register").len(), 2);
+
     bridge.close();
     assert_eq!(bridge.wait().await.0, Some(0));
 }
@@ -159,6 +171,7 @@ async fn an_unusable_certificate_variable() {
         let arguments = ["login", "https://127.0.0.1:1/mcp", "--auto-consent"];
         let login = Portcullis::run_with(&arguments, &[("SSL_CERT_FILE", value)]).await;
         assert_eq!(login.code, Some(1), "{login:?}");
-        assert!(login.stderr.contains(reason) && login.stderr.contains("unset SSL_CERT_FILE"), "{login:?}");
+        assert!(login.stderr.contains(reason), "{login:?}");
+        assert!(login.stderr.contains("unset SSL_CERT_FILE"), "{login:?}");
     }
 }

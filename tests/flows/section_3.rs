@@ -7,13 +7,14 @@ use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, StartUrl};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{INITIALIZE, Portcullis, Request, call};
+use portcullis_scenarios::{INITIALIZE, Portcullis, Request, call_message};
 use serde_json::{Value, json};
 
 async fn demo() -> Portcullis {
     Portcullis::start(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"]).await
 }
 
+/// A client of this revision that signs in with automatic consent.
 fn client(demo: &Portcullis, revision: Revision) -> McpClient {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let consent = Arc::new(AutoConsent::new(fetch.clone()));
@@ -37,9 +38,11 @@ async fn the_whole_flow() {
     let resource = format!("http://{}/mcp", demo.address());
 
     let response = Request::post("/mcp", INITIALIZE).send(demo.address()).await;
-    assert_eq!((response.status, response.challenge("error")), (401, None), "{response:?}");
+    assert_eq!(response.status, 401, "{response:?}");
+    assert_eq!(response.challenge("error"), None, "{response:?}");
     let metadata_url = response.challenge("resource_metadata").unwrap();
     assert_eq!(metadata_url, format!("http://{}/.well-known/oauth-protected-resource/mcp", demo.address()));
+
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
         let document = Request::new("GET", path).send(demo.address()).await.json();
         assert_eq!(document["resource"], resource.as_str());
@@ -54,21 +57,24 @@ async fn the_whole_flow() {
         tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     names.sort_unstable();
     assert_eq!(names, ["add", "multiply", "whoami"]);
+
     let sum = client.call("tools/call", Some(json!({ "name": "add", "arguments": { "a": 2, "b": 3 } }))).await.unwrap();
     assert_eq!(text(&sum), "5");
     let caller = client.call("tools/call", Some(json!({ "name": "whoami", "arguments": {} }))).await.unwrap();
     let caller: Value = serde_json::from_str(text(&caller)).unwrap();
     assert_eq!(caller["subject"], "alice", "{caller}");
+
     // The development server supports refresh tokens, so the client requests one.
     assert_eq!(caller["scopes"], json!(["mcp:tools", "offline_access"]), "{caller}");
     let token = client.token().unwrap();
     assert_eq!(token.resource().as_str(), resource);
+
     let stream = client.open_stream().await.unwrap();
     drop(stream);
     client.delete().await.unwrap();
 
     let secret = token.access_token().secret().to_owned();
-    let post = || Request::post("/mcp", call(9, "tools/list", &json!({}))).bearer(&secret);
+    let post = || Request::post("/mcp", call_message(9, "tools/list", &json!({}))).bearer(&secret);
     post().send(demo.address()).await.assert_no_session();
     post().session("unknown").send(demo.address()).await.assert_no_session();
 
@@ -76,6 +82,7 @@ async fn the_whole_flow() {
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     assert!(!finished.stderr.contains(&secret), "the token is in the log");
     assert!(!finished.stderr.contains(secret.rsplit('.').next().unwrap()), "its signature is in the log");
+
     for word in ["code=", "code_verifier", "access_token", "Bearer "] {
         let line = finished.stderr.lines().find(|line| line.contains(word));
         assert!(line.is_none(), "{word} is in the log: {}", line.unwrap_or_default());
@@ -91,12 +98,14 @@ async fn after_delete() {
     let token = client.token().unwrap().access_token().secret().to_owned();
     let opened = Request::post("/mcp", INITIALIZE).bearer(&token).send(demo.address()).await;
     assert_eq!(opened.status, 200, "{opened:?}");
+
     let session = opened.header("mcp-session-id").unwrap();
     let initialized = Request::post("/mcp", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     assert_eq!(initialized.bearer(&token).session(session).send(demo.address()).await.status, 202);
-    let list = || Request::post("/mcp", call(2, "tools/list", &json!({}))).bearer(&token).session(session);
+    let list = || Request::post("/mcp", call_message(2, "tools/list", &json!({}))).bearer(&token).session(session);
     let response = list().send(demo.address()).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let response = Request::new("DELETE", "/mcp").bearer(&token).session(session).send(demo.address()).await;
     assert!(matches!(response.status, 200 | 202 | 204), "{response:?}");
     list().send(demo.address()).await.assert_no_session();
@@ -104,11 +113,8 @@ async fn after_delete() {
         let request =
             Request::new(method, "/mcp").header("Accept", "text/event-stream").bearer(&token).session(session);
         let response = request.send(demo.address()).await;
-        assert_eq!(
-            (response.status, response.text().as_str()),
-            (400, "Invalid or missing session ID"),
-            "{method}: {response:?}"
-        );
+        assert_eq!(response.status, 400, "{method}: {response:?}");
+        assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{method}: {response:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every documented rejection, with its exact status, headers and body.
 
-use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Request, call};
+use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Request, call_message};
 use serde_json::json;
 
 const CHALLENGE: &str = "Bearer realm=\"mcp\", resource_metadata=\"http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp\", scope=\"mcp:tools\"";
@@ -63,7 +63,7 @@ async fn unauthorized() {
 async fn no_session() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
-    let list = call(7, "tools/list", &json!({}));
+    let list = call_message(7, "tools/list", &json!({}));
     let post = |body: &str| Request::post(Deployment::ENDPOINT, body).bearer(&token);
     let unknown = "A".repeat(44);
     for (case, request) in [
@@ -141,6 +141,7 @@ async fn correlation() {
         denied.push((response, code));
     }
     deployment.portcullis.assert_all_denied(&denied).await;
+
     let mut ids: Vec<_> = denied.iter().map(|(response, _)| response.header("x-request-id").unwrap()).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, Portcullis, Process, Scratch, command, program};
+use portcullis_scenarios::{
+    Peer, PeerRequest, PeerResponse, Portcullis, Process, Scratch, portcullis_command, portcullis_program,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -49,7 +51,8 @@ fn body_only(request: &PeerRequest) -> Option<PeerResponse> {
 #[tokio::test]
 async fn a_server_that_reads_the_client_from_the_body() {
     for (options, is_basic) in [(&[][..], false), (&["--token-auth-method", "client_secret_basic"][..], true)] {
-        let (peer, store) = (Peer::start(body_only).await, Scratch::path_for("store"));
+        let peer = Peer::start(body_only).await;
+        let store = Scratch::path_for("store");
         let url = peer.url("/mcp");
         let arguments = ["login", &url, "--auto-consent", "--store", store.as_str()];
         let login = Portcullis::run(&[&arguments[..], options].concat()).await;
@@ -62,9 +65,11 @@ async fn a_server_that_reads_the_client_from_the_body() {
     let peer = Peer::start(body_only).await;
     let doctor = Portcullis::run(&["doctor", &peer.url("/mcp"), "--json"]).await;
     assert!(doctor.stdout.contains("requires `client_id` in the body"), "{doctor:?}");
+
     let wrong = ["login", &peer.url("/mcp"), "--client-id", "me", "--token-auth-method", "client_secret_post"];
     let rejected = Portcullis::run(&wrong).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("needs --client-secret-file"), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("needs --client-secret-file"), "{rejected:?}");
 }
 
 /// I4: `client_id` in the body is omitted where the server rejects it beside `client_secret_basic`.
@@ -90,7 +95,8 @@ async fn a_server_that_rejects_the_client_in_the_body() {
         }
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     assert_eq!(peer.requests("/token").len(), 2);
@@ -109,7 +115,8 @@ async fn a_login_at_a_server_that_redirects() {
             })
         })
         .await;
-        let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+        let url = peer.url("/mcp");
+        let store = Scratch::path_for("store");
         let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
         assert_eq!(login.code == Some(0), works, "{login:?}");
         assert!(works || login.stderr.contains("/other, which is not followed"), "{login:?}");
@@ -137,7 +144,8 @@ async fn a_scope_with_a_long_form_in_requests() {
         })
     })
     .await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     assert_eq!(peer.requests("/authorize")[0].query["scope"], LONG);
@@ -166,18 +174,24 @@ fn with_device_flow(request: &PeerRequest) -> Option<PeerResponse> {
 #[tokio::test]
 async fn a_login_on_another_device() {
     let peer = Peer::start(with_device_flow).await;
-    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    assert!(login.stderr.contains(&peer.url("/device")) && login.stderr.contains("BCDF-GHJK"), "{login:?}");
-    assert!(!login.stderr.contains("the-device") && peer.requests("/authorize").is_empty());
+    assert!(login.stderr.contains(&peer.url("/device")), "{login:?}");
+    assert!(login.stderr.contains("BCDF-GHJK"), "{login:?}");
+    assert!(!login.stderr.contains("the-device"));
+    assert!(peer.requests("/authorize").is_empty());
+
     let registered = peer.requests("/register")[0].message();
     assert!(registered["grant_types"].to_string().contains("device_code"), "{registered}");
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
     assert_eq!(token.stdout.trim(), "the-token");
+
     let other = Peer::start(|_| None).await;
     let rejected = Portcullis::run(&["login", &other.url("/mcp"), "--device", "--store", store.as_str()]).await;
-    assert!(rejected.code == Some(1) && rejected.stderr.contains("--device"), "{rejected:?}");
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("--device"), "{rejected:?}");
 }
 
 /// I8: `connect --device` and mcp-remote's `--device-code` print the page and the code to standard error, and no browser
@@ -185,17 +199,17 @@ async fn a_login_on_another_device() {
 #[tokio::test]
 async fn connect_on_another_device() {
     for (command, option) in [("connect", "--device"), ("mcp-remote", "--device-code")] {
-        let (peer, state) = (Peer::start(with_device_flow).await, Scratch::path_for("state"));
+        let peer = Peer::start(with_device_flow).await;
+        let state = Scratch::path_for("state");
         let url = peer.url("/mcp");
         let mut bridge = Bridge::start_command(command, &[&url, option], &[("XDG_STATE_HOME", state.as_str())]);
         assert!(bridge.initialize().await["result"].is_object());
         bridge.close();
         let (code, _, log) = bridge.wait().await;
         assert_eq!(code, Some(0), "{log}");
-        assert!(
-            log.contains(&peer.url("/device")) && log.contains("BCDF-GHJK") && !log.contains("the-device"),
-            "{log}"
-        );
+        assert!(log.contains(&peer.url("/device")), "{log}");
+        assert!(log.contains("BCDF-GHJK"), "{log}");
+        assert!(!log.contains("the-device"), "{log}");
         assert!(peer.requests("/authorize").is_empty());
     }
 }
@@ -205,7 +219,8 @@ async fn connect_on_another_device() {
 async fn a_login_on_another_device_at_the_development_server() {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
-    let (url, store) = (format!("http://{}/mcp", demo.address()), Scratch::path_for("store"));
+    let url = format!("http://{}/mcp", demo.address());
+    let store = Scratch::path_for("store");
     let login = Portcullis::run(&["login", &url, "--device", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     let call = ["call", &url, "tools/call", r#"{"name":"whoami"}"#, "--store", store.as_str()];
@@ -238,7 +253,9 @@ async fn forgotten_registrations_are_replaced() {
         }
     })
     .await;
-    let (url, other, store) = (peer.url("/mcp"), peer.url("/other"), Scratch::path_for("store"));
+    let url = peer.url("/mcp");
+    let other = peer.url("/other");
+    let store = Scratch::path_for("store");
     let run = async |arguments: &[&str]| Portcullis::run(&[arguments, &["--store", store.as_str()]].concat()).await;
     let registrations = || peer.requests("/register").len();
     for expected in [1, 1] {
@@ -247,16 +264,23 @@ async fn forgotten_registrations_are_replaced() {
     }
     known.fetch_add(1, Ordering::Relaxed);
     let login = run(&["login", &url, "--auto-consent"]).await;
-    assert_eq!((login.code, registrations()), (Some(0), 2), "{login:?}");
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(registrations(), 2, "{login:?}");
     assert_eq!(run(&["login", &url, "--auto-consent", "--fresh"]).await.code, Some(0));
     assert_eq!(registrations(), 3);
+
     let logout = run(&["logout", &url, "--forget-client"]).await;
-    assert!(logout.code == Some(0) && logout.stderr.contains("registrations deleted here: 1"), "{logout:?}");
+    assert_eq!(logout.code, Some(0), "{logout:?}");
+    assert!(logout.stderr.contains("registrations deleted here: 1"), "{logout:?}");
     assert_eq!(run(&["login", &url, "--auto-consent"]).await.code, Some(0));
     assert_eq!(registrations(), 4);
     assert_eq!(run(&["login", &other, "--auto-consent"]).await.code, Some(0));
+
     let all = run(&["logout", "--all"]).await;
-    assert!(all.code == Some(0) && all.stderr.contains(&url) && all.stderr.contains(&other), "{all:?}");
+    assert_eq!(all.code, Some(0), "{all:?}");
+    assert!(all.stderr.contains(&url), "{all:?}");
+    assert!(all.stderr.contains(&other), "{all:?}");
+
     for signed_out in [&url, &other] {
         assert_eq!(run(&["token", signed_out]).await.code, Some(1));
     }
@@ -268,7 +292,7 @@ async fn forgotten_registrations_are_replaced() {
 
 /// Sends `initialize` through `connect` and returns the response.
 async fn initialize_through_connect(url: &str, arguments: &[&str]) -> Value {
-    let mut command = command(program());
+    let mut command = portcullis_command(portcullis_program());
     command.args(["connect", url]).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut process = Process::start("connect", &mut command).unwrap();
@@ -285,20 +309,25 @@ async fn initialize_through_connect(url: &str, arguments: &[&str]) -> Value {
 /// I8, I10: `connect` uses the client credentials grant, or the token that a program prints. No browser is needed.
 #[tokio::test]
 async fn connect_without_a_user() {
-    let (peer, secret) = (Peer::start(|_| None).await, Scratch::file("secret", "the-secret"));
+    let peer = Peer::start(|_| None).await;
+    let secret = Scratch::file("secret", "the-secret");
     let store = Scratch::path_for("store");
     let client = ["--client-credentials", "--client-id", "me", "--client-secret-file", secret.as_str()];
     let response =
         initialize_through_connect(&peer.url("/mcp"), &[&client[..], &["--store", store.as_str()]].concat()).await;
     assert_eq!(response["result"]["serverInfo"]["name"], "peer", "{response}");
+
     let sent = peer.requests("/token")[0].form();
-    assert_eq!((sent["grant_type"].as_str(), sent["client_id"].as_str()), ("client_credentials", "me"));
-    assert!(peer.requests("/authorize").is_empty() && peer.requests("/register").is_empty());
+    assert_eq!(sent["grant_type"].as_str(), "client_credentials");
+    assert_eq!(sent["client_id"].as_str(), "me");
+    assert!(peer.requests("/authorize").is_empty());
+    assert!(peer.requests("/register").is_empty());
 
     let peer = Peer::start(|_| None).await;
     let response =
         initialize_through_connect(&peer.url("/mcp"), &["--token-command", "printf 'the-printed$HOME'"]).await;
     assert_eq!(response["result"]["serverInfo"]["name"], "peer", "{response}");
+
     let first = &peer.requests("/mcp")[0];
     assert_eq!(first.authorization.as_deref(), Some("Bearer the-printed$HOME"));
     assert!(peer.requests("/token").is_empty());
@@ -313,7 +342,7 @@ async fn a_preregistered_redirect_uri() {
     let url = peer.url("/mcp");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let redirect = ["--callback-host", "localhost", "--callback-path", "/oauth/callback", "--callback-port", &port];
-    let mut command = command(program());
+    let mut command = portcullis_command(portcullis_program());
     let store = Scratch::path_for("store");
     command.args(["login", &url, "--no-browser", "--client-id", "me", "--store", store.as_str()]).args(redirect);
     command.stdin(Stdio::null()).stderr(Stdio::piped());
@@ -328,6 +357,7 @@ async fn a_preregistered_redirect_uri() {
     };
     let query: HashMap<_, _> = page.query_pairs().into_owned().collect();
     assert_eq!(query["redirect_uri"], format!("http://localhost:{port}/oauth/callback"));
+
     let mut redirected = url::Url::parse(&query["redirect_uri"]).unwrap();
     redirected.query_pairs_mut().append_pair("code", "c").append_pair("state", &query["state"]);
     redirected.query_pairs_mut().append_pair("iss", &peer.url(""));
@@ -336,6 +366,7 @@ async fn a_preregistered_redirect_uri() {
     stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
     let status = timeout(Duration::from_secs(20), process.wait()).await.unwrap().unwrap();
     assert!(status.success());
+
     for wrong in [["--callback-host", "0.0.0.0"], ["--callback-path", "/a?b"]] {
         let rejected = Portcullis::run(&[&["login", &url][..], &wrong].concat()).await;
         assert!(rejected.code.is_some_and(|code| code != 0), "{rejected:?}");

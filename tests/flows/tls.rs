@@ -1,4 +1,4 @@
-//! TLS to clients and to upstreams.
+//! TLS to clients and to upstreams, and certificates that change.
 
 use std::{
     io,
@@ -75,6 +75,7 @@ struct Listener {
 }
 
 impl Listener {
+    /// Starts the program or an upstream with this certificate.
     async fn start(certified: &CertifiedKey<rcgen::KeyPair>) -> Self {
         let certificates = Scratch::file("cert.pem", &certified.cert.pem());
         let key = Scratch::file("key.pem", &certified.signing_key.serialize_pem());
@@ -130,7 +131,8 @@ async fn both_versions_and_both_protocols() {
 /// F8: a replaced certificate is used for new connections without a restart. Mismatched files are ignored.
 #[tokio::test]
 async fn certificates_follow_their_files() {
-    let (first, second) = (localhost(), localhost());
+    let first = localhost();
+    let second = localhost();
     let listener = Listener::start(&first).await;
     let kept = connect(listener.address(), first.cert.der(), &TLS13, "http/1.1").await.unwrap();
 
@@ -138,7 +140,8 @@ async fn certificates_follow_their_files() {
     listener.portcullis.logged("the certificate was replaced", |_| true).await;
     assert!(connect(listener.address(), first.cert.der(), &TLS13, "h2").await.is_err());
     let fresh = connect(listener.address(), second.cert.der(), &TLS13, "h2").await.unwrap();
-    assert_eq!((healthz(kept).await, healthz(fresh).await), (200, 200));
+    assert_eq!(healthz(kept).await, 200);
+    assert_eq!(healthz(fresh).await, 200);
 
     listener.replace(&second.cert.pem(), &first.signing_key.serialize_pem()).await;
     listener.portcullis.logged("the certificate is unchanged", |_| true).await;
@@ -173,7 +176,9 @@ impl TlsFront {
         let front = Self { port, handshakes: Arc::clone(&handshakes) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, handshakes, origin) = (acceptor.clone(), Arc::clone(&handshakes), origin.clone());
+                let acceptor = acceptor.clone();
+                let handshakes = Arc::clone(&handshakes);
+                let origin = origin.clone();
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let state = stream.get_ref().1;
@@ -200,7 +205,8 @@ async fn deployment(upstream: &Upstream, setting: String, ca: &Scratch) -> Deplo
 /// L1: requests to an https upstream use TLS with its name, over persistent connections.
 #[tokio::test]
 async fn an_upstream_in_tls() {
-    let (certified, upstream) = (localhost(), Upstream::start().await);
+    let certified = localhost();
+    let upstream = Upstream::start().await;
     let front = TlsFront::start(&certified, &upstream).await;
     let ca = Scratch::file("ca.pem", &certified.cert.pem());
     let deployment = deployment(&upstream, front.setting("localhost"), &ca).await;
@@ -218,7 +224,9 @@ async fn an_upstream_in_tls() {
 /// one log line has the reason.
 #[tokio::test]
 async fn an_upstream_with_a_wrong_certificate() {
-    let (certified, other, upstream) = (localhost(), localhost(), Upstream::start().await);
+    let certified = localhost();
+    let other = localhost();
+    let upstream = Upstream::start().await;
     let front = TlsFront::start(&certified, &upstream).await;
     for (host, trusted) in [("localhost", &other), ("127.0.0.1", &certified)] {
         let ca = Scratch::file("ca.pem", &trusted.cert.pem());
@@ -259,6 +267,7 @@ async fn ca_files_that_cannot_be_used() {
         let configuration = Scratch::file("portcullis.toml", &configuration);
         let finished = Portcullis::run(&["serve", "--config", configuration.as_str()]).await;
         assert_ne!(finished.code, Some(0), "{finished:?}");
-        assert!(finished.stderr.contains(file.as_str()) && finished.stderr.contains(reason), "{}", finished.stderr);
+        assert!(finished.stderr.contains(file.as_str()), "{}", finished.stderr);
+        assert!(finished.stderr.contains(reason), "{}", finished.stderr);
     }
 }

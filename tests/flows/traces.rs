@@ -3,7 +3,9 @@
 use std::{collections::HashMap, time::Duration};
 
 use http::Response;
-use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Peer, RecordedRequest, Request, Scratch, call};
+use portcullis_scenarios::{
+    Deployment, HttpResponse, INITIALIZE, Peer, RecordedRequest, Request, Scratch, call_message,
+};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -21,8 +23,10 @@ const CLIENT: u8 = 3;
 async fn the_span_of_a_request_has_its_decision() {
     let exported = Exported::new().await;
     let (request, _) = exported.spans_of_call();
-    assert_eq!((request.text("name"), &request.json["kind"]), ("POST /mcp", &json!(SERVER)));
+    assert_eq!(request.text("name"), "POST /mcp");
+    assert_eq!(request.json["kind"], json!(SERVER));
     assert!(request.json.get("parentSpanId").is_none(), "the client's trace is not continued: {request:?}");
+
     for (name, value) in [
         ("http.request.method", "POST"),
         ("url.path", "/mcp"),
@@ -42,10 +46,12 @@ async fn the_span_of_a_request_has_its_decision() {
 async fn the_span_of_the_upstream_is_a_child() {
     let exported = Exported::new().await;
     let (request, upstream) = exported.spans_of_call();
-    assert_eq!((upstream.text("name"), &upstream.json["kind"]), ("upstream", &json!(CLIENT)));
+    assert_eq!(upstream.text("name"), "upstream");
+    assert_eq!(upstream.json["kind"], json!(CLIENT));
     assert_eq!(upstream.text("parentSpanId"), request.text("spanId"));
     assert!(upstream.start() < upstream.end(), "{upstream:?}");
-    assert!(request.start() <= upstream.start() && upstream.end() <= request.end(), "{request:?}, {upstream:?}");
+    assert!(request.start() <= upstream.start(), "{request:?}, {upstream:?}");
+    assert!(upstream.end() <= request.end(), "{request:?}, {upstream:?}");
 }
 
 /// L2: the upstream gets the identifiers of its own span, and not the client's trace context.
@@ -177,16 +183,18 @@ impl Exported {
         let deployment = deployment(&receiver, "sample = 1").await;
         let token = deployment.token().subject("canary-subject").sign();
         let session = deployment.open_session(&token).await;
-        let add = call(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
+        let add = call_message(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
         let add = Request::post("/mcp?key=canary-query", add).bearer(&token).session(&session);
         let add = add.header("traceparent", CLIENT_TRACEPARENT).header("tracestate", "canary=1");
         let called = deployment.send(add).await;
         assert_eq!(called.status, 200, "{called:?}");
+
         let forwarded = deployment.upstream.last();
         let denied = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
         let access_line = deployment.portcullis.access_line(&called).await;
         let finished = deployment.portcullis.stop().await;
         assert!(!finished.stderr.contains("traces.lost"), "{}", finished.stderr);
+
         let bodies = receiver.requests(PATH).iter().map(|request| request.message().to_string()).collect();
         Self { spans: exported_spans(&receiver), bodies, token, called, forwarded, access_line, denied }
     }

@@ -1,8 +1,8 @@
-//! A credential store that cannot be written.
+//! Signing in and refreshing with a credential store that cannot be written.
 
 use std::process::Stdio;
 
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, command, program};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, portcullis_command, portcullis_program};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
@@ -23,8 +23,8 @@ async fn server() -> Peer {
 
 /// Runs the program with a file size limit of zero, which has the same effect as a full disk.
 async fn run_on_full_disk(arguments: &[&str], input: &str) -> Finished {
-    let mut shell = command("sh".as_ref());
-    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(program()).args(arguments);
+    let mut shell = portcullis_command("sh".as_ref());
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(portcullis_program()).args(arguments);
     let mut shell = tokio::process::Command::from(shell);
     shell.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
@@ -38,19 +38,25 @@ async fn run_on_full_disk(arguments: &[&str], input: &str) -> Finished {
 /// I5: on a full disk, the refresh token is not used. It works when there is space again.
 #[tokio::test]
 async fn a_full_disk_does_not_use_the_refresh_token() {
-    let (server, store) = (server().await, Scratch::path_for("store"));
+    let server = server().await;
+    let store = Scratch::path_for("store");
     let url = server.url("/mcp");
     let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
+
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
 
     let full = run_on_full_disk(&["token", &url, "--store", store.as_str()], "").await;
-    assert_eq!((full.code, full.stdout.as_str()), (Some(1), ""), "{full:?}");
-    assert!(full.stderr.contains("cannot write the credential file") && full.stderr.contains("--store"), "{full:?}");
-    assert_eq!((server.requests("/token").len(), server.requests("/authorize").len()), (1, 1));
+    assert_eq!(full.code, Some(1), "{full:?}");
+    assert_eq!(full.stdout, "", "{full:?}");
+    assert!(full.stderr.contains("cannot write the credential file"), "{full:?}");
+    assert!(full.stderr.contains("--store"), "{full:?}");
+    assert_eq!(server.requests("/token").len(), 1);
+    assert_eq!(server.requests("/authorize").len(), 1);
 
     let token = Portcullis::run(&["token", &url, "--store", store.as_str()]).await;
-    assert_eq!((token.code, token.stdout.trim()), (Some(0), "token-2"), "{token:?}");
+    assert_eq!(token.code, Some(0), "{token:?}");
+    assert_eq!(token.stdout.trim(), "token-2", "{token:?}");
     assert_eq!(server.requests("/authorize").len(), 1);
 }
 
@@ -58,8 +64,10 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
 /// tokens in memory, with one warning.
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {
-    let (server, store) = (server().await, Scratch::path_for("store"));
+    let server = server().await;
+    let store = Scratch::path_for("store");
     let url = server.url("/mcp");
+
     // Even root cannot create a directory there.
     for (full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
         let arguments = ["login", &url, "--auto-consent", "--store", directory];
@@ -67,7 +75,8 @@ async fn a_sign_in_without_a_writable_store() {
             true => run_on_full_disk(&arguments, "").await,
             false => Portcullis::run(&arguments).await,
         };
-        assert_eq!((login.code, server.requests("/authorize").len()), (Some(1), 0), "{login:?}");
+        assert_eq!(login.code, Some(1), "{login:?}");
+        assert_eq!(server.requests("/authorize").len(), 0, "{login:?}");
         assert!(login.stderr.contains("--store"), "{login:?}");
     }
     let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
@@ -75,6 +84,7 @@ async fn a_sign_in_without_a_writable_store() {
     let bridged = run_on_full_disk(&arguments, &input).await;
     assert_eq!(server.requests("/authorize").len(), 1, "{bridged:?}");
     assert!(bridged.stdout.contains("\"result\""), "{bridged:?}");
+
     let warnings = bridged.stderr.matches("kept in memory").count();
     assert_eq!(warnings, 1, "{bridged:?}");
 }

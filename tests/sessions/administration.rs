@@ -17,31 +17,37 @@ fn end(body: &Value) -> Request {
 /// E12: the list has each session with its hash, its owner, its age and its streams, page by page, and no identifier.
 #[tokio::test]
 async fn sessions_are_listed() {
-    let (administration, streams) = (Administration::default(), EventStreams::default());
+    let administration = Administration::default();
+    let streams = EventStreams::default();
     let builder = Deployment::builder().upstream(streams.upstream().await);
     let deployment = administration.of(builder, "").start().await;
-    let (alice, bob) =
-        (deployment.token().subject("alice").sign(), deployment.token().subject("bob").client_id("cli").sign());
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").client_id("cli").sign();
     let session = deployment.open_session(&alice).await;
     let _listening = streams.listen(&deployment, &alice, &session).await;
     for _ in 0..3 {
         deployment.open_session(&bob).await;
     }
     let list = administration.sessions("").await;
-    assert_eq!((&list["total"], &list["next"]), (&json!(4), &Value::Null), "{list}");
+    assert_eq!(list["total"], 4, "{list}");
+    assert_eq!(list["next"], Value::Null, "{list}");
+
     let of_alice = administration.sessions("?subject=alice").await;
     let [entry] = of_alice["sessions"].as_array().unwrap().as_slice() else { panic!("{of_alice}") };
-    assert_eq!((&entry["subject"], &entry["streams"], &entry["in_use"]), (&json!("alice"), &json!(1), &json!(true)));
-    assert_eq!(
-        (&entry["issuer"], &entry["resource"]),
-        (&json!("https://issuer.example"), &json!(Deployment::RESOURCE))
-    );
-    assert_eq!((&entry["adopted"], entry["session"].as_str().map(str::len)), (&json!(false), Some(16)));
+    assert_eq!(entry["subject"], "alice");
+    assert_eq!(entry["streams"], 1);
+    assert_eq!(entry["in_use"], true);
+    assert_eq!(entry["issuer"], "https://issuer.example");
+    assert_eq!(entry["resource"], json!(Deployment::RESOURCE));
+    assert_eq!(entry["adopted"], false);
+    assert_eq!(entry["session"].as_str().map(str::len), Some(16));
     assert!(!list.to_string().contains(&session), "{list}");
+
     let opened = deployment.portcullis.logged("stream", |_| true).await;
     assert!(!opened.is_null());
 
-    let (mut after, mut listed) = (String::new(), Vec::new());
+    let mut after = String::new();
+    let mut listed = Vec::new();
     loop {
         let page = administration.sessions(&format!("?limit=1&client=cli{after}")).await;
         listed.extend(page["sessions"].as_array().unwrap().iter().map(|entry| entry["session"].to_string()));
@@ -50,6 +56,7 @@ async fn sessions_are_listed() {
     }
     listed.dedup();
     assert_eq!(listed.len(), 3);
+
     for query in ["?limit=0", "?limit=1001", "?after=x", "?user=alice"] {
         let request = Request::new("GET", &format!("/v1/sessions{query}")).bearer(Administration::TOKEN);
         assert_eq!(administration.send(request).await.0, 400, "{query}");
@@ -60,23 +67,29 @@ async fn sessions_are_listed() {
 /// second. Other subjects keep theirs, and the subject can open new ones.
 #[tokio::test]
 async fn a_subject_ends() {
-    let (administration, streams) = (Administration::default(), EventStreams::default());
+    let administration = Administration::default();
+    let streams = EventStreams::default();
     let builder = Deployment::builder().upstream(streams.upstream().await);
     let deployment = administration.of(builder, "").start().await;
-    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
-    let (session, kept) = (deployment.open_session(&alice).await, deployment.open_session(&bob).await);
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").sign();
+    let session = deployment.open_session(&alice).await;
+    let kept = deployment.open_session(&bob).await;
     let mut listening = streams.listen(&deployment, &alice, &session).await;
     let listen = modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} }));
     let mut modern = streams.open(&deployment, listen.bearer(&alice)).await;
     let mut of_bob = streams.listen(&deployment, &bob, &kept).await;
     let (status, ended) = administration.send(end(&json!({ "subject": "alice" }))).await;
     let since = Instant::now();
-    assert_eq!((status, ended), (200, json!({ "sessions_ended": 1, "streams_ended": 2 })));
+    assert_eq!(status, 200);
+    assert_eq!(ended, json!({ "sessions_ended": 1, "streams_ended": 2 }));
     listening.assert_ended().await;
+
     modern.connection.chunk().await;
     modern.assert_ended().await;
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     of_bob.assert_open().await;
+
     deployment.echo(&alice, &session).await.assert_no_session();
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     while deployment.upstream.count_of(&Method::DELETE) == 0 {
@@ -91,7 +104,8 @@ async fn a_subject_ends() {
 /// E12: sessions in no table end with their subject or client, after a restart before and after the end.
 #[tokio::test]
 async fn sessions_in_no_table_end() {
-    let (administration, state) = (Administration::default(), Scratch::path_for("state"));
+    let administration = Administration::default();
+    let state = Scratch::path_for("state");
     let builder = Deployment::builder().top(format!("state_dir = \"{}\"", state.as_str()));
     let deployment = administration.of(builder, "").start().await;
     let tokens = ["alice", "bob", "carol"].map(|subject| deployment.token().subject(subject).client_id(subject).sign());
@@ -101,6 +115,7 @@ async fn sessions_in_no_table_end() {
     }
     let deployment = deployment.restart(Signal::KILL).await;
     assert_eq!(administration.sessions("").await["total"], 0);
+
     let nothing = json!({ "sessions_ended": 0, "streams_ended": 0 });
     let issuer = "https://issuer.example";
     assert_eq!(
@@ -108,8 +123,10 @@ async fn sessions_in_no_table_end() {
         (200, nothing.clone())
     );
     assert_eq!(administration.send(end(&json!({ "client": "bob" }))).await, (200, nothing));
+
     let unknown = administration.send(end(&json!({ "subject": "carol", "issuer": "https://other.example" }))).await;
-    assert_eq!((unknown.0, &unknown.1["error"]["code"]), (404, &json!("admin.issuer_unknown")));
+    assert_eq!(unknown.0, 404);
+    assert_eq!(unknown.1["error"]["code"], "admin.issuer_unknown");
     let deployment = deployment.restart(Signal::KILL).await;
     let before = deployment.upstream.count();
     for (token, session) in tokens.iter().zip(&sessions).take(2) {
@@ -130,18 +147,22 @@ async fn one_session_ends() {
     let hash = administration.sessions("").await["sessions"][0]["session"].clone();
     let other = deployment.open_session(&token).await;
     let (status, ended) = administration.send(end(&json!({ "session": hash }))).await;
-    assert_eq!((status, &ended["sessions_ended"]), (200, &json!(1)), "{ended}");
+    assert_eq!(status, 200, "{ended}");
+    assert_eq!(ended["sessions_ended"], 1, "{ended}");
+
     deployment.echo(&token, &session).await.assert_no_session();
     assert_eq!(deployment.echo(&token, &other).await.status, 200);
     let (status, again) = administration.send(end(&json!({ "session": hash }))).await;
-    assert_eq!((status, &again["error"]["code"]), (404, &json!("admin.session_unknown")));
+    assert_eq!(status, 404);
+    assert_eq!(again["error"]["code"], "admin.session_unknown");
 }
 
 /// C11: an issuer's cached tokens are dropped, its streams end, and its keys are fetched again: a token of a withdrawn key is rejected
 /// at once.
 #[tokio::test]
 async fn cached_tokens_are_dropped() {
-    let (administration, server) = (Administration::default(), AuthorizationServer::start(Deployment::RESOURCE));
+    let administration = Administration::default();
+    let server = AuthorizationServer::start(Deployment::RESOURCE);
     let upstream = Upstream::start().await;
     let configuration = format!(
         "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\n[[issuer]]\nissuer = \"{}\"\n\
@@ -154,6 +175,7 @@ async fn cached_tokens_are_dropped() {
     let token = server.test_issuer().token().sign();
     let initialize = async || Request::post("/mcp", INITIALIZE).bearer(&token).send(portcullis.address()).await;
     assert_eq!(initialize().await.status, 200);
+
     server.test_issuer().rotate();
     assert_eq!(initialize().await.status, 200, "the token is cached");
     let issuer = server.test_issuer().issuer().as_str().to_owned();
@@ -162,37 +184,48 @@ async fn cached_tokens_are_dropped() {
         Request::post("/v1/tokens/drop", body).bearer(Administration::TOKEN)
     };
     let (status, dropped) = administration.send(drop_tokens(&issuer)).await;
-    assert_eq!((status, dropped), (200, json!({ "tokens_dropped": 1, "streams_ended": 0, "keys_fetched": true })));
+    assert_eq!(status, 200);
+    assert_eq!(dropped, json!({ "tokens_dropped": 1, "streams_ended": 0, "keys_fetched": true }));
     assert_eq!(initialize().await.status, 401);
+
     let (status, unknown) = administration.send(drop_tokens("https://other.example")).await;
-    assert_eq!((status, &unknown["error"]["code"]), (404, &json!("admin.issuer_unknown")));
+    assert_eq!(status, 404);
+    assert_eq!(unknown["error"]["code"], "admin.issuer_unknown");
 }
 
 /// J2, J4: each action is audited with its target, its result and its client, rejected ones too. The token is neither in the log nor
 /// in the trail.
 #[tokio::test]
 async fn actions_are_audited() {
-    let (administration, audit) = (Administration::default(), Scratch::file("audit.jsonl", ""));
+    let administration = Administration::default();
+    let audit = Scratch::file("audit.jsonl", "");
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
     let deployment = administration.of(Deployment::builder(), &tables).start().await;
     deployment.open_session(&deployment.token().subject("alice").sign()).await;
     administration.sessions("?subject=alice").await;
     let body = json!({ "subject": "alice", "note": "left the company" });
     assert_eq!(administration.send(end(&body)).await.0, 200);
+
     let wrong = "wrong-token-of-a-scenario-0123456789abcdef";
     assert_eq!(administration.send(Request::new("GET", "/v1/sessions").bearer(wrong)).await.0, 401);
     let records = audit_records(audit.path().to_owned(), |record| record["deny.code"] == "admin.token_invalid").await;
     let of = |event: &str| records.iter().filter(|record| record["event"] == event).cloned().collect::<Vec<_>>();
     let [listed, ended, refused] = of("administration").try_into().unwrap();
-    assert_eq!((&listed["admin.action"], &listed["principal.subject"]), (&json!("sessions.list"), &json!("alice")));
-    assert_eq!((&ended["admin.action"], &ended["decision"]), (&json!("sessions.end"), &json!("allow")));
-    assert_eq!((&ended["sessions.ended"], &ended["admin.note"]), (&json!(1), &json!("left the company")));
-    assert_eq!((&refused["admin.action"], &refused["decision"]), (&json!("none"), &json!("deny")));
+    assert_eq!(listed["admin.action"], "sessions.list");
+    assert_eq!(listed["principal.subject"], "alice");
+    assert_eq!(ended["admin.action"], "sessions.end");
+    assert_eq!(ended["decision"], "allow");
+    assert_eq!(ended["sessions.ended"], 1);
+    assert_eq!(ended["admin.note"], "left the company");
+    assert_eq!(refused["admin.action"], "none");
+    assert_eq!(refused["decision"], "deny");
     assert!(ended["client.uid"].is_number(), "{ended}");
     assert_eq!(of("session.ended")[0]["session.reason"], "administrator");
+
     deployment.portcullis.logged("was not performed", |line| line["deny.code"] == "admin.token_invalid").await;
     let written = format!("{records:?}{}", deployment.portcullis.log());
-    assert!(!written.contains(Administration::TOKEN) && !written.contains(wrong));
+    assert!(!written.contains(Administration::TOKEN));
+    assert!(!written.contains(wrong));
 }
 
 /// E12: the command lists, ends and drops as a table and as JSON, and its exit codes tell what happened.
@@ -204,27 +237,34 @@ async fn the_command_does_the_same() {
     let session = deployment.open_session(&alice).await;
     let listed = administration.run(&["sessions"]).await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
-    assert!(listed.stdout.contains("alice") && listed.stdout.contains("SUBJECT"), "{listed:?}");
+    assert!(listed.stdout.contains("alice"), "{listed:?}");
+    assert!(listed.stdout.contains("SUBJECT"), "{listed:?}");
+
     let listed = administration.run(&["sessions", "--json", "--subject", "alice"]).await;
     let list: Value = serde_json::from_str(&listed.stdout).unwrap();
-    assert_eq!((&list["total"], &list["has_more"]), (&json!(1), &json!(false)), "{list}");
+    assert_eq!(list["total"], 1, "{list}");
+    assert_eq!(list["has_more"], false, "{list}");
+
     let hash = list["sessions"][0]["session"].as_str().unwrap();
     let ended = administration.run(&["end", "--session", hash]).await;
-    assert_eq!(
-        (ended.code, ended.stdout.trim_end()),
-        (Some(0), "ended 1 session in the server's table and 0 event streams")
-    );
+    assert_eq!(ended.code, Some(0));
+    assert_eq!(ended.stdout.trim_end(), "ended 1 session in the server's table and 0 event streams");
+
     deployment.echo(&alice, &session).await.assert_no_session();
     let again = administration.run(&["end", "--session", hash]).await;
     assert_eq!(again.code, Some(1));
     assert!(again.stderr.contains("admin.session_unknown"), "{again:?}");
+
     let ended = administration.run(&["end", "--subject", "alice", "--note", "x"]).await;
-    assert!(ended.code == Some(0) && ended.stdout.contains("in no table"), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("in no table"), "{ended:?}");
     let dropped = administration.run(&["drop-tokens", "--issuer", "https://issuer.example", "--json"]).await;
     assert_eq!(dropped.code, Some(0), "{dropped:?}");
     assert_eq!(administration.run(&["end"]).await.code, Some(2));
+
     let listed = administration.run(&["sessions"]).await;
-    assert!(listed.code == Some(0) && listed.stdout.contains("no such sessions"), "{listed:?}");
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.stdout.contains("no such sessions"), "{listed:?}");
 }
 
 /// E12: the socket is private, goes with its server, and is replaced after a crash. A reload does not change it.
@@ -235,7 +275,8 @@ async fn the_socket_follows_the_server() {
     let mode = || fs::metadata(administration.socket()).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(), 0o600);
     let deployment = deployment.restart(Signal::KILL).await;
-    assert_eq!((mode(), &administration.sessions("").await["total"]), (0o600, &json!(0)));
+    assert_eq!(mode(), 0o600);
+    assert_eq!(administration.sessions("").await["total"], 0);
     deployment.portcullis.stop().await;
     assert!(!administration.socket().exists());
     let stopped = administration.run(&["sessions"]).await;

@@ -1,6 +1,6 @@
 //! The end of sessions: by DELETE, by the upstream and by a restart.
 
-use portcullis_scenarios::{Deployment, RecordedRequest, Request, Upstream, call};
+use portcullis_scenarios::{Deployment, RecordedRequest, Request, Upstream, call_message};
 use serde_json::json;
 
 /// E9: DELETE is forwarded with the upstream's identifier and ends the session. For the next DELETE it is unknown.
@@ -8,10 +8,12 @@ use serde_json::json;
 async fn by_delete() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
-    let (session, other) = (deployment.open_session(&token).await, deployment.open_session(&token).await);
+    let session = deployment.open_session(&token).await;
+    let other = deployment.open_session(&token).await;
     let delete = || Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
     let response = deployment.send(delete()).await;
     assert_eq!(response.status, 200, "{response:?}");
+
     let seen = deployment.upstream.last();
     assert_eq!(seen.method, http::Method::DELETE);
     assert!(seen.header("mcp-session-id").unwrap().starts_with("backend-"));
@@ -20,7 +22,8 @@ async fn by_delete() {
     let before = deployment.upstream.count();
     for _ in 0..2 {
         let response = deployment.send(delete()).await;
-        assert_eq!((response.status, response.text().as_str()), (400, "Invalid or missing session ID"), "{response:?}");
+        assert_eq!(response.status, 400, "{response:?}");
+        assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{response:?}");
         deployment.portcullis.assert_denied(&response, "session.ended").await;
     }
     deployment.echo(&token, &session).await.assert_no_session();
@@ -58,7 +61,8 @@ async fn by_delete_at_an_upstream_that_fails() {
         let before = deployment.upstream.count();
         let response =
             deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
-        assert_eq!((response.status, response.body.len()), (204, 0), "{response:?}");
+        assert_eq!(response.status, 204, "{response:?}");
+        assert_eq!(response.body.len(), 0, "{response:?}");
         deployment.echo(&token, &session).await.assert_no_session();
         deployment.upstream.wait_for_requests(before + 2).await;
         let seen = deployment.upstream.recorded().split_off(before);
@@ -80,7 +84,7 @@ async fn by_the_upstream() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let send = async |method: &str| {
-        let body = call(2, method, &json!({}));
+        let body = call_message(2, method, &json!({}));
         deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
     };
     let get = || Request::listen(Deployment::ENDPOINT, &token, &session);
@@ -89,6 +93,7 @@ async fn by_the_upstream() {
     assert_eq!(send("forbidden").await.status, 403);
     assert_eq!(send("echo").await.status, 200, "the session continues");
     assert_eq!(send("forgotten").await.status, 404, "the upstream's response is forwarded");
+
     send("echo").await.assert_no_session();
     assert_eq!(deployment.send(get()).await.status, 400);
 }

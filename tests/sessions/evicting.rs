@@ -26,7 +26,8 @@ fn limited(max_per_owner: usize) -> String {
 
 fn assert_full(response: &HttpResponse) {
     response.assert_rpc_error(503, -32603);
-    assert_eq!((response.header("retry-after"), response.count("mcp-session-id")), (Some("30"), 0), "{response:?}");
+    assert_eq!(response.header("retry-after"), Some("30"), "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
 }
 
 /// Starts a deployment whose upstream keeps each GET stream open until its sender is dropped.
@@ -78,13 +79,16 @@ async fn a_session_for_each_task() {
         response.assert_no_session();
         deployment.portcullis.assert_denied(&response, "session.ended").await;
     }
+
     // Each `initialize`, the five uses, and a DELETE for each evicted session.
     deployment.upstream.wait_for_requests(TASKS + MAX + evicted.len()).await;
     assert_eq!(deployment.upstream.count_of(&Method::DELETE), evicted.len());
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
+
     let records = fs::read_to_string(audit.path()).unwrap();
     let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();
-    assert_eq!((ended("evicted"), ended("shutdown")), (evicted.len(), MAX));
+    assert_eq!(ended("evicted"), evicted.len());
+    assert_eq!(ended("shutdown"), MAX);
 }
 
 /// E9: sessions with an open stream or a request in progress are not evicted. When all are in use, new ones get 503
@@ -92,7 +96,8 @@ async fn a_session_for_each_task() {
 #[tokio::test]
 async fn sessions_in_use() {
     let (streams, deployment) = streaming_deployment(2).await;
-    let (alice, bob) = (deployment.token().subject("alice").sign(), deployment.token().subject("bob").sign());
+    let alice = deployment.token().subject("alice").sign();
+    let bob = deployment.token().subject("bob").sign();
     let bobs = [deployment.open_session(&bob).await, deployment.open_session(&bob).await];
     let sessions = [deployment.open_session(&alice).await, deployment.open_session(&alice).await];
     let _first = stream(&deployment, &alice, &sessions[0]).await;
@@ -109,6 +114,7 @@ async fn sessions_in_use() {
         deployment.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE),
         "the `initialize` reached the upstream"
     );
+
     for session in &bobs {
         assert_eq!(deployment.echo(&bob, session).await.status, 200);
     }
@@ -127,6 +133,7 @@ async fn sessions_in_use() {
         response = deployment.try_token(&alice).await;
     }
     assert_eq!(response.status, 200, "{response:?}");
+
     deployment.echo(&alice, &sessions[0]).await.assert_no_session();
     assert_eq!(deployment.echo(&alice, &third).await.status, 200);
     for session in &bobs {
@@ -169,6 +176,7 @@ async fn concurrent_initializes() {
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
     let (opened, mut initializes) = mpsc::channel::<TcpStream>(8);
     let (deleted, mut deletions) = mpsc::channel::<String>(8);
+
     // An upstream whose `initialize` responses the test sends, and whose streams stay open.
     tokio::spawn(async move {
         let mut streams = Vec::new();

@@ -17,6 +17,7 @@ async fn before_the_response_begins() {
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
     let (respond, mut permitted) = mpsc::channel::<()>(1);
     let (record, mut recorded) = mpsc::channel::<String>(8);
+
     // An upstream that delays each `initialize` until the test permits the response.
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -39,6 +40,7 @@ async fn before_the_response_begins() {
     let mut leaving = Connection::open(deployment.portcullis.address()).await;
     leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
     assert!(recorded.recv().await.unwrap().starts_with("post /backend "));
+
     drop(leaving);
     deployment.portcullis.logged("a client disconnected before its session was opened", |_| true).await;
     let response = deployment.try_token(&token).await;
@@ -47,7 +49,9 @@ async fn before_the_response_begins() {
 
     respond.send(()).await.unwrap();
     let ended = recorded.recv().await.unwrap();
-    assert!(ended.starts_with("delete /backend ") && ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
+    assert!(ended.starts_with("delete /backend "), "{ended}");
+    assert!(ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
+
     respond.send(()).await.unwrap();
     deployment.open_session(&token).await;
 }
@@ -58,6 +62,7 @@ async fn while_the_upstream_is_slow() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
     let (record, mut recorded) = mpsc::channel::<String>(16);
+
     // An upstream that fails the client's DELETE and does not respond to the repeated one.
     tokio::spawn(async move {
         let mut deleted = HashSet::new();

@@ -1,6 +1,6 @@
-//! Opening and using sessions.
+//! Sessions are opened and used, side by side and with refreshed tokens.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, call};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message};
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
 
@@ -14,26 +14,34 @@ async fn opened_and_used() {
     assert_eq!(opened.status, 200, "{opened:?}");
     assert_eq!(opened.count("mcp-session-id"), 1, "{opened:?}");
     assert_eq!(opened.json()["result"]["protocolVersion"], "2025-11-25", "{opened:?}");
+
     let session = opened.header("mcp-session-id").unwrap();
     assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
 
     let in_session = |request: Request| request.bearer(&token).session(session);
-    let response =
-        deployment.send(in_session(Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({ "x": 1 }))))).await;
+    let response = deployment
+        .send(in_session(Request::post(Deployment::ENDPOINT, call_message(2, "echo", &json!({ "x": 1 })))))
+        .await;
     assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
+
     let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
     assert!(backend.starts_with("backend-"), "{backend}");
 
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let response = deployment.send(in_session(Request::post(Deployment::ENDPOINT, notification))).await;
-    assert_eq!((response.status, response.body.len()), (202, 0), "{response:?}");
+    assert_eq!(response.status, 202, "{response:?}");
+    assert_eq!(response.body.len(), 0, "{response:?}");
+
     let response = deployment
         .send(in_session(Request::post(Deployment::ENDPOINT, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
         .await;
     assert_eq!(response.status, 202, "a response to the server's own request: {response:?}");
+
     let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream");
     let response = deployment.send(in_session(get)).await;
-    assert_eq!((response.status, response.header("content-type")), (200, Some("text/event-stream")), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.header("content-type"), Some("text/event-stream"), "{response:?}");
+
     for seen in deployment.upstream.recorded().iter().skip(1) {
         assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "{seen:?}");
     }
@@ -76,7 +84,8 @@ async fn a_refreshed_token() {
 async fn tokens_without_a_subject() {
     let deployment = Deployment::start().await;
     let response = deployment.try_token(&deployment.token().without("sub").sign()).await;
-    assert_eq!((response.status, response.count("mcp-session-id")), (403, 0), "{response:?}");
+    assert_eq!(response.status, 403, "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
     assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
     deployment.portcullis.assert_denied(&response, "session.no_owner").await;
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
@@ -85,6 +94,7 @@ async fn tokens_without_a_subject() {
     let machine = deployment.token().without("sub").client_id("robot").sign();
     let session = deployment.open_session(&machine).await;
     assert_eq!(deployment.echo(&machine, &session).await.status, 200);
+
     for token in [
         deployment.token().subject("robot").sign(),
         deployment.token().subject("robot").client_id("robot").sign(),
@@ -102,7 +112,7 @@ async fn another_protocol() {
     let opened = deployment.try_token(&token).await;
     // The upstream of this test uses `Mcp-Session-Id`, which is not translated here.
     let session = opened.header("acme-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
-    let post = || Request::post(Deployment::ENDPOINT, call(2, "echo", &json!({}))).bearer(&token);
+    let post = || Request::post(Deployment::ENDPOINT, call_message(2, "echo", &json!({}))).bearer(&token);
     let response = deployment.send(post().header("ACME-SESSION-ID", &session)).await;
     assert_eq!(response.status, 200, "{response:?}");
     let before = deployment.upstream.count();
@@ -131,12 +141,15 @@ async fn what_opens_no_session() {
     let untyped =
         Request::new("POST", Deployment::ENDPOINT).header("Content-Type", "text/plain").bearer(&token).body(INITIALIZE);
     let response = deployment.send(untyped).await;
-    assert_eq!((response.status, response.count("mcp-session-id")), (415, 0), "{response:?}");
+    assert_eq!(response.status, 415, "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
     assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+
     // Escapes do not hide the method.
     let escaped = INITIALIZE.replace("initialize", "\\u0069nitialize");
     let response = deployment.send(Request::post(Deployment::ENDPOINT, escaped).bearer(&token)).await;
-    assert_eq!((response.status, response.count("mcp-session-id")), (200, 1), "{response:?}");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.count("mcp-session-id"), 1, "{response:?}");
 }
 
 /// F4: in a session, invalid JSON gets -32700, invalid JSON-RPC -32600, and another content type 415.
@@ -162,7 +175,7 @@ async fn bodies_in_a_session() {
     ] {
         deployment.send(post(body)).await.assert_rpc_error(400, code);
     }
-    let list = call(1, "tools/list", &json!({}));
+    let list = call_message(1, "tools/list", &json!({}));
     for (name, value) in [
         ("Content-Type", "text/plain"),
         ("Content-Type", "application/json; charset=utf-16"),

@@ -1,4 +1,4 @@
-//! The limits of sessions.
+//! The limits of sessions in total, and the capacity that rejected ones release.
 
 use portcullis_scenarios::{Deployment, HttpResponse, INITIALIZE, Request, Upstream};
 

@@ -8,14 +8,14 @@ use std::{
     },
 };
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, full_amount};
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, is_full_run};
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
 
 /// The number of sessions. The full one is more than the file of ends could take without being rewritten.
 fn sessions() -> usize {
-    if full_amount() { 20_000 } else { 1_000 }
+    if is_full_run() { 20_000 } else { 1_000 }
 }
 
 /// The ends of one owner that are remembered.
@@ -34,10 +34,12 @@ async fn in_a_loop() {
     let deployment = Deployment::builder().top(top).tables("[session]\nended_status = 404").start().await;
     let bob = deployment.token().subject("bob").sign();
     let kept = deployment.open_session(&bob).await;
-    let (address, left) = (deployment.portcullis.address(), Arc::new(AtomicUsize::new(sessions())));
+    let address = deployment.portcullis.address();
+    let left = Arc::new(AtomicUsize::new(sessions()));
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
-        let (token, left) = (deployment.token().subject("mallory").sign(), Arc::clone(&left));
+        let token = deployment.token().subject("mallory").sign();
+        let left = Arc::clone(&left);
         clients.spawn(async move {
             let mut connection = Connection::open(address).await;
             let mut last = String::new();
@@ -58,6 +60,7 @@ async fn in_a_loop() {
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     assert!(size(&state) <= 2 * LINE * sessions() as u64 + GROWTH / 16, "{}", size(&state));
     assert!(size(&state) <= 2 * GROWTH, "{}", size(&state));
+
     let deployment = deployment.restart(Signal::KILL).await;
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     for (token, session) in deleted.iter().filter(|(_, session)| !session.is_empty()) {

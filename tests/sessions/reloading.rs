@@ -14,21 +14,28 @@ fn initializes(upstream: &Upstream) -> usize {
 #[tokio::test]
 async fn a_valid_change_keeps_the_rest() {
     let reloading = ReloadableServer::start(Upstream::start().await, "").await;
-    let (mcp, other) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
+    let mcp = reloading.token(ReloadableServer::MCP);
+    let other = reloading.token(ReloadableServer::OTHER);
     let session = reloading.open_session("/mcp", &mcp).await;
     let elsewhere = reloading.open_session("/other", &other).await;
-    let (fetches, initialized) = (reloading.issuer.key_requests(), initializes(&reloading.upstream));
+    let fetches = reloading.issuer.key_requests();
+    let initialized = initializes(&reloading.upstream);
     let line = reloading.reload(&[SCOPES]).await;
-    assert_eq!((&line["config.changes"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
+    assert_eq!(line["config.changes"], 1, "{line}");
+    assert_eq!(line["sessions.ended"], 0, "{line}");
+
     let change = reloading.portcullis.logged("a setting has changed", |_| true).await;
     assert_eq!(change["config.key"], "resource[\"/mcp\"].required_scopes", "{change}");
-    assert_eq!((&change["config.old"], &change["config.new"]), (&"[\"mcp:tools\"]".into(), &"[\"mcp:admin\"]".into()));
+    assert_eq!(change["config.old"], "[\"mcp:tools\"]");
+    assert_eq!(change["config.new"], "[\"mcp:admin\"]");
     assert_eq!(reloading.call("/mcp", &mcp, &session).await.status, 403);
     assert_eq!(reloading.call("/other", &other, &elsewhere).await.status, 200);
+
     reloading.reload(&[]).await;
     assert_eq!(reloading.call("/mcp", &mcp, &session).await.status, 200);
     assert_eq!(initializes(&reloading.upstream), initialized);
     assert_eq!(reloading.issuer.key_requests(), fetches);
+
     let unchanged = reloading.reload(&[]).await;
     assert_eq!(unchanged["message"], "the configuration has not changed", "{unchanged}");
 }
@@ -91,7 +98,8 @@ async fn a_removed_resource() {
     let audit = Scratch::file("audit.jsonl", "");
     let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
     let reloading = ReloadableServer::start(Upstream::start().await, &tables).await;
-    let (mcp, token) = (reloading.token(ReloadableServer::MCP), reloading.token(ReloadableServer::OTHER));
+    let mcp = reloading.token(ReloadableServer::MCP);
+    let token = reloading.token(ReloadableServer::OTHER);
     let kept = reloading.open_session("/mcp", &mcp).await;
     let session = reloading.open_session("/other", &token).await;
     let removed = reloading.other_resource();
@@ -99,10 +107,12 @@ async fn a_removed_resource() {
     assert_eq!(line["sessions.ended"], 1, "{line}");
     assert_eq!(reloading.call("/other", &token, &session).await.status, 404);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
+
     let records = audit_records(audit.path().to_owned(), |record| record["session.reason"] == "resource_removed").await;
     assert_eq!(records.iter().filter(|record| record["event"] == "session.ended").count(), 1, "{records:?}");
     reloading.reload(&[]).await;
     reloading.call("/other", &token, &session).await.assert_no_session();
+
     // Two sessions were opened, one was used, and one was ended.
     reloading.upstream.wait_for_requests(4).await;
     assert_eq!(reloading.upstream.count_of(&Method::DELETE), 1);
@@ -116,18 +126,19 @@ async fn a_changed_upstream() {
     let token = reloading.token(ReloadableServer::OTHER);
     let session = reloading.open_session("/other", &token).await;
     let new = Upstream::start().await;
-    let (from, setting) = (reloading.other_resource(), new.setting());
+    let from = reloading.other_resource();
+    let setting = new.setting();
     let to = from.replace(&reloading.upstream.setting(), &setting);
     let line = reloading.reload(&[(from, &to)]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
+
     reloading.call("/other", &token, &session).await.assert_no_session();
     let session = reloading.open_session("/other", &token).await;
     assert_eq!(reloading.call("/other", &token, &session).await.status, 200);
     reloading.upstream.wait_for_requests(2).await;
-    assert_eq!(
-        (initializes(&new), new.count_of(&Method::DELETE), reloading.upstream.count_of(&Method::DELETE)),
-        (1, 0, 1)
-    );
+    assert_eq!(initializes(&new), 1);
+    assert_eq!(new.count_of(&Method::DELETE), 0);
+    assert_eq!(reloading.upstream.count_of(&Method::DELETE), 1);
 }
 
 /// B4, J10: tokens of a removed issuer are rejected immediately, and their sessions end.
@@ -136,12 +147,13 @@ async fn a_removed_issuer() {
     let second = AuthorizationServer::start(ReloadableServer::MCP);
     let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
     let reloading = ReloadableServer::start(Upstream::start().await, &table).await;
-    let (kept, removed) =
-        (reloading.token(ReloadableServer::MCP), second.test_issuer().token().scope("mcp:tools").sign());
+    let kept = reloading.token(ReloadableServer::MCP);
+    let removed = second.test_issuer().token().scope("mcp:tools").sign();
     let session = reloading.open_session("/mcp", &removed).await;
     let other = reloading.open_session("/mcp", &kept).await;
     let line = reloading.reload(&[(&table, "")]).await;
     assert_eq!(line["sessions.ended"], 1, "{line}");
+
     let response = reloading.call("/mcp", &removed, &session).await;
     assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "{response:?}");
     assert_eq!(reloading.call("/mcp", &kept, &other).await.status, 200);
@@ -167,8 +179,10 @@ async fn streams_that_do_not_satisfy_new_rules() {
         assert_eq!(ReloadableServer::next_event(stream).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     }
     let line = reloading.reload(&[SCOPES]).await;
-    assert_eq!((&line["streams.ended"], &line["sessions.ended"]), (&1.into(), &0.into()), "{line}");
+    assert_eq!(line["streams.ended"], 1, "{line}");
+    assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(ReloadableServer::next_event(&mut streams[0]).await, None);
+
     events.send(1);
     assert_eq!(ReloadableServer::next_event(&mut streams[1]).await.as_deref(), Some(EventStreams::EVENT.as_bytes()));
     reloading.portcullis.logged("stream.configuration_changed", |_| true).await;

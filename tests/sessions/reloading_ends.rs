@@ -23,9 +23,11 @@ async fn a_late_session_of_a_former_upstream() {
         })
     })
     .await;
-    let (new, newest) = (Upstream::start().await, Upstream::start().await);
+    let new = Upstream::start().await;
+    let newest = Upstream::start().await;
     let reloading = ReloadableServer::start(former, "").await;
-    let (token, address) = (reloading.token(ReloadableServer::MCP), reloading.portcullis.address());
+    let token = reloading.token(ReloadableServer::MCP);
+    let address = reloading.portcullis.address();
     let opening = Request::post("/mcp", INITIALIZE).bearer(&token);
     let opening = tokio::spawn(async move { opening.send(address).await });
     reloading.upstream.wait_for_requests(1).await;
@@ -41,9 +43,13 @@ async fn a_late_session_of_a_former_upstream() {
     let session = answer.header("mcp-session-id").unwrap();
     reloading.upstream.wait_for_requests(2).await;
     let deleted = reloading.upstream.last();
-    assert_eq!((&deleted.method, deleted.header("mcp-session-id")), (&Method::DELETE, Some("late")));
+    assert_eq!(deleted.method, Method::DELETE);
+    assert_eq!(deleted.header("mcp-session-id"), Some("late"));
+
     reloading.call("/mcp", &token, session).await.assert_no_session();
-    assert_eq!((new.count(), newest.count(), reloading.upstream.count()), (0, 0, 2));
+    assert_eq!(new.count(), 0);
+    assert_eq!(newest.count(), 0);
+    assert_eq!(reloading.upstream.count(), 2);
 }
 
 /// J10, E12: the sessions of an issuer that is removed from one resource end there, even those in no table, and stay ended when
@@ -54,14 +60,17 @@ async fn an_issuer_removed_from_one_resource() {
     let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
     let reloading = ReloadableServer::start(Upstream::start().await, &table).await;
     let token = |resource: &str| second.test_issuer().token().audience(resource).scope("mcp:tools").sign();
-    let (mcp, other) = (token(ReloadableServer::MCP), token(ReloadableServer::OTHER));
+    let mcp = token(ReloadableServer::MCP);
+    let other = token(ReloadableServer::OTHER);
     let ended = reloading.open_session("/mcp", &mcp).await;
     let kept = reloading.open_session("/other", &other).await;
     let reloading = reloading.restart().await;
     let first = format!("\"/mcp\"\nissuers = [\"{}\"]", reloading.issuer.test_issuer().issuer().as_str());
     let line = reloading.reload(&[("\"/mcp\"", &first)]).await;
-    assert_eq!((&line["level"], &line["sessions.ended"]), (&"INFO".into(), &0.into()), "{line}");
+    assert_eq!(line["level"], "INFO", "{line}");
+    assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(reloading.call("/mcp", &mcp, &ended).await.status, 401);
+
     reloading.reload(&[]).await;
     reloading.call("/mcp", &mcp, &ended).await.assert_no_session();
     assert_eq!(reloading.call("/other", &other, &kept).await.status, 200);
@@ -87,11 +96,14 @@ async fn an_end_that_cannot_be_recorded() {
         statuses.push(reloading.send(delete).await.status);
     }
     assert_eq!(statuses[0], 200, "{statuses:?}");
+
     let line = reloading.reload(&[(reloading.other_resource(), "")]).await;
     assert_eq!(line["level"], "INFO", "{line}");
     let warning =
         reloading.portcullis.logged("session.end_not_recorded", |line| line["ends.unrecorded"].is_number()).await;
-    assert_eq!((&warning["level"], &warning["ends.unrecorded"]), (&"WARN".into(), &1.into()), "{warning}");
+    assert_eq!(warning["level"], "WARN", "{warning}");
+    assert_eq!(warning["ends.unrecorded"], 1, "{warning}");
+
     reloading.reload(&[]).await;
     reloading.call("/other", &token, &kept).await.assert_no_session();
     reloading.portcullis.signal(Signal::TERM);

@@ -17,7 +17,8 @@ async fn sessions_continue_and_end_on_all() {
     let Some(redis) = Redis::start().await else { return };
     let replicas = Replicas::start(&redis, 2, "").await;
     for round in 0..20 {
-        let (here, there) = (round % 2, (round + 1) % 2);
+        let here = round % 2;
+        let there = (round + 1) % 2;
         let session = replicas.open(here).await;
         if round % 3 > 0 {
             assert_eq!(replicas.echo(there, &session).await.status, 200);

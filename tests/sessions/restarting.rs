@@ -29,7 +29,9 @@ async fn sessions_continue() {
     let mut deployment =
         Deployment::builder().top(with_state(&state)).tables("[session]\nended_status = 404").start().await;
     assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
-    let (kept, deleted) = (open(&deployment).await, open(&deployment).await);
+
+    let kept = open(&deployment).await;
+    let deleted = open(&deployment).await;
     assert_eq!(echo(&deployment, &kept).await.status, 200);
     let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
     assert_eq!(delete(&deployment, &deleted).await.status, 200);
@@ -46,6 +48,7 @@ async fn sessions_continue() {
         deployment.echo(&mallory, &kept).await.assert_no_session();
     }
     assert_eq!(delete(&deployment, &kept).await.status, 200);
+
     let deployment = deployment.restart(Signal::KILL).await;
     echo(&deployment, &kept).await.assert_rpc_error(404, -32000);
 }

@@ -1,7 +1,9 @@
 //! The revisions of sessions, and the response to `initialize` when the upstream negotiates a revision that is not
 //! served.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, INITIALIZE, Request, Upstream, call, modern_request};
+use portcullis_scenarios::{
+    ChannelBody, Connection, Deployment, INITIALIZE, Request, Upstream, call_message, modern_request,
+};
 use serde_json::{Value, json};
 
 /// Starts an upstream that negotiates this revision for every request.
@@ -27,10 +29,12 @@ async fn the_first_one_with_streamable_http() {
     let response = deployment
         .send(Request::post(Deployment::ENDPOINT, INITIALIZE.replace("2025-11-25", "2025-03-26")).bearer(&token))
         .await;
-    assert_eq!((response.status, &response.json()["result"]["protocolVersion"]), (200, &json!("2025-03-26")));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.json()["result"]["protocolVersion"], "2025-03-26");
+
     let session = response.header("mcp-session-id").unwrap().to_owned();
     let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
-    let list = call(2, "tools/list", &json!({}));
+    let list = call_message(2, "tools/list", &json!({}));
     for request in [post(list.clone()), post(list.clone()).header("MCP-Protocol-Version", "2025-03-26")] {
         assert_eq!(deployment.send(request).await.status, 200);
         assert_eq!(deployment.upstream.last().header("mcp-session-id"), Some("theirs"));
@@ -60,17 +64,17 @@ async fn one_that_is_not_served() {
             let response = deployment.try_token(&token).await;
             response.assert_rpc_error(400, -32022);
             let body = response.json();
-            assert_eq!((&body["id"], response.count("mcp-session-id")), (&json!(1), 0), "{response:?}");
+            assert_eq!(body["id"], 1, "{response:?}");
+            assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
             assert_eq!(body["error"]["data"], json!({ "supported": served, "requested": "2025-11-25" }));
             let message = body["error"]["message"].as_str().unwrap();
-            assert!(message.contains(revision) && message.contains("2025-11-25"), "{message}");
+            assert!(message.contains(revision), "{message}");
+            assert!(message.contains("2025-11-25"), "{message}");
             deployment.portcullis.assert_denied(&response, "era.version_negotiated").await;
             deployment.upstream.wait_for_requests(2 * attempt).await;
             let deleted = deployment.upstream.recorded().into_iter().filter(|request| request.method == "DELETE");
-            assert!(
-                deleted.clone().count() == attempt
-                    && deleted.last().unwrap().header("mcp-session-id") == Some("theirs")
-            );
+            assert!(deleted.clone().count() == attempt);
+            assert_eq!(deleted.last().unwrap().header("mcp-session-id"), Some("theirs"));
         }
     }
 }
@@ -96,7 +100,8 @@ async fn before_it_is_known() {
     drop(leaving);
     deployment.upstream.wait_for_requests(2).await;
     let last = deployment.upstream.last();
-    assert_eq!((last.method.as_str(), last.header("mcp-session-id")), ("DELETE", Some("theirs")));
+    assert_eq!(last.method.as_str(), "DELETE");
+    assert_eq!(last.header("mcp-session-id"), Some("theirs"));
 }
 
 /// E11, L3: events after the negotiated revision are forwarded as they arrive.
@@ -119,8 +124,10 @@ async fn with_further_events() {
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
     sender.send(format!("data: {response}\n\n").into()).unwrap();
     let head = client.head().await.unwrap();
-    assert_eq!((head.status, head.count("mcp-session-id")), (200, 1), "{head:?}");
+    assert_eq!(head.status, 200, "{head:?}");
+    assert_eq!(head.count("mcp-session-id"), 1, "{head:?}");
     assert_eq!(client.chunk().await.unwrap(), format!("id: 1\ndata:\n\ndata: {response}\n\n").into_bytes());
+
     sender.send("data: later\n\n".into()).unwrap();
     assert_eq!(client.chunk().await.unwrap(), b"data: later\n\n");
 }
@@ -161,12 +168,14 @@ async fn without_sessions() {
             .status,
         200
     );
+
     let before = deployment.upstream.count();
-    let mut message: Value = serde_json::from_str(&call(3, "server/discover", &json!({}))).unwrap();
+    let mut message: Value = serde_json::from_str(&call_message(3, "server/discover", &json!({}))).unwrap();
     message["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "v999.0.0",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
+
     // Each time on a new connection, and so possibly on another worker.
     for _ in 0..4 {
         let request = Request::post(Deployment::ENDPOINT, message.to_string()).bearer(&token);

@@ -1,6 +1,6 @@
 //! Resources of upstreams without sessions: `sessions = "off"`.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, RecordedRequest, Request, Upstream, call, modern_request};
+use portcullis_scenarios::{Deployment, INITIALIZE, RecordedRequest, Request, Upstream, call_message, modern_request};
 use serde_json::json;
 
 const OFF: &str = "required_scopes = [\"mcp:tools\"]\nsessions = \"off\"";
@@ -16,12 +16,13 @@ async fn no_identifier_is_needed_or_issued() {
     let upstream = Upstream::scripted(script).await;
     let deployment = Deployment::builder().upstream(upstream).resource(OFF).start().await;
     let token = deployment.good_token();
-    let messages = [INITIALIZE.to_owned(), call(2, "other", &json!({})), call(3, "echo", &json!({}))];
+    let messages = [INITIALIZE.to_owned(), call_message(2, "other", &json!({})), call_message(3, "echo", &json!({}))];
     for message in &messages {
         for session in [None, Some("made-up")] {
             let post = Request::post(Deployment::ENDPOINT, message.clone()).bearer(&token);
             let response = deployment.send(session.into_iter().fold(post, Request::session)).await;
-            assert_eq!((response.status, response.count("mcp-session-id")), (200, 0), "{response:?}");
+            assert_eq!(response.status, 200, "{response:?}");
+            assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
             assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
         }
     }
@@ -33,10 +34,11 @@ async fn no_identifier_is_needed_or_issued() {
     for method in ["GET", "DELETE"] {
         let request = Request::new(method, Deployment::ENDPOINT).bearer(&token).session("made-up");
         let response = deployment.send(request).await;
-        assert_eq!((response.status, response.header("allow")), (405, Some("POST")), "{response:?}");
+        assert_eq!(response.status, 405, "{response:?}");
+        assert_eq!(response.header("allow"), Some("POST"), "{response:?}");
     }
     for (request, status) in [
-        (Request::post(Deployment::ENDPOINT, call(4, "echo", &json!({}))), 401),
+        (Request::post(Deployment::ENDPOINT, call_message(4, "echo", &json!({}))), 401),
         (Request::post(Deployment::ENDPOINT, "{").bearer(&token), 400),
     ] {
         assert_eq!(deployment.send(request).await.status, status);
@@ -62,7 +64,7 @@ async fn the_negotiated_revision_is_checked() {
 async fn nobody_owns_anything() {
     let deployment = Deployment::builder().resource(OFF).start().await;
     let token = deployment.token().without("sub").sign();
-    for message in [INITIALIZE.to_owned(), call(2, "echo", &json!({}))] {
+    for message in [INITIALIZE.to_owned(), call_message(2, "echo", &json!({}))] {
         let post = Request::post(Deployment::ENDPOINT, message).bearer(&token);
         assert_eq!(deployment.send(post).await.status, 200);
     }

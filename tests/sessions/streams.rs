@@ -21,7 +21,8 @@ async fn ended_as(deployment: &Deployment, code: &str) -> Value {
 /// trail have the reason.
 #[tokio::test]
 async fn with_an_expiring_token() {
-    let (streams, trail) = (EventStreams::default(), Scratch::path_for("audit.jsonl"));
+    let streams = EventStreams::default();
+    let trail = Scratch::path_for("audit.jsonl");
     let deployment = Deployment::builder()
         .issuer(EXACT)
         .upstream(streams.upstream().await)
@@ -34,8 +35,10 @@ async fn with_an_expiring_token() {
     let mut busy = streams.listen(&deployment, &token, &session).await;
     busy.assert_forwarded("id: 7\r\ndata: {\"begun\"").await;
     idle.assert_ended().await;
+
     let line = ended_as(&deployment, "stream.token_expired").await;
-    assert!(line["request.id"].is_string() && line["session"].as_str().unwrap().len() == 16, "{line}");
+    assert!(line["request.id"].is_string(), "{line}");
+    assert_eq!(line["session"].as_str().unwrap().len(), 16, "{line}");
 
     busy.assert_forwarded(":true}\r\n").await;
     busy.events.send("\r\ndata: {\"next\":1}\r\n\r\n".into()).unwrap();
@@ -48,9 +51,11 @@ async fn with_an_expiring_token() {
     let records = audit_records(trail.path().to_owned(), |record| record["event"] == "stream.ended").await;
     let record = records.iter().find(|record| record["event"] == "stream.ended").unwrap();
     assert_eq!(record["stream.code"], "stream.token_expired", "{record}");
-    assert_eq!((&record["resource"], &record["principal.subject"]), (&json!(Deployment::RESOURCE), &json!("alice")));
+    assert_eq!(record["resource"], json!(Deployment::RESOURCE));
+    assert_eq!(record["principal.subject"], "alice");
     assert_eq!(record["session"], line["session"], "{record}");
-    assert!(!deployment.portcullis.log().contains(&session) && !deployment.portcullis.log().contains(&token));
+    assert!(!deployment.portcullis.log().contains(&session));
+    assert!(!deployment.portcullis.log().contains(&token));
 }
 
 /// L3: streams continue while their owner uses the session with a newer token that has at least the same scopes. A token
@@ -60,7 +65,8 @@ async fn with_newer_tokens() {
     let streams = EventStreams::default();
     let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
     let short = |scope: &str| deployment.token().scope(scope).expires_in(6).sign();
-    let (narrow, wide) = (short("mcp:tools"), short("mcp:tools mcp:admin"));
+    let narrow = short("mcp:tools");
+    let wide = short("mcp:tools mcp:admin");
     let session = deployment.open_session(&narrow).await;
     let mut kept = streams.listen(&deployment, &narrow, &session).await;
     let mut too_wide = streams.listen(&deployment, &wide, &session).await;
@@ -72,6 +78,7 @@ async fn with_newer_tokens() {
     assert_eq!(deployment.echo(&mallory, &theirs).await.status, 400);
     too_wide.assert_ended().await;
     not_used.assert_ended().await;
+
     // Longer than two sweeps.
     sleep(Duration::from_millis(1200)).await;
     kept.assert_open().await;
@@ -99,6 +106,7 @@ struct IntrospectionEndpoint {
 }
 
 impl IntrospectionEndpoint {
+    /// Starts an endpoint that responds that tokens are active.
     async fn start() -> Self {
         let response = Arc::new(Mutex::new((200, active())));
         let script = Arc::clone(&response);
@@ -136,7 +144,8 @@ fn active() -> Value {
 /// rejected. Each check of the token serves all its streams.
 #[tokio::test]
 async fn with_a_revoked_token() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let endpoint = IntrospectionEndpoint::start().await;
+    let streams = EventStreams::default();
     let deployment = endpoint.deployment(1).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
@@ -144,13 +153,16 @@ async fn with_a_revoked_token() {
     for _ in 0..4 {
         open.push(streams.listen(&deployment, &token, &session).await);
     }
-    let (before, started) = (endpoint.server.count(), Instant::now());
+    let before = endpoint.server.count();
+    let started = Instant::now();
     sleep(Duration::from_secs(4)).await;
     for open in &mut open {
         open.assert_open().await;
     }
-    let (calls, seconds) = (endpoint.server.count() - before, started.elapsed().as_secs());
-    assert!(calls >= 2 && calls as u64 <= seconds * 5 / 4 + 1, "{calls} calls in {seconds} s");
+    let calls = endpoint.server.count() - before;
+    let seconds = started.elapsed().as_secs();
+    assert!(calls >= 2, "{calls} calls in {seconds} s");
+    assert!(calls as u64 <= seconds * 5 / 4 + 1, "{calls} calls in {seconds} s");
 
     endpoint.set_response(200, json!({ "active": false }));
     let revoked = Instant::now();
@@ -158,6 +170,7 @@ async fn with_a_revoked_token() {
         open.assert_ended().await;
     }
     assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
+
     ended_as(&deployment, "stream.token_inactive").await;
     let again = deployment.send(Request::listen(Deployment::ENDPOINT, &token, &session)).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
@@ -180,7 +193,8 @@ async fn with_an_opaque_token() {
             "stream.scopes_reduced",
         ),
     ] {
-        let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+        let endpoint = IntrospectionEndpoint::start().await;
+        let streams = EventStreams::default();
         let mut wide = active();
         wide["scope"] = json!("mcp:tools mcp:admin");
         endpoint.set_response(200, wide);
@@ -201,7 +215,8 @@ async fn with_an_opaque_token() {
 /// L3: if the introspection endpoint fails, streams end after two intervals, but not after one.
 #[tokio::test]
 async fn with_an_issuer_that_fails() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let endpoint = IntrospectionEndpoint::start().await;
+    let streams = EventStreams::default();
     let deployment = endpoint.deployment(3).upstream(streams.upstream().await).start().await;
     let token = deployment.good_token();
     let opened = Instant::now();
@@ -215,8 +230,10 @@ async fn with_an_issuer_that_fails() {
     sleep(Duration::from_secs(1)).await;
     open.assert_open().await;
     open.assert_ended().await;
+
     let after = opened.elapsed();
-    assert!(after >= Duration::from_secs(6) && after < Duration::from_secs(15), "{after:?}");
+    assert!(after >= Duration::from_secs(6), "{after:?}");
+    assert!(after < Duration::from_secs(15), "{after:?}");
     ended_as(&deployment, "stream.introspection_failed").await;
 }
 
@@ -224,10 +241,12 @@ async fn with_an_issuer_that_fails() {
 /// as active.
 #[tokio::test]
 async fn with_an_issuer_that_fails_once() {
-    let (endpoint, streams) = (IntrospectionEndpoint::start().await, EventStreams::default());
+    let endpoint = IntrospectionEndpoint::start().await;
+    let streams = EventStreams::default();
     let settings = format!("{}\n{EXACT}", endpoint.settings("jwt+introspection", 2));
     let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
-    let (short, long) = (deployment.token().expires_in(8).sign(), deployment.token().expires_in(60).sign());
+    let short = deployment.token().expires_in(8).sign();
+    let long = deployment.token().expires_in(60).sign();
     let session = deployment.open_session(&short).await;
     let mut expiring = streams.listen(&deployment, &short, &session).await;
     let other = deployment.open_session(&long).await;
@@ -239,6 +258,7 @@ async fn with_an_issuer_that_fails_once() {
         .await;
     endpoint.set_response(200, active());
     expiring.assert_ended().await;
+
     ended_as(&deployment, "stream.token_expired").await;
     open.assert_open().await;
 }

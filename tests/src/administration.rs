@@ -62,7 +62,8 @@ impl Administration {
     /// Panics if the response is not JSON.
     pub async fn send(&self, request: Request) -> (u16, Value) {
         let (status, head, body) = self.respond(request).await;
-        assert!(head.contains("content-type: application/json") && !head.contains("access-control"), "{head}");
+        assert!(head.contains("content-type: application/json"), "{head}");
+        assert!(!head.contains("access-control"), "{head}");
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
     }
 

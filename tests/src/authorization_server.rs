@@ -56,10 +56,12 @@ impl AuthorizationServer {
     /// Panics if it is already open.
     pub fn open(&mut self) {
         let listener = self.socket.take().expect("it is closed").listen(64).expect("it can listen");
-        let (test_issuer, hits) = (Arc::clone(&self.test_issuer), Arc::clone(&self.hits));
+        let test_issuer = Arc::clone(&self.test_issuer);
+        let hits = Arc::clone(&self.hits);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (test_issuer, hits) = (Arc::clone(&test_issuer), Arc::clone(&hits));
+                let test_issuer = Arc::clone(&test_issuer);
+                let hits = Arc::clone(&hits);
                 let service = service_fn(move |request: Request<Incoming>| {
                     let response = response(&test_issuer, &hits, request.uri().path());
                     async move { Ok::<_, Infallible>(response) }

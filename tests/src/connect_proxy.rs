@@ -35,7 +35,8 @@ impl ConnectProxy {
             hosts.iter().map(|(host, address)| ((*host).to_owned(), (acceptor(host, &authority), *address))).collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let (hosts, targets) = (Arc::new(hosts), Arc::<Mutex<Vec<String>>>::default());
+        let hosts = Arc::new(hosts);
+        let targets = Arc::<Mutex<Vec<String>>>::default();
         let recorded = Arc::clone(&targets);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {

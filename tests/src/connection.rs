@@ -125,7 +125,8 @@ impl Connection {
     /// Panics otherwise.
     pub async fn assert_closed(&mut self) {
         let more = self.more().await;
-        assert!(!more && self.received.is_empty(), "received {}", String::from_utf8_lossy(&self.received));
+        assert!(!more, "received {}", String::from_utf8_lossy(&self.received));
+        assert!(self.received.is_empty(), "received {}", String::from_utf8_lossy(&self.received));
     }
 
     /// Reads more data. Returns `false` at the end or after a reset.

@@ -238,6 +238,7 @@ impl Deployment {
         }
         assert_eq!(self.upstream.count(), before, "a request reached the upstream");
         assert!(!rejected.is_empty(), "there is no case");
+
         for (case, response, code) in rejected {
             let line = self.portcullis.access_line(&response).await;
             assert_eq!(line["deny.code"], code, "{case}");

@@ -41,6 +41,7 @@ impl EventStreams {
         self.upstream_for(|request| request.method == Method::GET).await
     }
 
+    /// Starts an upstream that answers these requests with a stream.
     async fn upstream_for(&self, is_streamed: impl Fn(&RecordedRequest) -> bool + Send + Sync + 'static) -> Upstream {
         let streams = self.clone();
         Upstream::scripted(move |request: &RecordedRequest| {
@@ -79,7 +80,8 @@ impl EventStreams {
         let mut connection = Connection::open(deployment.portcullis.address()).await;
         connection.write(&request.to_bytes()).await;
         let head = connection.head().await.expect("a response");
-        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")), "{head:?}");
+        assert_eq!(head.status, 200, "{head:?}");
+        assert_eq!(head.header("content-type"), Some("text/event-stream"), "{head:?}");
         assert_eq!(head.header("x-accel-buffering"), Some("no"), "{head:?}");
         let events = self.0.lock().expect("no test has panicked").pop().expect("the request reached the upstream");
         let mut open = EventStream { connection, events };

@@ -77,12 +77,17 @@ impl Peer {
         let address = listener.local_addr().expect("an address");
         let base = origin.unwrap_or_else(|| format!("http://{address}"));
         let peer = Self { base: base.clone(), address, requests: Arc::default() };
-        let (requests, script) = (Arc::clone(&peer.requests), Arc::new(script));
+        let requests = Arc::clone(&peer.requests);
+        let script = Arc::new(script);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (requests, script, base) = (Arc::clone(&requests), Arc::clone(&script), base.clone());
+                let requests = Arc::clone(&requests);
+                let script = Arc::clone(&script);
+                let base = base.clone();
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let (requests, script, base) = (Arc::clone(&requests), Arc::clone(&script), base.clone());
+                    let requests = Arc::clone(&requests);
+                    let script = Arc::clone(&script);
+                    let base = base.clone();
                     async move {
                         let request = PeerRequest::read(request, base).await;
                         requests.lock().unwrap().push(request.clone());

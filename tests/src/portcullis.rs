@@ -18,7 +18,7 @@ use crate::{
     http_response::HttpResponse,
     log::Log,
     process::{Process, Signal},
-    program::{command, listen_address, program},
+    program::{listen_address, portcullis_command, portcullis_program},
     reason_codes::assert_explained,
     scratch::Scratch,
 };
@@ -70,6 +70,7 @@ impl Portcullis {
         Self::start_logging(arguments, "json", Some(limit)).await
     }
 
+    /// Starts the program in this log format and reads its log until it listens.
     async fn start_logging(arguments: &[&str], format: &str, limit: Option<&str>) -> Self {
         let mut command = limited(arguments, limit);
         // A server without `state_dir` keeps its state here, as under systemd.
@@ -228,10 +229,12 @@ impl Drop for Portcullis {
 /// Returns the command with these arguments, under a limit of resources if there is one.
 fn limited(arguments: &[&str], limit: Option<&str>) -> Command {
     let mut command = match limit {
-        None => command(program()),
+        None => portcullis_command(portcullis_program()),
         Some(limit) => {
-            let mut shell = command("sh".as_ref());
-            shell.args(["-c", &format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program());
+            let mut shell = portcullis_command("sh".as_ref());
+            shell
+                .args(["-c", &format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\"")])
+                .arg(portcullis_program());
             shell
         }
     };

@@ -14,7 +14,7 @@ use xtask::built;
 ///
 /// # Panics
 /// Panics when it cannot be built.
-pub fn program() -> &'static Path {
+pub fn portcullis_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let built = built::build(&["--package=portcullis", "--bin=portcullis"]);
@@ -28,7 +28,7 @@ const NETWORK_VARIABLES: [&str; 8] =
 
 /// Returns a command for the `portcullis` program without the standard input of this process, its `PORTCULLIS_*`
 /// variables, and those that change which certificates and proxies a client uses.
-pub fn command(program: &Path) -> Command {
+pub fn portcullis_command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTCULLIS_")) {

@@ -90,7 +90,8 @@ impl RawUpstream {
         let counted = Arc::clone(&open);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (open, handled) = (Arc::clone(&counted), handle(stream));
+                let open = Arc::clone(&counted);
+                let handled = handle(stream);
                 open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
                     handled.await;

@@ -35,7 +35,8 @@ impl ReloadableServer {
     /// As [`start`](Self::start), with a limit of resources; see [`Portcullis::start_limited`].
     pub async fn start_limited(upstream: Upstream, tables: &str, limit: Option<&str>) -> Self {
         let issuer = AuthorizationServer::start(Self::MCP);
-        let (setting, state) = (upstream.setting(), Scratch::path_for("state"));
+        let setting = upstream.setting();
+        let state = Scratch::path_for("state");
         let configuration = format!(
             "state_dir = \"{}\"\nlisten = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\nworkers = 2\nreload = \"signal\"\n\
              [[issuer]]\nissuer = \"{}\"\n\

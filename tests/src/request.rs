@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 
-use crate::{Connection, HttpResponse, call};
+use crate::{Connection, HttpResponse, call_message};
 
 /// A builder of HTTP/1.1 requests. All parts are sent unchanged, well formed or not.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Request {
 
     /// Creates a call of the method `echo` in a session.
     pub fn echo(target: &str, token: &str, session: &str) -> Self {
-        Self::post(target, call(2, "echo", &json!({}))).bearer(token).session(session)
+        Self::post(target, call_message(2, "echo", &json!({}))).bearer(token).session(session)
     }
 
     /// Creates a GET for the event stream of a session.
@@ -92,7 +92,7 @@ impl Request {
     /// # Panics
     /// Panics if no complete response arrives in time.
     pub async fn send(&self, address: SocketAddr) -> HttpResponse {
-        exchange(address, &self.to_bytes()).await
+        send_bytes(address, &self.to_bytes()).await
     }
 }
 
@@ -100,6 +100,6 @@ impl Request {
 ///
 /// # Panics
 /// Panics if no complete response arrives in time.
-pub async fn exchange(address: SocketAddr, bytes: &[u8]) -> HttpResponse {
+pub async fn send_bytes(address: SocketAddr, bytes: &[u8]) -> HttpResponse {
     Connection::open(address).await.exchange(bytes).await
 }

@@ -36,6 +36,7 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
     let name = ptsname(&terminal, Vec::new()).expect("a terminal").into_string().expect("a path");
     let side = || Stdio::from(File::options().read(true).write(true).open(&name).expect("the other side"));
     let mut child = command.stdin(side()).stdout(side()).stderr(side()).spawn().expect("it starts");
+
     // Only the program holds the other side now.
     drop(command);
     let pid = Pid::from_child(&child);
@@ -46,9 +47,12 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
             let _ = kill_process(pid, Signal::KILL);
         }
     });
-    let (mut shown, mut buffer, mut seen) = (String::new(), [0; 4096], 0);
+    let mut shown = String::new();
+    let mut buffer = [0; 4096];
+    let mut seen = 0;
     let mut answers = answers.iter();
     let mut next = answers.next();
+
     // The last read fails because the other side is closed.
     while let Ok(read @ 1..) = terminal.read(&mut buffer) {
         shown.push_str(&String::from_utf8_lossy(&buffer[..read]));

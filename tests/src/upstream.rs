@@ -66,7 +66,8 @@ impl Upstream {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = Address::Tcp(listener.local_addr().expect("an address"));
-        let (records, script) = (Records::new(), Arc::new(script));
+        let records = Records::new();
+        let script = Arc::new(script);
         let upstream = Self { address, records: Arc::clone(&records) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -85,7 +86,8 @@ impl Upstream {
     ) -> Self {
         let socket = Scratch::path_for("upstream.sock");
         let listener = UnixListener::bind(socket.path()).expect("a unix socket");
-        let (records, script) = (Records::new(), Arc::new(script));
+        let records = Records::new();
+        let script = Arc::new(script);
         let upstream = Self { address: Address::Unix(Arc::new(socket)), records: Arc::clone(&records) };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {

@@ -8,9 +8,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use public_api::Builder;
 
-use xtask::workspace;
-
-use crate::layers;
+use xtask::{crate_rows, workspace};
 
 /// The folder of the snapshots, relative to the workspace's root.
 const FOLDER: &str = "docs/contribute/api";
@@ -25,7 +23,7 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let folder = workspace::root().join(FOLDER);
     let target = workspace::metadata()?.target_directory;
     let mut changed = Vec::new();
-    for name in layers::libraries() {
+    for name in crate_rows::libraries() {
         let api = public_api(name, &target)?;
         let file = folder.join(format!("{name}.txt"));
         let snapshot = fs::read_to_string(&file).unwrap_or_default();

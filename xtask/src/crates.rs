@@ -9,9 +9,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-use xtask::workspace;
-
-use crate::layers;
+use xtask::{crate_rows, workspace};
 
 /// Prints the table. With `time`, each crate and its dependencies are compiled in an empty target folder.
 ///
@@ -21,7 +19,7 @@ pub(crate) fn run(time: bool) -> anyhow::Result<()> {
     let folder = workspace::metadata()?.target_directory.join("compile-time");
     println!("| crate | dependencies |{}", if time { " compile time |" } else { "" });
     println!("|---|---|{}", if time { "---|" } else { "" });
-    for name in layers::crates() {
+    for name in crate_rows::crates() {
         let row = format!("| `{name}` | {} |", dependencies(name)?);
         if time {
             println!("{row} {:.0} s |", compile_time(name, &folder)?.as_secs_f64());

@@ -4,18 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 
-use xtask::workspace::{self, Package};
-
-/// The rows, lowest first. A crate can use crates of the rows before its own.
-const ROWS: &[&[&str]] = &[
-    &["portcullis-metadata", "portcullis-mcp"],
-    &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1", "portcullis-files"],
-    &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store"],
-    &["portcullis-guard", "portcullis-bridge"],
-    &["portcullis-endpoint"],
-    &["portcullis-gateway", "portcullis-doctor"],
-    &["portcullis"],
-];
+use xtask::{
+    crate_rows::ROWS,
+    workspace::{self, Package},
+};
 
 /// Tools and tests. They can use every crate, and no crate in the rows can use them.
 const FREE: &[&str] = &[
@@ -55,16 +47,6 @@ const BANNED: &[Ban] = &[
 /// The only crate that uses josekit.
 const JOSE: &str = "portcullis-jose";
 
-/// Returns the crates in the rows, lowest first.
-pub(crate) fn crates() -> impl Iterator<Item = &'static str> {
-    ROWS.iter().flat_map(|row| row.iter().copied())
-}
-
-/// Returns the crates in the rows that are libraries: all but the binary.
-pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
-    crates().filter(|name| *name != "portcullis")
-}
-
 /// Checks the dependencies of all packages.
 ///
 /// # Errors
@@ -88,7 +70,7 @@ fn violations(packages: &[Package]) -> Vec<String> {
             continue;
         }
         let Some(row) = rows.get(package.name.as_str()) else {
-            violations.push(format!("{} has no row; add it in xtask/src/layers.rs", package.name));
+            violations.push(format!("{} has no row; add it in xtask/src/crate_rows.rs", package.name));
             continue;
         };
         for dependency in package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev")) {
@@ -134,7 +116,7 @@ mod tests {
             .iter()
             .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: kind.map(str::to_owned) })
             .collect();
-        Package { name: name.to_owned(), dependencies }
+        Package { name: name.to_owned(), dependencies, publish: None }
     }
 
     fn violations_of(name: &str, uses: &[(&str, Option<&str>)]) -> Vec<String> {

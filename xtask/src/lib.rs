@@ -3,5 +3,6 @@
 
 pub mod built;
 pub mod checklist;
+pub mod crate_rows;
 pub mod programs;
 pub mod workspace;

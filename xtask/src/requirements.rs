@@ -102,6 +102,7 @@ fn page(requirements: &Requirements, tests: &Tests) -> String {
         "# Requirements and their tests\n\n\
          `cargo xtask requirements` writes this page from `{SOURCE}` and the doc comments of the tests.\n"
     );
+
     // Writing to a String cannot fail.
     for Group { letter, title } in &requirements.group {
         let _ = write!(page, "\n## {letter}. {title}\n");

@@ -50,6 +50,15 @@ pub struct Package {
     pub name: String,
     /// Its direct dependencies.
     pub dependencies: Vec<Dependency>,
+    /// The registries that it can be published to. `None` for all.
+    pub publish: Option<Vec<String>>,
+}
+
+impl Package {
+    /// Returns whether it is published.
+    pub fn is_published(&self) -> bool {
+        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
+    }
 }
 
 /// A direct dependency of a package.

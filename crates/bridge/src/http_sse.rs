@@ -40,7 +40,8 @@ impl SseStream {
         if !response.status.is_success() || MediaType::of(&response.headers) != MediaType::EventStream {
             return Err(McpError::NoSseEndpoint);
         }
-        let (mut body, mut decoder) = (response.body, Decoder::new(max_message));
+        let mut body = response.body;
+        let mut decoder = Decoder::new(max_message);
         let first = timeout(ENDPOINT_TIMEOUT, first_event(&mut *body, &mut decoder)).await.ok().flatten();
         let Some((event, events)) = first else { return Err(McpError::NoSseEndpoint) };
         let Some(message_url) = message_endpoint(&event, start) else { return Err(McpError::NoSseEndpoint) };
@@ -106,6 +107,7 @@ mod tests {
         assert_eq!(named("/messages?session=1#x").as_deref(), Some("https://mcp.example.com/messages?session=1"));
         assert_eq!(named("messages").as_deref(), Some("https://mcp.example.com/messages"));
         assert_eq!(named("https://mcp.example.com:443/m").as_deref(), Some("https://mcp.example.com/m"));
+
         for foreign in [
             "https://evil.example/m",
             "//evil.example/m",

@@ -139,7 +139,8 @@ mod tests {
         let budget = MessageBudget::new(4 * MIB, MIB);
         let requests: Vec<_> = (0..3).map(|_| budget.try_reserve(MIB).unwrap()).collect();
         assert!(budget.try_reserve(1).is_none(), "the reserve is not for requests");
-        let (mut first, mut second) = (budget.reservation(), budget.reservation());
+        let mut first = budget.reservation();
+        let mut second = budget.reservation();
         second.grow_to(UNCOUNTED).await;
         first.grow_to(MIB / 2).await;
         first.grow_to(MIB).await;

@@ -42,7 +42,8 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
     let base = format!("http://{}", listener.local_addr().unwrap());
     let start = StartUrl::parse(&format!("{base}/mcp")).unwrap();
     let heads = Heads::default();
-    let (seen, issuer) = (heads.clone(), issuer.clone());
+    let seen = heads.clone();
+    let issuer = issuer.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let head = respond(stream, scheme, &base, &issuer).await;
@@ -52,6 +53,7 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
     (start, heads)
 }
 
+/// Reads one request and responds: metadata, a challenge, or the result of a call. Returns the received request.
 async fn respond(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer) -> String {
     let mut received = Vec::new();
     // A request has a head and at most one small JSON object.
@@ -95,7 +97,8 @@ async fn a_call_gets_itself_a_token() {
     assert_eq!(client.call("ping", None).await.unwrap(), true);
 
     let token = client.token().unwrap();
-    assert_eq!((token.issuer(), token.resource().url()), (&issuer, start.url()));
+    assert_eq!(token.issuer(), &issuer);
+    assert_eq!(token.resource().url(), start.url());
     let heads = heads.lock().unwrap();
     assert_eq!(heads.len(), 3);
     assert!(heads[2].contains(token.access_token().secret()));
@@ -110,7 +113,8 @@ async fn a_browser_brings_the_answer() {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let browser = fetch.clone();
     let redirect = LoopbackRedirect::bind(move |url| {
-        let (browser, url) = (browser.clone(), url.clone());
+        let browser = browser.clone();
+        let url = url.clone();
         tokio::spawn(async move {
             let sent = browser.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await.unwrap();
             let location = sent.headers["location"].to_str().unwrap().parse().unwrap();

@@ -5,7 +5,7 @@
 //! cargo run -p portcullis-client --example header -- http://127.0.0.1:3000/mcp
 //! ```
 //!
-//! With `PORTCULLIS_TOKEN` in the environment that token is used, and nobody is asked.
+//! If `PORTCULLIS_TOKEN` is set, its token is used and nobody has to sign in.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 use std::{env, error::Error, sync::Arc};
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Err(_) => TokenManager::new(start.clone(), Arc::new(authorizer(&start).await?)),
     });
 
-    // A token that was got before, refreshed where it is time; or a sign-in.
+    // A stored token is used, and refreshed if it expires soon. Without one, the user signs in.
     let mut headers = HeaderMap::new();
     token_manager.request_authorization().authorize(&Method::POST, start.url(), &mut headers).await?;
     if headers.is_empty() {
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One that keeps what it gets in the user's own directory, and asks a person by the browser.
+/// Creates an authorizer that stores tokens in the user's directory and opens the browser to sign in.
 async fn authorizer(start: &StartUrl) -> Result<Authorizer, Box<dyn Error>> {
     let directory = CredentialStore::user_directory().ok_or("there is no home directory")?;
     let mut settings = AuthorizerSettings::default();

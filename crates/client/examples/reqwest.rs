@@ -29,7 +29,8 @@ pub(crate) fn token_manager(
     start: StartUrl,
     interaction: Arc<dyn Interaction>,
 ) -> Result<Arc<TokenManager>, Box<dyn Error>> {
-    let (fetch, clock) = (Arc::new(HttpFetch::new(FetchSettings::default())?), Arc::new(SystemClock::new()));
+    let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
+    let clock = Arc::new(SystemClock::new());
     let authorizer = Authorizer::new(fetch, interaction, clock, AuthorizerSettings::default());
     Ok(Arc::new(TokenManager::new(start, Arc::new(authorizer))))
 }

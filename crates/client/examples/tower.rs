@@ -21,7 +21,8 @@ use tower::{ServiceBuilder, ServiceExt as _};
 async fn main() -> Result<(), Box<dyn Error>> {
     let start = StartUrl::parse(&env::args().nth(1).ok_or("give the URL of a protected resource")?)?;
     let browser = LoopbackRedirect::bind_for(&start, |url| eprintln!("please visit {url}")).await?;
-    let (fetch, clock) = (Arc::new(HttpFetch::new(FetchSettings::default())?), Arc::new(SystemClock::new()));
+    let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
+    let clock = Arc::new(SystemClock::new());
     let authorizer = Authorizer::new(fetch, Arc::new(browser), clock, AuthorizerSettings::default());
     let token_manager = Arc::new(TokenManager::new(start.clone(), Arc::new(authorizer)));
 

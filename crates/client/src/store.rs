@@ -19,8 +19,9 @@ mod name;
 mod persistent;
 mod record;
 
-pub(crate) use entry::{ClientEntry, TokenEntry, ignore_corrupted};
+pub(crate) use entry::{ClientEntry, TokenEntry};
 pub use error::StoreError;
+pub(crate) use error::ignore_corrupted;
 pub use imported::ImportedToken;
 pub use listing::{StoreListing, StoredToken, UnusableEntry};
 
@@ -85,9 +86,12 @@ impl CredentialStore {
     /// Makes every write to the directory fail with this error.
     #[cfg(test)]
     pub(crate) fn refuse_writes(&self, kind: Option<std::io::ErrorKind>) {
-        if let Backend::Persistent(persistent) = &*self.0 {
-            *persistent.directory.injected_error.lock().unwrap() = kind;
-        }
+        let (Backend::Persistent(Persistent { directory, .. }) | Backend::ClientsInDirectory { directory, .. }) =
+            &*self.0
+        else {
+            return;
+        };
+        *directory.injected_error.lock().unwrap() = kind;
     }
 
     /// Tries to write the entries that could not be written, from time to time.
@@ -100,7 +104,8 @@ impl CredentialStore {
     /// Creates a store that keeps registrations in a directory, and everything else in memory. If the directory is not
     /// writable, registrations are kept in memory too.
     pub fn clients_in_directory(directory: impl Into<PathBuf>) -> Self {
-        let (directory, memory) = (Directory::new(directory.into()), Memory::default());
+        let directory = Directory::new(directory.into());
+        let memory = Memory::default();
         Self(Arc::new(Backend::ClientsInDirectory { directory, memory }))
     }
 

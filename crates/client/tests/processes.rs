@@ -68,6 +68,7 @@ async fn one_process_refreshes_the_token() {
     tokio::spawn(server.serve(std::future::pending()));
     let first = token_manager(&store, &issuer, 0);
     assert!(first.request_authorization().should_retry(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
+
     let before = text(&first).await;
 
     let children: Vec<_> = (0..PROCESSES)
@@ -92,6 +93,7 @@ async fn one_process_refreshes_the_token() {
     assert_ne!(seen[0], before);
 
     let last = text(&token_manager(&store, &issuer, 540)).await;
-    assert!(last != seen[0] && last != before);
+    assert!(last != seen[0]);
+    assert!(last != before);
     fs::remove_dir_all(&store).unwrap();
 }

@@ -39,7 +39,9 @@ async fn the_example_signs_in_and_steps_up() {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let tokens = example::token_manager(start.clone(), Arc::new(AutoConsent::new(fetch))).unwrap();
     let response = example::get(&example::client().unwrap(), &tokens, start.url()).await.unwrap();
-    assert_eq!((response.status().as_u16(), response.text().await.unwrap()), (200, "report".to_owned()));
+    assert_eq!(response.status().as_u16(), 200);
+    assert_eq!(response.text().await.unwrap(), "report".to_owned());
+
     let token = tokens.current().unwrap();
     assert!(token.scopes().unwrap().covers(&Scopes::parse("reports:read reports:write").unwrap()));
 }

@@ -16,7 +16,8 @@ const HALF_CHARS: usize = 22;
 impl Handle {
     /// Generates a handle of 2 x 128 random bits.
     pub(crate) fn generate() -> Result<Self, getrandom::Error> {
-        let (id, secret) = (random_text(HALF_BYTES)?, random_text(HALF_BYTES)?);
+        let id = random_text(HALF_BYTES)?;
+        let secret = random_text(HALF_BYTES)?;
         Ok(Self(Secret::new(format!("{}{}", *id, *secret))))
     }
 
@@ -79,7 +80,8 @@ mod tests {
         let handle = Handle::generate().unwrap();
         let renewed = handle.with_new_secret().unwrap();
         assert_eq!(renewed.id(), handle.id());
-        assert!(!renewed.matches(&handle) && !handle.matches(&renewed));
+        assert!(!renewed.matches(&handle));
+        assert!(!handle.matches(&renewed));
     }
 
     #[test]

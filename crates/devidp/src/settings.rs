@@ -345,6 +345,7 @@ mod tests {
         assert_eq!(code(DevIdpSettings { scopes: scopes(""), ..base() }), Some("devidp.no_scopes"));
         assert_eq!(code(DevIdpSettings { user: String::new(), ..base() }), Some("devidp.user"));
         assert_eq!(code(DevIdpSettings { max_clients: 0, ..base() }), Some("devidp.no_room_for_clients"));
+
         let registration = Registration::WithToken(Secret::new(""));
         assert_eq!(code(DevIdpSettings { registration, ..base() }), Some("devidp.initial_access_token"));
         for days in [0, 31] {

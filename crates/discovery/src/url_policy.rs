@@ -234,6 +234,7 @@ mod tests {
         }
         assert_eq!(check(UrlPolicy::StartOrigin, "http://127.0.0.1:1/"), Ok(()));
         assert_eq!(check(UrlPolicy::StartOrigin, "http://10.0.0.1/"), Err(UrlPolicyError::Scheme));
+
         for host in [
             "169.254.169.254",
             "2852039166",

@@ -94,10 +94,12 @@ mod tests {
             request(metadata, &UrlPolicy::Peer { loopback_http: false, private_addresses: false }.into())
         };
         assert!(asked(&metadata).is_none());
+
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
         let sent = asked(&metadata).unwrap();
         assert!(sent.headers.contains_key(header::AUTHORIZATION));
         assert!(!String::from_utf8_lossy(&sent.body).contains("client_id"));
+
         metadata.token_endpoint_auth_methods_supported = Some(vec!["client_secret_post".into()]);
         assert!(asked(&metadata).is_none());
         metadata.token_endpoint_auth_methods_supported = Some(vec!["client_secret_basic".into()]);

@@ -119,7 +119,8 @@ mod tests {
 
     fn scratch() -> Scratch {
         let directory = tempfile::tempdir().unwrap();
-        let (path, temporary) = (directory.path().join("file"), directory.path().join("file.tmp"));
+        let path = directory.path().join("file");
+        let temporary = directory.path().join("file.tmp");
         Scratch { directory, path, temporary }
     }
 
@@ -133,7 +134,8 @@ mod tests {
         replace(path, temporary, b"old", 0o666).unwrap();
         assert_eq!(mode(path), 0o666, "the umask does not apply");
         replace(path, temporary, b"new", PRIVATE).unwrap();
-        assert_eq!((fs::read(path).unwrap(), mode(path)), (b"new".to_vec(), PRIVATE));
+        assert_eq!(fs::read(path).unwrap(), b"new".to_vec());
+        assert_eq!(mode(path), PRIVATE);
         assert!(!temporary.exists());
     }
 
@@ -144,7 +146,8 @@ mod tests {
         fs::write(&other, "other").unwrap();
         symlink(&other, temporary).unwrap();
         replace(path, temporary, b"new", PRIVATE).unwrap();
-        assert_eq!((fs::read(path).unwrap(), fs::read(&other).unwrap()), (b"new".to_vec(), b"other".to_vec()));
+        assert_eq!(fs::read(path).unwrap(), b"new".to_vec());
+        assert_eq!(fs::read(&other).unwrap(), b"other".to_vec());
     }
 
     #[test]
@@ -153,7 +156,8 @@ mod tests {
         fs::create_dir_all(path.join("not empty")).unwrap();
         let failed = replace(path, temporary, b"new", PRIVATE);
         assert!(matches!(failed, Err(ReplaceError::NotReplaced(_))), "{failed:?}");
-        assert!(path.join("not empty").exists() && !temporary.exists());
+        assert!(path.join("not empty").exists());
+        assert!(!temporary.exists());
     }
 
     #[test]
@@ -163,7 +167,8 @@ mod tests {
         let full = |_: &Path| Err(io::ErrorKind::StorageFull.into());
         let failed = replace_and(full, path, temporary, b"new", PRIVATE);
         let Err(ReplaceError::NotDurable(error)) = failed else { panic!("{failed:?}") };
-        assert_eq!((error.kind(), fs::read(path).unwrap()), (io::ErrorKind::StorageFull, b"new".to_vec()));
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(path).unwrap(), b"new".to_vec());
         assert!(!temporary.exists());
     }
 

@@ -88,7 +88,8 @@ impl Target {
         };
         let authority = url.authority();
         let host = HeaderValue::from_str(authority).map_err(|_| UpstreamSettingsError::AddressWithoutHost)?;
-        let (path, query) = (url.path().into(), url.query().map(Box::from));
+        let path = url.path().into();
+        let query = url.query().map(Box::from);
         let path_and_query = origin_form(url.path(), url.query()).ok_or(UpstreamSettingsError::AddressPath)?;
         Ok(Self { endpoint, host, path, query, path_and_query, url })
     }
@@ -159,16 +160,12 @@ mod tests {
     fn addresses_are_parsed() {
         let plain = target("http://localhost/mcp").unwrap();
         assert!(matches!(&plain.endpoint, Endpoint::Tcp(Host::Domain(name), 80) if name == "localhost"));
-        assert_eq!(
-            (plain.host.to_str().unwrap(), plain.path_and_query(None)),
-            ("localhost", PathAndQuery::from_static("/mcp"))
-        );
+        assert_eq!(plain.host.to_str().unwrap(), "localhost");
+        assert_eq!(plain.path_and_query(None), PathAndQuery::from_static("/mcp"));
         let literal = target("http://[::1]:8000").unwrap();
         assert!(matches!(&literal.endpoint, Endpoint::Tcp(Host::Ipv6(address), 8000) if address.is_loopback()));
-        assert_eq!(
-            (literal.host.to_str().unwrap(), literal.path_and_query(None)),
-            ("[::1]:8000", PathAndQuery::from_static("/"))
-        );
+        assert_eq!(literal.host.to_str().unwrap(), "[::1]:8000");
+        assert_eq!(literal.path_and_query(None), PathAndQuery::from_static("/"));
     }
 
     #[test]

@@ -4,8 +4,6 @@ mod concurrency;
 mod key;
 mod rate;
 mod table;
-#[cfg(test)]
-mod tests;
 
 use std::{sync::Arc, time::Duration};
 
@@ -64,4 +62,18 @@ impl LimitExceeded {
 /// Rounds up to whole seconds, at least one.
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J5: a client that waits for the reported time is allowed.
+    #[test]
+    fn waits_are_rounded_up() {
+        for (millis, secs) in [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (59_500, 60), (60_000, 60)] {
+            let exceeded = LimitExceeded { retry_after: Duration::from_millis(millis) };
+            assert_eq!(exceeded.retry_after_secs(), secs, "{millis} ms");
+        }
+    }
 }

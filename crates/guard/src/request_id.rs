@@ -105,9 +105,11 @@ mod tests {
         let ids: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         let distinct: HashSet<&str> = ids.iter().map(RequestId::as_str).collect();
         assert_eq!(distinct.len(), 4000);
+
         for id in &ids {
             let parsed = uuid::Uuid::try_parse(id.as_str()).unwrap();
-            assert_eq!((parsed.get_version_num(), id.as_str().len()), (4, 36));
+            assert_eq!(parsed.get_version_num(), 4);
+            assert_eq!(id.as_str().len(), 36);
             assert_eq!(id.to_header_value().as_bytes(), id.as_str().as_bytes());
             assert_eq!(id.to_string(), id.as_str());
             assert_eq!(format!("{id:?}"), format!("RequestId({:?})", id.as_str()));

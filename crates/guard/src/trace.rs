@@ -112,7 +112,8 @@ impl TraceContext {
 
     /// Returns the `traceparent` of the request to the upstream.
     pub fn upstream_traceparent(&self) -> Option<HeaderValue> {
-        let (parent_id, is_sampled) = (self.upstream_span_id(), self.is_sampled);
+        let parent_id = self.upstream_span_id();
+        let is_sampled = self.is_sampled;
         TraceParent { trace_id: self.trace_id, parent_id, is_sampled }.to_header_value()
     }
 
@@ -169,8 +170,10 @@ mod tests {
         }
         let (_, unsampled) = context(1.0, ClientTrace::Trust, &CLIENT.replace("-01", "-00"));
         assert!(!unsampled.is_sampled());
+
         let (id, invalid) = context(1.0, ClientTrace::Trust, "00-xyz");
-        assert!(invalid.is_sampled() && invalid.parent_id().is_none());
+        assert!(invalid.is_sampled());
+        assert!(invalid.parent_id().is_none());
         assert_eq!(hex(&invalid.trace_id()), id.as_str().replace('-', ""));
     }
 
@@ -189,7 +192,10 @@ mod tests {
         for _ in 0..1000 {
             let (_, context) = context(1.0, ClientTrace::Restart, CLIENT);
             let ids = [context.span_id(), context.upstream_span_id(), context.verification_span_id()];
-            assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2] && !ids.contains(&[0; 8]));
+            assert!(ids[0] != ids[1]);
+            assert!(ids[1] != ids[2]);
+            assert!(ids[0] != ids[2]);
+            assert!(!ids.contains(&[0; 8]));
         }
     }
 }

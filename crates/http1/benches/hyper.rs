@@ -68,6 +68,7 @@ fn main() {
         }
         rounds.push(times);
     }
+
     // The first round warms up.
     rounds.remove(0);
     println!("{:<22} {:>17} {:>24}", "CPU of the client", "us a request", "over portcullis-http1");
@@ -113,7 +114,8 @@ async fn measure(address: SocketAddr, variant: Variant) -> f64 {
         stream.set_nodelay(true).expect("a connection");
         streams.push(stream);
     }
-    let (tasks, mut requests) = (LocalSet::new(), JoinSet::new());
+    let tasks = LocalSet::new();
+    let mut requests = JoinSet::new();
     let started = thread_time();
     for stream in streams {
         match variant {
@@ -165,8 +167,10 @@ fn added() -> Vec<(HeaderName, HeaderValue)> {
 
 const HOST_VALUE: HeaderValue = HeaderValue::from_static("upstream.internal:8000");
 
+/// Sends all requests over this crate's connection.
 async fn over_http1(stream: TcpStream) {
-    let (inbound, added) = (inbound(), added().into_iter().collect::<EncodedHeaders>());
+    let inbound = inbound();
+    let added = added().into_iter().collect::<EncodedHeaders>();
     let target = PathAndQuery::from_static(TARGET);
     let mut connection = Connection::new(stream);
     for _ in 0..REQUESTS {
@@ -184,7 +188,8 @@ async fn over_http1(stream: TcpStream) {
         while let Some(data) = responded.next_data().await {
             length += data.expect("a body").len();
         }
-        assert!(length == 89 && responded.is_reusable());
+        assert_eq!(length, 89);
+        assert!(responded.is_reusable());
         connection = responded;
     }
 }
@@ -201,8 +206,11 @@ fn hyper_request(uri: &Uri, inbound: &HeaderMap, added: &[(HeaderName, HeaderVal
     request
 }
 
+/// Sends all requests over hyper's connection, polled by the request's task.
 async fn over_hyper_inline(stream: TcpStream) {
-    let (inbound, added, uri) = (inbound(), added(), Uri::from_static(TARGET));
+    let inbound = inbound();
+    let added = added();
+    let uri = Uri::from_static(TARGET);
     let (mut sender, mut connection) = http1::handshake(TokioIo::new(stream)).await.expect("a connection");
     for _ in 0..REQUESTS {
         // Also shows whether the server has closed the connection.
@@ -232,8 +240,11 @@ async fn with<F: Future>(connection: &mut http1::Connection<TokioIo<TcpStream>, 
     .await
 }
 
+/// Sends all requests over hyper's connection in a task of its own.
 async fn over_hyper_task(stream: TcpStream) {
-    let (inbound, added, uri) = (inbound(), added(), Uri::from_static(TARGET));
+    let inbound = inbound();
+    let added = added();
+    let uri = Uri::from_static(TARGET);
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("a connection");
     let driver = tokio::task::spawn_local(connection);
     for _ in 0..REQUESTS {

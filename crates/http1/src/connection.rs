@@ -316,7 +316,8 @@ mod tests {
             ("HTTP/1.0", "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok", false),
         ] {
             let (read, was_reusable) = exchange(response.as_bytes()).await.unwrap();
-            assert_eq!((read, was_reusable), (body.as_bytes().to_vec(), is_reusable), "{name}");
+            assert_eq!(read, body.as_bytes().to_vec(), "{name}");
+            assert_eq!(was_reusable, is_reusable, "{name}");
         }
     }
 
@@ -340,11 +341,13 @@ mod tests {
         let (client, server) = duplex(4096);
         drop(server);
         let failed = Connection::new(client).send(get()).await.map(drop).unwrap_err();
-        assert!(failed.unsent.is_some() && matches!(failed.error, ConnectionError::Closed), "{failed:?}");
+        assert!(failed.unsent.is_some(), "{failed:?}");
+        assert!(matches!(failed.error, ConnectionError::Closed), "{failed:?}");
         let (client, mut server) = duplex(4096);
         server.write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").await.unwrap();
         let failed = Connection::new(client).send(get()).await.map(drop).unwrap_err();
-        assert!(failed.unsent.is_some() && matches!(failed.error, ConnectionError::UnsolicitedResponse), "{failed:?}");
+        assert!(failed.unsent.is_some(), "{failed:?}");
+        assert!(matches!(failed.error, ConnectionError::UnsolicitedResponse), "{failed:?}");
     }
 
     /// L1: a body that pauses, as a stream of events does, holds no buffer, and continues.

@@ -262,7 +262,8 @@ mod tests {
         {
             for width in [1, 7, 60, 100_000] {
                 let mut request = request(Method::POST, &body);
-                let (expected, mut cx) = (request.to_vec(), Context::from_waker(Waker::noop()));
+                let expected = request.to_vec();
+                let mut cx = Context::from_waker(Waker::noop());
                 let mut stream = SlowStream { width, is_ready: true, written: Vec::new() };
                 assert!(!request.is_started());
                 while request.poll_write(&mut stream, &mut cx).is_pending() {}

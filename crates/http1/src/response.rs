@@ -57,7 +57,8 @@ mod tests {
     /// is complete.
     fn read(text: &[u8], piece: usize) -> Result<Option<(u16, Vec<u8>, bool)>, ProtocolError> {
         let mut reader = ResponseReader::new(false);
-        let (mut buffer, mut response) = (BytesMut::new(), None);
+        let mut buffer = BytesMut::new();
+        let mut response = None;
         for bytes in text.chunks(piece) {
             buffer.extend_from_slice(bytes);
             if response.is_none() {

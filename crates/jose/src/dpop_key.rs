@@ -102,7 +102,8 @@ impl DpopKey {
         let signer = ES256.signer_from_der(&*pkcs8).map_err(|_| SigningError::Import)?;
         let jwk = pair.to_jwk_public_key();
         let member = |name| jwk.parameter(name).and_then(Value::as_str).ok_or(SigningError::Import);
-        let (x, y) = (member("x")?, member("y")?);
+        let x = member("x")?;
+        let y = member("y")?;
         let thumbprint = ec_thumbprint("P-256", x, y);
         let public = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
         Ok(Self { signer, pkcs8, public, thumbprint })
@@ -145,9 +146,11 @@ mod tests {
         let key = DpopKey::generate().unwrap();
         let proof = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
         let header = segment(&proof, 0);
-        assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));
+        assert_eq!(header["typ"], "dpop+jwt");
+        assert_eq!(header["alg"], "ES256");
         assert_eq!(header["jwk"].as_object().unwrap().keys().collect::<std::collections::BTreeSet<_>>().len(), 4);
         assert!(header["jwk"].get("d").is_none());
+
         let claims = segment(&proof, 1);
         assert_eq!(
             claims,
@@ -156,6 +159,7 @@ mod tests {
                 "ath": encoding::sha256_base64url("hush"),
             })
         );
+
         let published = json!({ "keys": [header["jwk"]] }).to_string();
         let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
         let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();

@@ -200,11 +200,17 @@ mod tests {
         let text = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
         let proof = verify(&text).unwrap();
         assert_eq!(proof.thumbprint(), key.thumbprint());
-        assert_eq!((proof.id(), proof.method(), proof.url()), ("one", "POST", "https://as.example/token"));
-        assert_eq!((proof.issued_at(), proof.nonce()), (UnixTime::from_secs(1_000), Some("n")));
-        assert!(proof.is_for_token("hush") && !proof.is_for_token("other"));
+        assert_eq!(proof.id(), "one");
+        assert_eq!(proof.method(), "POST");
+        assert_eq!(proof.url(), "https://as.example/token");
+        assert_eq!(proof.issued_at(), UnixTime::from_secs(1_000));
+        assert_eq!(proof.nonce(), Some("n"));
+        assert!(proof.is_for_token("hush"));
+        assert!(!proof.is_for_token("other"));
+
         let bare = verify(&key.proof(&PROOF).unwrap()).unwrap();
-        assert!(bare.nonce().is_none() && !bare.is_for_token("hush"));
+        assert!(bare.nonce().is_none());
+        assert!(!bare.is_for_token("hush"));
     }
 
     /// A signature by another key, another type, a private or symmetric key, and missing claims are rejected.

@@ -120,8 +120,8 @@ mod tests {
     fn keys_are_imported_from_pem() {
         let pem = |pair: &dyn KeyPair| String::from_utf8(pair.to_pem_private_key()).unwrap();
         let p256 = EcKeyPair::generate(EcCurve::P256).unwrap();
-        let (short, traditional) =
-            (RsaKeyPair::generate(1024).unwrap(), String::from_utf8(p256.to_traditional_pem_private_key()).unwrap());
+        let short = RsaKeyPair::generate(1024).unwrap();
+        let traditional = String::from_utf8(p256.to_traditional_pem_private_key()).unwrap();
         for text in [pem(&p256), traditional] {
             let key = SigningKey::from_pem(Algorithm::Es256, &text, "k").unwrap();
             assert_eq!(key.public_jwk()["x"], *p256.to_jwk_public_key().parameter("x").unwrap());
@@ -131,11 +131,13 @@ mod tests {
         }
         let ed25519 = pem(&EdKeyPair::generate(EdCurve::Ed25519).unwrap());
         assert!(SigningKey::from_pem(Algorithm::EdDsa, &ed25519, "k").unwrap().sign("JWT", b"{}").is_ok());
+
         let rsa = pem(&RsaKeyPair::generate(2048).unwrap());
         for algorithm in [Algorithm::Rs256, Algorithm::Ps256] {
             assert!(SigningKey::from_pem(algorithm, &rsa, "k").unwrap().sign("JWT", b"{}").is_ok());
         }
         assert_eq!(SigningKey::from_pem(Algorithm::Rs256, &pem(&short), "k").unwrap_err(), SigningError::Import);
+
         for text in
             ["", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]
         {

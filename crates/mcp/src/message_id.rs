@@ -66,7 +66,8 @@ mod tests {
             let id = MessageId::new(&text);
             assert_eq!(id.to_json().map(RawValue::get), Some(&*text));
             assert_eq!(matches!(id.0, Text::Inline { .. }), text.len() <= MAX_INLINE, "{text}");
-            assert_eq!((&id.clone(), format!("{id:?}")), (&id, format!("MessageId({text:?})")));
+            assert_eq!(id.clone(), id);
+            assert_eq!(format!("{id:?}"), format!("MessageId({text:?})"));
         }
     }
 }

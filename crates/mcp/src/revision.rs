@@ -131,11 +131,14 @@ mod tests {
     fn a_set_is_ordered_newest_first() {
         let set = Revisions::from_iter([Revision::V2025_06_18, Revision::V2026_07_28]);
         assert_eq!(set.iter().collect::<Vec<_>>(), [Revision::V2026_07_28, Revision::V2025_06_18]);
-        assert!(set.has_legacy() && !set.contains(Revision::V2025_11_25));
+        assert!(set.has_legacy());
+        assert!(!set.contains(Revision::V2025_11_25));
         assert!(!Revisions::from_iter([Revision::V2026_07_28]).has_legacy());
         let legacy = Revisions::from_iter([Revision::V2025_11_25, Revision::V2025_11_25]);
-        assert!(legacy.has_legacy() && legacy.iter().count() == 1, "a repeated revision is in the set once");
-        assert!(Revisions::from_iter([]).is_empty() && !Revisions::ALL.is_empty());
+        assert!(legacy.has_legacy(), "a repeated revision is in the set once");
+        assert_eq!(legacy.iter().count(), 1, "a repeated revision is in the set once");
+        assert!(Revisions::from_iter([]).is_empty());
+        assert!(!Revisions::ALL.is_empty());
     }
 
     #[test]

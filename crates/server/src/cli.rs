@@ -19,6 +19,7 @@ mod mcp_remote;
 mod provider;
 mod serve;
 mod sign_in;
+mod store_option;
 mod stored;
 #[cfg(not(feature = "dev"))]
 mod without_dev;
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminServer, AdminSessions};
+pub(crate) use self::admin::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions, AdminTarget};
 pub(crate) use self::audit::{Audit, AuditVerify};
 pub(crate) use self::call::Call;
 pub(crate) use self::check::Check;
@@ -46,7 +47,8 @@ pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::sign_in::SignIn;
-pub(crate) use self::stored::{List, Status};
+pub(crate) use self::store_option::StoreOption;
+pub(crate) use self::stored::{List, Status, StoreOptions};
 #[cfg(not(feature = "dev"))]
 pub(crate) use self::without_dev::{Demo, Idp};
 use crate::telemetry::LogFormat;

@@ -140,7 +140,8 @@ mod tests {
             }
         }
         let grown = queue.slots.iter().filter(|slot| lock(slot).lines.capacity() > 0).count();
-        assert_eq!((grown, batch.lines.capacity() > 0), (1, true));
+        assert_eq!(grown, 1);
+        assert!(batch.lines.capacity() > 0);
         assert_eq!(queue.take(4, &mut batch), None);
     }
 
@@ -187,7 +188,9 @@ mod tests {
         assert_eq!(queue.unwritten(), 3);
         let mut batch = Batch::default();
         queue.take(0, &mut batch).unwrap();
-        assert_eq!((batch.lines.len(), batch.records, batch.lost), (11, 1, 2));
+        assert_eq!(batch.lines.len(), 11);
+        assert_eq!(batch.records, 1);
+        assert_eq!(batch.lost, 2);
         assert_eq!(queue.push(|out| out.push(b'y')), Ok(()));
     }
 }

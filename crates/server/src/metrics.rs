@@ -149,9 +149,11 @@ mod tests {
     fn resources_keep_their_metrics() {
         let metrics = Metrics::new(2, &SystemClock::new());
         let uri = |path: &str| ResourceUri::parse(&format!("https://mcp.example.com/{path}")).unwrap();
-        let (one, same, other) =
-            (metrics.of_resource(&uri("a")), metrics.of_resource(&uri("a")), metrics.of_resource(&uri("b")));
-        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
+        let one = metrics.of_resource(&uri("a"));
+        let same = metrics.of_resource(&uri("a"));
+        let other = metrics.of_resource(&uri("b"));
+        assert!(Arc::ptr_eq(&one, &same));
+        assert!(!Arc::ptr_eq(&one, &other));
         drop((one, same));
         drop(metrics.of_resource(&uri("b")));
         assert_eq!(metrics.resources.lock().unwrap().len(), 1);

@@ -59,6 +59,7 @@ fn measured_alone(sessions: usize) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
+/// Opens this many sessions, and measures memory and lookups.
 fn grow(sessions: usize) -> Row {
     let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
     settings.max_total = sessions;
@@ -68,6 +69,7 @@ fn grow(sessions: usize) -> Row {
     let target = SessionTarget::new(resource.clone(), "http://127.0.0.1:8000/mcp");
     let scopes = Scopes::parse("mcp:tools").expect("scopes");
     let mut identifiers: Vec<Option<Identifier>> = vec![None; sessions];
+
     // This makes the table of identifiers resident.
     identifiers.fill(Some(open(&store, &target, &scopes, sessions)));
     let before = resident();
@@ -103,9 +105,10 @@ fn grow(sessions: usize) -> Row {
         started.elapsed().as_nanos() as f64 / LOOKUPS as f64
     });
     let lookup = median(rounds.collect());
+
     // Another process with the key. Its upstream differs, which is checked after the identifier is opened.
-    let (replica, moved) =
-        (SessionStore::new(settings, clock, Arc::new(())), SessionTarget::new(resource, "http://127.0.0.1:9000/mcp"));
+    let replica = SessionStore::new(settings, clock, Arc::new(()));
+    let moved = SessionTarget::new(resource, "http://127.0.0.1:9000/mcp");
     let first_use = |target: &SessionTarget, number: usize| {
         let subject = subject(number);
         let identifier = identifiers[number].as_ref().expect("it was opened");
@@ -117,7 +120,9 @@ fn grow(sessions: usize) -> Row {
     };
     let first_uses =
         |target: &SessionTarget| median((1..sessions.min(20_000)).map(|number| first_use(target, number)).collect());
-    let (unseal, adopt) = (first_uses(&moved), first_uses(&target));
+    let unseal = first_uses(&moved);
+    let adopt = first_uses(&target);
+
     // The stride has no common divisor with the count: each session is found once, and hardly any is in a cache.
     let cold = (0..sessions.min(20_000)).map(|turn| find(1 + turn * 7_919 % (sessions - 1)));
     Row {
@@ -160,6 +165,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 impl Row {
+    /// The row as one JSON object.
     fn json(&self) -> String {
         format!(
             r#"{{"sessions":{},"allocated_bytes":{},"resident_bytes":{},"lookup_ns":{:.1},"any_lookup_ns":{:.1},"unseal_ns":{:.1},"adopt_ns":{:.1},"allocations":{}}}"#,

@@ -163,7 +163,8 @@ mod tests {
         /// E7: two owners have the same encoding if and only if they are equal.
         #[test]
         fn encoding_is_unambiguous(one in any_owner(), other in any_owner()) {
-            let (one, other) = (build(&one), build(&other));
+            let one = build(&one);
+            let other = build(&other);
             prop_assert_eq!(encoded(one) == encoded(other), one == other);
             prop_assert_eq!(one.is_encoded_as(&encoded(other)), one == other);
             let kept = encoded(one);

@@ -137,20 +137,25 @@ mod tests {
     /// E13: a session counts once, until it ends or is not announced any more, and the number is bounded.
     #[test]
     fn announced_sessions_count_for_their_owner() {
-        let (sessions, now) = (PeerSessions::new(3), Duration::from_secs(1000));
+        let sessions = PeerSessions::new(3);
+        let now = Duration::from_secs(1000);
         let count = |owner, now| sessions.count(ScopeId([owner; 16]), now, |session| session == 9);
         sessions.add(&[announced(1, 7), announced(1, 5), announced(1, 9), announced(1, 5), announced(2, 8)], now);
-        assert_eq!((count(1, now), count(2, now)), (2, 0), "the fourth one does not fit");
+        assert_eq!(count(1, now), 2, "the fourth one does not fit");
+        assert_eq!(count(2, now), 0, "the fourth one does not fit");
+
         let mut id = [0; 16];
         id[7] = 7;
         sessions.remove(ScopeId([1; 16]), &id);
         sessions.add(&[announced(1, 5)], now + LIFETIME / 2);
         assert_eq!(count(1, now + LIFETIME), 1);
+
         sessions.prune(now + LIFETIME);
         assert_eq!(sessions.len.load(Ordering::Relaxed), 1);
         assert_eq!(count(1, now + LIFETIME * 2), 0);
         sessions.prune(now + LIFETIME * 2);
-        assert!(sessions.owners.is_empty() && sessions.len.load(Ordering::Relaxed) == 0);
+        assert!(sessions.owners.is_empty());
+        assert_eq!(sessions.len.load(Ordering::Relaxed), 0);
     }
 
     /// E13: what one process announces, another one reads.

@@ -173,7 +173,9 @@ mod tests {
         let alice = Owner::Subject { issuer: ISSUER, subject: "alice", client: Some("app") };
         let mut ids: Vec<ScopeId> = EndScope::wide(alice, &target).map(|scope| scope.id()).collect();
         assert_eq!(ids.len(), 6);
-        assert!(ids.iter().all(|id| id.is_wide()) && !EndScope::Owner(alice).id().is_wide());
+        assert!(ids.iter().all(|id| id.is_wide()));
+        assert!(!EndScope::Owner(alice).id().is_wide());
+
         ids.extend([
             EndScope::Owner(alice).id(),
             EndScope::Owner(Owner::Anonymous).id(),
@@ -189,6 +191,7 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), count);
+
         let encoded = alice.encode().parts().concat();
         assert_eq!(ScopeId::of_encoded_owner(Some(&encoded)), EndScope::Owner(alice).id());
         assert_eq!(ScopeId::of_encoded_owner(None), EndScope::Owner(Owner::Anonymous).id());

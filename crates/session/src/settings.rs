@@ -58,6 +58,7 @@ mod tests {
         let settings = SessionSettings::new(SessionKey::new(0, &[0; 32]));
         assert_eq!(settings.idle_timeout, Duration::from_secs(1800));
         assert_eq!(settings.lifetime, Duration::from_secs(86_400));
-        assert_eq!((settings.max_total, settings.max_per_owner), (100_000, 100));
+        assert_eq!(settings.max_total, 100_000);
+        assert_eq!(settings.max_per_owner, 100);
     }
 }

@@ -105,6 +105,7 @@ mod tests {
     fn the_latest_use_is_needed() {
         let used = |session: u8, secs| LastUse { session: [session; 16], time: UnixTime::from_secs(secs) };
         let mut needed = needed_uses([used(1, 5), used(1, 9), used(1, 7), used(2, 3)], UnixTime::from_secs(4));
-        assert_eq!((needed.pop(), needed.pop()), (Some(used(1, 9)), None));
+        assert_eq!(needed.pop(), Some(used(1, 9)));
+        assert_eq!(needed.pop(), None);
     }
 }

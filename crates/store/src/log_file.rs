@@ -64,10 +64,41 @@ pub(crate) struct LogFile {
     rewritten_length: u64,
     /// The file can end within a line because a write failed.
     is_torn: bool,
+    replacement: Replacement,
+}
+
+/// How far the replacement of the file by a rewritten one has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replacement {
+    /// It is complete, or there was none.
+    Complete,
+    /// The file is in use. A power failure can restore the one before it until the directory is synchronized.
+    NotDurable,
     /// The path names a newer file, which could not be opened.
-    is_superseded: bool,
-    /// The file replaced another one, which a power failure can restore until the directory is synchronized.
-    is_replacement_pending: bool,
+    NotOpened {
+        /// Whether the directory is synchronized.
+        is_durable: bool,
+    },
+}
+
+impl Replacement {
+    /// Returns the state after the newer file was opened.
+    fn opened(self) -> Self {
+        match self {
+            Self::NotOpened { is_durable: true } => Self::Complete,
+            Self::NotOpened { is_durable: false } => Self::NotDurable,
+            Self::Complete | Self::NotDurable => self,
+        }
+    }
+
+    /// Returns the state after the directory was synchronized; `None` if that is not necessary.
+    fn synchronized(self) -> Option<Self> {
+        match self {
+            Self::NotDurable => Some(Self::Complete),
+            Self::NotOpened { is_durable: false } => Some(Self::NotOpened { is_durable: true }),
+            Self::Complete | Self::NotOpened { is_durable: true } => None,
+        }
+    }
 }
 
 impl LogFile {
@@ -96,14 +127,13 @@ impl LogFile {
             length,
             rewritten_length: length,
             is_torn: false,
-            is_superseded: false,
-            is_replacement_pending: false,
+            replacement: Replacement::Complete,
         })
     }
 
     /// Appends records in one write. If it fails, none of them counts as written.
     pub(crate) fn append<'a, R: Record + 'a>(&mut self, records: impl IntoIterator<Item = &'a R>) -> io::Result<()> {
-        if self.is_superseded {
+        if matches!(self.replacement, Replacement::NotOpened { .. }) {
             self.open_replacement()?;
         }
         let mut lines = String::new();
@@ -128,9 +158,9 @@ impl LogFile {
     /// Waits until everything that was appended is on disk.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
-        if self.is_replacement_pending {
+        if let Some(synchronized) = self.replacement.synchronized() {
             sync_parent(&self.path)?;
-            self.is_replacement_pending = false;
+            self.replacement = synchronized;
         }
         Ok(())
     }
@@ -162,14 +192,14 @@ impl LogFile {
             return Err(error.into());
         }
         // What is appended to the old file from here on would not survive.
-        (self.is_superseded, self.is_replacement_pending) = (true, replaced.is_err());
+        self.replacement = Replacement::NotOpened { is_durable: replaced.is_ok() };
         self.open_replacement()?;
         replaced.map_err(Into::into)
     }
 
     /// Continues with the file that the path names now.
     fn open_replacement(&mut self) -> io::Result<()> {
-        *self = Self { is_replacement_pending: self.is_replacement_pending, ..Self::open_existing(&self.path)? };
+        *self = Self { replacement: self.replacement.opened(), ..Self::open_existing(&self.path)? };
         Ok(())
     }
 }
@@ -263,12 +293,14 @@ mod tests {
         let directory = StateDirectory::open(parent.path()).unwrap();
         let (mut log, records) = open(&directory);
         assert_eq!(records, []);
+
         log.append(&[used(1), used(2)]).unwrap();
         log.append(&[used(3)]).unwrap();
         log.sync().unwrap();
         let path = directory.path().join("log");
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(log.length, text.len() as u64);
+
         for cut in 0..32 {
             fs::write(&path, &text[..text.len() - cut]).unwrap();
             let expected = if cut < 2 { vec![used(1), used(2), used(3)] } else { vec![used(1), used(2)] };
@@ -290,7 +322,8 @@ mod tests {
             ("other text", format!("no record\n{line}\u{0}\n"), 1, 2),
         ] {
             let parsed = parse::<LastUse>(text.as_bytes());
-            assert_eq!((parsed.records.len(), parsed.unreadable), (records, unreadable), "{name}");
+            assert_eq!(parsed.records.len(), records, "{name}");
+            assert_eq!(parsed.unreadable, unreadable, "{name}");
         }
     }
 
@@ -334,9 +367,9 @@ mod tests {
         let not_durable = Err(ReplaceError::NotDurable(io::ErrorKind::StorageFull.into()));
         assert_eq!(log.finish_replacement(not_durable).unwrap_err().kind(), io::ErrorKind::StorageFull);
         log.append(&[used(2)]).unwrap();
-        assert!(log.is_replacement_pending);
+        assert_eq!(log.replacement, Replacement::NotDurable);
         log.sync().unwrap();
-        assert!(!log.is_replacement_pending);
+        assert_eq!(log.replacement, Replacement::Complete);
         assert_eq!(open(&directory).1, [used(1), used(2)]);
     }
 
@@ -353,6 +386,30 @@ mod tests {
         log.append(&[used(3)]).unwrap();
         log.sync().unwrap();
         assert_eq!(open(&directory).1, [used(2), used(3)]);
+    }
+
+    /// E12: a new file that could neither be opened nor made durable is opened by the next append. The directory is synchronized
+    /// at the next synchronization, before or after that.
+    #[test]
+    fn a_superseded_file_becomes_durable() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        for sync_first in [true, false] {
+            let (mut log, _) = open(&directory);
+            fs::remove_file(&log.path).unwrap();
+            let not_durable = Err(ReplaceError::NotDurable(io::ErrorKind::StorageFull.into()));
+            assert!(log.finish_replacement(not_durable).is_err());
+            assert_eq!(log.replacement, Replacement::NotOpened { is_durable: false });
+            if sync_first {
+                log.sync().unwrap();
+                assert_eq!(log.replacement, Replacement::NotOpened { is_durable: true });
+            }
+            fs::write(&log.path, content(&[used(1)])).unwrap();
+            log.append(&[used(2)]).unwrap();
+            assert_eq!(log.replacement, if sync_first { Replacement::Complete } else { Replacement::NotDurable });
+            log.sync().unwrap();
+            assert_eq!((log.replacement, open(&directory).1), (Replacement::Complete, vec![used(1), used(2)]));
+        }
     }
 
     /// E12: a file that was not replaced stays in use.

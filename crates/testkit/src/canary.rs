@@ -63,7 +63,8 @@ impl Canaries {
         for (canary, Canary { name, form }) in &self.0 {
             for (position, _) in text.match_indices(canary) {
                 // A secret can span lines: the text is that of its first and last line, without what is between.
-                let (before, after) = (&text[..position], &text[position + canary.len()..]);
+                let before = &text[..position];
+                let after = &text[position + canary.len()..];
                 let beginning = before.rsplit('\n').next().unwrap_or_default();
                 let end = after.split('\n').next().unwrap_or_default();
                 let line_without = |text: String, canary: &String| text.replace(canary, "[..]");
@@ -149,7 +150,8 @@ mod tests {
             let leaks = canaries.leaks(&format!("first\nfield=\"{leak}\" more\nlast"));
             let found = leaks.iter().find(|leak| leak.form == form);
             let found = found.unwrap_or_else(|| panic!("{form} was not found: {leak}: {leaks:?}"));
-            assert_eq!((found.what.as_str(), found.line), ("a key", 2));
+            assert_eq!(found.what.as_str(), "a key");
+            assert_eq!(found.line, 2);
             assert!(!found.to_string().contains(&leak), "{found}");
         }
     }
@@ -160,7 +162,8 @@ mod tests {
         let mut canaries = Canaries::default();
         canaries.add("a private key", "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----");
         let leaks = canaries.leaks("first\nkey: -----BEGIN KEY-----\nabcdefgh\n-----END KEY----- and more\nlast");
-        assert_eq!((leaks[0].line, leaks[0].text.as_str()), (2, "key: [..] and more"));
+        assert_eq!(leaks[0].line, 2);
+        assert_eq!(leaks[0].text.as_str(), "key: [..] and more");
         canaries.add("a password", "correct horse");
         canaries.add("a code", "battery staple");
         let leaks = canaries.leaks("correct horse, battery staple");

@@ -150,13 +150,15 @@ mod tests {
         let network = ScriptedFetch::new();
         network.serve(URL, 200, "{}");
         let response = network.fetch(get(URL)).await.unwrap();
-        assert_eq!((response.status, &*response.body), (StatusCode::OK, &b"{}"[..]));
+        assert_eq!(response.status, StatusCode::OK);
+        assert_eq!(*response.body, b"{}"[..]);
         assert_eq!(network.fetch(get("https://issuer.example/")).await.unwrap().status, StatusCode::NOT_FOUND);
         network.fail(URL);
         assert!(matches!(network.fetch(get(URL)).await, Err(FetchError::Network(_))));
         network.time_out(URL);
         assert!(matches!(network.fetch(get(URL)).await, Err(FetchError::Timeout)));
-        assert_eq!((network.hits(URL), network.urls().len()), (3, 4));
+        assert_eq!(network.hits(URL), 3);
+        assert_eq!(network.urls().len(), 4);
     }
 
     #[tokio::test]
@@ -188,7 +190,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_test_issuer_is_published() {
-        let (network, test_issuer) = (ScriptedFetch::new(), TestIssuer::new("https://issuer.example"));
+        let network = ScriptedFetch::new();
+        let test_issuer = TestIssuer::new("https://issuer.example");
         network.publish(&test_issuer);
         let metadata = network.fetch(get(test_issuer.metadata_url().as_str())).await.unwrap();
         assert_eq!(metadata.body, test_issuer.metadata_json());

@@ -171,7 +171,8 @@ impl TokenBuilder {
     #[must_use]
     pub fn signed_by(mut self, key: Arc<SigningKey>) -> Self {
         self.key = key;
-        let (kid, alg) = (self.key.kid().to_owned(), self.key.algorithm().as_str());
+        let kid = self.key.kid().to_owned();
+        let alg = self.key.algorithm().as_str();
         self.header("kid", kid).header("alg", alg)
     }
 

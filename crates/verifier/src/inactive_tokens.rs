@@ -98,7 +98,8 @@ mod tests {
         }
         assert!(tokens.lock().hashes.len() <= MIN_TOKENS);
         assert!((0..100).all(|number| tokens.contains(id(number))));
-        assert_eq!((tokens.remove(id(7)), tokens.remove(id(7))), (Some(TokenHash(7)), None));
+        assert_eq!(tokens.remove(id(7)), Some(TokenHash(7)));
+        assert_eq!(tokens.remove(id(7)), None);
         assert!(!tokens.contains(id(7)));
     }
 

@@ -23,7 +23,8 @@ pub(crate) fn serve(listener: TcpListener, app: Router) {
 pub(crate) async fn issuer(resource: &str) -> TestIssuer {
     let (listener, base) = listener().await;
     let test_issuer = TestIssuer::new(&base).with_resource(resource).with_clock(SystemClock::new());
-    let (metadata, keys) = (test_issuer.metadata_json(), test_issuer.jwks_json());
+    let metadata = test_issuer.metadata_json();
+    let keys = test_issuer.jwks_json();
     let json = |text: String| get(async move || ([("content-type", "application/json")], text));
     let app = Router::new().route(test_issuer.metadata_url().path(), json(metadata));
     serve(listener, app.route(test_issuer.endpoint("jwks").path(), json(keys)));

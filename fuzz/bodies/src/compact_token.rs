@@ -5,13 +5,14 @@ use portcullis_metadata::{AccessTokenClaims, JwkSet, unverified_issuer};
 
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// The input is a token. What is accepted has exactly one spelling, and no key set without keys vouches for it.
+/// Parses a token. An accepted token has exactly one spelling, and an empty key set does not verify it.
 pub fn compact_token(data: &[u8]) {
     let Ok(token) = std::str::from_utf8(data) else { return };
     let Ok(compact) = CompactJws::parse(token, MAX_TOKEN) else { return };
     assert!(token.len() <= MAX_TOKEN);
     assert_eq!(token.matches('.').count(), 2);
     assert!(CompactJws::parse(token, token.len() - 1).is_err());
+
     for altered in
         [format!("{token}."), format!(" {token}"), token.replacen('.', "=.", 1), token.replacen('.', " .", 1)]
     {

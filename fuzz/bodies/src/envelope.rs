@@ -4,13 +4,12 @@ use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::{Envelope, EnvelopeLimits, Revisions, classify, decode_mirrored, encode_mirrored, header};
 use serde_json::Value;
 
-/// The input is a message. Another JSON reader finds the method and the names that the envelope found, whichever of
-/// two members with one name it takes, and the id that answers a refused message; under any headers the message belongs to an
-/// era or to none.
+/// Parses a message. `serde_json` finds the same method and names, and the id of a rejected message. Classification
+/// accepts any headers without a panic.
 pub fn envelope(data: &[u8]) {
     let parsed = Envelope::parse(data, EnvelopeLimits::default());
     if let (Ok(envelope), Ok(message)) = (&parsed, serde_json::from_slice::<Value>(data)) {
-        agree(envelope, &message);
+        assert_agrees(envelope, &message);
     }
     if let Some(id) = Envelope::refused_id(data) {
         let message: Value = serde_json::from_slice(data).unwrap_or_default();
@@ -23,24 +22,25 @@ pub fn envelope(data: &[u8]) {
     }
 }
 
-fn agree(envelope: &Envelope<'_>, message: &Value) {
+fn assert_agrees(envelope: &Envelope<'_>, message: &Value) {
     assert_eq!(envelope.method(), message.get("method").and_then(Value::as_str));
     for name in envelope.names() {
-        assert!(holds(message, name.as_str()), "{name:?}");
+        assert!(contains_string(message, name.as_str()), "{name:?}");
         assert_eq!(decode_mirrored(&encode_mirrored(name.as_str())).as_deref(), Ok(name.as_str()));
     }
 }
 
-/// Whether a text stands anywhere in a value.
-fn holds(value: &Value, text: &str) -> bool {
+/// Returns whether a string is anywhere in a value.
+fn contains_string(value: &Value, text: &str) -> bool {
     match value {
         Value::String(held) => held == text,
-        Value::Array(elements) => elements.iter().any(|element| holds(element, text)),
-        Value::Object(members) => members.values().any(|member| holds(member, text)),
+        Value::Array(elements) => elements.iter().any(|element| contains_string(element, text)),
+        Value::Object(members) => members.values().any(|member| contains_string(member, text)),
         _ => false,
     }
 }
 
+/// Returns the headers that a client of 2026-07-28 sends with this message.
 fn modern_headers<E>(parsed: &Result<Envelope<'_>, E>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static("2026-07-28"));

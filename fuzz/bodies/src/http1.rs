@@ -35,11 +35,13 @@ struct Received {
     body: Option<Vec<u8>>,
 }
 
+/// Reads a response from these bytes, which arrive in parts of this size. `None` if there is none.
 fn receive(data: &[u8], piece: usize) -> Option<Received> {
     let server = Server { data: data.to_vec(), piece, has_request: false };
     let request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new());
     let (response, mut connection) = ready(Connection::new(server).send(request))?.ok()?;
-    let (status, mut body) = (response.status(), Vec::new());
+    let status = response.status();
+    let mut body = Vec::new();
     while let Some(received) = ready(connection.next_data())? {
         let Ok(received) = received else { return Some(Received { status, body: None }) };
         body.extend_from_slice(&received);

@@ -1,5 +1,4 @@
-//! What the fuzz targets run: plain functions over bytes that must never panic, and that panic themselves
-//! where a property of a parser does not hold.
+//! The bodies of the fuzz targets: functions that feed bytes to a parser and panic if one of its properties does not hold.
 //!
 //! cargo-fuzz links them to libFuzzer; the tests of this crate and `cargo xtask fuzz-smoke` replay the committed
 //! corpora through them with the stable compiler.
@@ -22,10 +21,10 @@ pub use mutation::Mutator;
 pub use sse::sse;
 pub use well_known::well_known;
 
-/// What one target runs on each input.
+/// The function that a target calls with each input.
 pub type Body = fn(&[u8]);
 
-/// Every target: its name, which is also that of its corpus folder, and its body.
+/// Every target: its name, which is also the name of its corpus folder, and its body.
 pub const TARGETS: &[(&str, Body)] = &[
     ("challenge", challenge),
     ("compact_token", compact_token),

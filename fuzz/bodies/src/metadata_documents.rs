@@ -7,24 +7,23 @@ use portcullis_metadata::{
 };
 use serde_json::Value;
 
-/// The input is a JSON document of any kind, and every parser reads it. What one accepts is the same after it was
-/// written and read once more.
+/// Parses a JSON document with every parser. An accepted document does not change when it is written and parsed again.
 pub fn metadata_documents(data: &[u8]) {
-    // A fraction may lose its last bit each time that it is read.
+    // A fraction may lose its last bit each time that it is parsed.
     if serde_json::from_slice(data).is_ok_and(|value: Value| has_fraction(&value)) {
         read_all(data);
         return;
     }
-    is_stable(data, ProtectedResourceMetadata::parse, ProtectedResourceMetadata::to_json);
-    is_stable(data, AuthorizationServerMetadata::parse, AuthorizationServerMetadata::to_json);
-    is_stable(data, JwkSet::parse, JwkSet::to_json);
-    is_stable(data, ClientRegistrationRequest::parse, ClientRegistrationRequest::to_json);
-    is_stable(data, ClientRegistrationResponse::parse, ClientRegistrationResponse::to_json);
-    is_stable(data, TokenResponse::parse, TokenResponse::to_json);
-    is_stable(data, IntrospectionResponse::parse, IntrospectionResponse::to_json);
-    is_stable(data, OAuthError::parse, OAuthError::to_json);
+    assert_stable(data, ProtectedResourceMetadata::parse, ProtectedResourceMetadata::to_json);
+    assert_stable(data, AuthorizationServerMetadata::parse, AuthorizationServerMetadata::to_json);
+    assert_stable(data, JwkSet::parse, JwkSet::to_json);
+    assert_stable(data, ClientRegistrationRequest::parse, ClientRegistrationRequest::to_json);
+    assert_stable(data, ClientRegistrationResponse::parse, ClientRegistrationResponse::to_json);
+    assert_stable(data, TokenResponse::parse, TokenResponse::to_json);
+    assert_stable(data, IntrospectionResponse::parse, IntrospectionResponse::to_json);
+    assert_stable(data, OAuthError::parse, OAuthError::to_json);
     if let Some(client_id) = client_id(data) {
-        is_stable(
+        assert_stable(
             data,
             |document| ClientIdMetadataDocument::parse(document, &client_id),
             |document| document.to_json(),
@@ -36,6 +35,7 @@ pub fn metadata_documents(data: &[u8]) {
     let _ = RegistrationError::parse(data).map(|error| error.to_string());
 }
 
+/// Parses a document without comparing it.
 fn read_all(data: &[u8]) {
     let _ = ProtectedResourceMetadata::parse(data);
     let _ = AuthorizationServerMetadata::parse(data);
@@ -47,12 +47,17 @@ fn read_all(data: &[u8]) {
     let _ = AccessTokenClaims::parse(data);
 }
 
-fn is_stable<T, E: std::fmt::Debug>(data: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>, write: impl Fn(&T) -> Vec<u8>) {
+/// Asserts that an accepted document is the same after it was written and parsed again.
+fn assert_stable<T, E: std::fmt::Debug>(
+    data: &[u8],
+    parse: impl Fn(&[u8]) -> Result<T, E>,
+    write: impl Fn(&T) -> Vec<u8>,
+) {
     let Ok(parsed) = parse(data) else { return };
     let written = write(&parsed);
     match parse(&written) {
         Ok(again) => assert_eq!(String::from_utf8_lossy(&write(&again)), String::from_utf8_lossy(&written)),
-        Err(error) => panic!("what was written does not read back: {error:?}"),
+        Err(error) => panic!("the written document cannot be parsed: {error:?}"),
     }
 }
 

@@ -4,16 +4,16 @@ use portcullis_mcp::sse::{DecodeError, Decoder, Event};
 
 const MAX_EVENT: usize = 64 * 1024;
 
-/// The input is a stream. It has the same events however it is cut into pieces, and each of them is the same after
-/// it was written and read once more.
+/// Decodes a stream. The events do not depend on the size of the chunks, and do not change when they are encoded and
+/// decoded again.
 pub fn sse(data: &[u8]) {
     let whole = decode([data]);
     for size in [1, 2, 7] {
-        let pieces = decode(data.chunks(size));
-        // A stream that fails loses the events of the piece in which it does.
-        assert_eq!(pieces.is_ok(), whole.is_ok());
+        let chunks = decode(data.chunks(size));
+        // A stream that fails loses the events of the failing chunk.
+        assert_eq!(chunks.is_ok(), whole.is_ok());
         if whole.is_ok() {
-            assert_eq!(pieces, whole);
+            assert_eq!(chunks, whole);
         }
     }
     let _ = Decoder::new(16).push(data);
@@ -26,11 +26,11 @@ pub fn sse(data: &[u8]) {
     }
 }
 
-fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Event>, DecodeError> {
+fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Event>, DecodeError> {
     let mut decoder = Decoder::new(MAX_EVENT);
     let mut events = Vec::new();
-    for piece in pieces {
-        events.extend(decoder.push(piece)?);
+    for chunk in chunks {
+        events.extend(decoder.push(chunk)?);
     }
     Ok(events)
 }

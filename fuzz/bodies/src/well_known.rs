@@ -7,7 +7,7 @@ use url::Url;
 
 const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-/// The input is an identifier of any kind. Identifiers keep their text, and no well-known URL leaves their origin.
+/// Parses an identifier as each type. Identifiers keep their text, and well-known URLs keep their origin.
 pub fn well_known(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     assert!(protected_resource_path(text).starts_with(PROTECTED_RESOURCE));
@@ -17,7 +17,8 @@ pub fn well_known(data: &[u8]) {
         assert!(matches!(urls.len(), 2 | 3));
         for url in urls {
             assert_same_origin(&url, issuer.url());
-            assert!(url.path().contains("/.well-known/") && url.query().is_none());
+            assert!(url.path().contains("/.well-known/"));
+            assert!(url.query().is_none());
         }
     }
     if let Ok(resource) = ResourceUri::parse(text) {
@@ -38,5 +39,7 @@ pub fn well_known(data: &[u8]) {
 
 fn assert_same_origin(left: &Url, right: &Url) {
     assert_eq!(left.origin(), right.origin());
-    assert!(left.username().is_empty() && left.password().is_none() && left.fragment().is_none());
+    assert!(left.username().is_empty());
+    assert!(left.password().is_none());
+    assert!(left.fragment().is_none());
 }

@@ -1,4 +1,4 @@
-//! Replays the committed corpora, as they are and with small damage, through every target.
+//! Replays the committed corpora, as they are and with small changes, through every target.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -45,9 +45,9 @@ fn corpora_replay() {
     }
 }
 
-/// B5, C9, F4: nor does one that is cut, joined to another, or changed in a byte or two.
+/// B5, C9, F4: no input that is cut, joined to another one, or changed in a few bytes panics in any parser.
 #[test]
-fn damaged_corpora_replay() {
+fn mutated_corpora_replay() {
     let mut mutator = Mutator::new(0x9E37_79B9_7F4A_7C15);
     for (target, body) in TARGETS {
         let inputs = inputs(target);

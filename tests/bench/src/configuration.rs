@@ -30,7 +30,8 @@ pub(super) enum Configuration {
 impl Configuration {
     /// Returns the configuration file. The key set is in the folder.
     pub(super) fn text(self, address: SocketAddr, upstream: SocketAddr, folder: &Path, audit: &Path) -> String {
-        let (issuer, additional) = (self.issuer(folder), self.additional(folder, audit));
+        let issuer = self.issuer(folder);
+        let additional = self.additional(folder, audit);
         format!(
             r#"
             listen = "{address}"
@@ -55,6 +56,7 @@ impl Configuration {
         )
     }
 
+    /// The keys or endpoint of the issuer.
     fn issuer(self, folder: &Path) -> String {
         match self {
             Self::Standard | Self::AllOn | Self::Metrics | Self::Traces { .. } => {
@@ -68,6 +70,7 @@ impl Configuration {
         }
     }
 
+    /// The tables of features that the variant has on.
     fn additional(self, folder: &Path, audit: &Path) -> String {
         match self {
             Self::Standard | Self::Introspecting { .. } => String::new(),

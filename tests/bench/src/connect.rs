@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use portcullis_scenarios::{Scratch, block_on, command, free_address, npm_install};
+use portcullis_scenarios::{Scratch, block_on, free_address, npm_install, portcullis_command};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -52,6 +52,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     block_on(compare(options))
 }
 
+/// Builds and installs the bridges, measures them in turn, and prints the report.
 async fn compare(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),
@@ -61,8 +62,9 @@ async fn compare(options: &Options) -> anyhow::Result<()> {
     npm_install(&packages, MANIFEST).await?;
     let packages = packages.join("node_modules");
     let folder = Scratch::folder("bench");
-    let (listen, idp) = (free_address()?, free_address()?);
-    let mut demo = command(&portcullis);
+    let listen = free_address()?;
+    let idp = free_address()?;
+    let mut demo = portcullis_command(&portcullis);
     demo.args(["demo", "--auto-consent", "--listen", &listen.to_string(), "--idp-listen", &idp.to_string()]);
     demo.stdout(Stdio::null()).stderr(fs::File::create(folder.path().join("demo.log"))?);
     let mut demo = MeasuredProcess::start(&mut demo, listen)?;
@@ -93,6 +95,7 @@ struct Sample {
     anonymous: f64,
 }
 
+/// Measures all bridges, several times in turn.
 fn measure(
     options: &Options,
     portcullis: &Path,
@@ -134,6 +137,7 @@ impl Report {
         call(OURS) / call(THEIRS)
     }
 
+    /// Fails if a goal is missed.
     fn check_goals(&self) -> anyhow::Result<()> {
         let resident = self.spread(OURS, |sample| sample.resident / MB).median;
         let first = self.spread(OURS, |sample| sample.first_ms).median;

@@ -100,7 +100,9 @@ mod tests {
             figures.add(round);
         }
         let ratio = figures.ratio(Variant::Portcullis, |sample| sample.cpu_us);
-        assert_eq!((ratio.min, ratio.median, ratio.max), (0.9, 1.1, 1.2));
+        assert_eq!(ratio.min, 0.9);
+        assert_eq!(ratio.median, 1.1);
+        assert_eq!(ratio.max, 1.2);
         assert_eq!(figures.spread(Variant::Nginx, |sample| sample.cpu_us).median, 20.0);
     }
 }

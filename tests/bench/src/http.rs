@@ -38,7 +38,8 @@ impl Connection {
     pub(super) async fn send(&mut self, request: &[u8]) -> anyhow::Result<Response<'_>> {
         self.stream.write_all(request).await?;
         self.received.clear();
-        let (mut head_end, mut length) = (None, None);
+        let mut head_end = None;
+        let mut length = None;
         loop {
             ensure!(self.stream.read_buf(&mut self.received).await? > 0, "the connection ended within a response");
             if head_end.is_none() {

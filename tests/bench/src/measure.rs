@@ -22,6 +22,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     block_on(measure(options, &programs))
 }
 
+/// Measures the steps and the whole programs, and prints the report.
 async fn measure(options: &Options, programs: &Programs) -> anyhow::Result<()> {
     let steps = match &programs.steps {
         Some(program) => Some(steps(program, options.json).await?),
@@ -59,7 +60,8 @@ async fn whole(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
     let servers = Servers::start(portcullis, options.baseline.as_deref()).await?;
     let variants = servers.variants();
     eprintln!("started {}", variants.iter().map(|variant| variant.name()).collect::<Vec<_>>().join(", "));
-    let (rounds, times) = (usize::from(options.rounds), load::times(options.requests));
+    let rounds = usize::from(options.rounds);
+    let times = load::times(options.requests);
 
     eprintln!("warming up");
     for variant in variants {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use portcullis_scenarios::{command, free_address};
+use portcullis_scenarios::{free_address, portcullis_command};
 use tokio::time::sleep;
 
 use super::{
@@ -57,8 +57,9 @@ impl<'a> Setup<'a> {
     /// Starts the server and returns the time until it was ready.
     pub(super) async fn start(&self) -> anyhow::Result<(MeasuredProcess, Duration)> {
         let log = File::options().create(true).append(true).open(self.log())?;
-        let mut command = command(self.program);
+        let mut command = portcullis_command(self.program);
         command.arg("serve").arg("--config").arg(&self.file);
+
         // With a backtrace, every invalid signature would walk the stack, because josekit's errors contain one.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         command.stdout(Stdio::null()).stderr(log);
@@ -102,7 +103,8 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// Fails when there are more lines than requests.
     pub(super) async fn lines_missing(&self, requests: usize) -> anyhow::Result<usize> {
-        let (mut found, mut grew) = (0, Instant::now());
+        let mut found = 0;
+        let mut grew = Instant::now();
         while found < requests && grew.elapsed() < LOG_TIMEOUT {
             sleep(Duration::from_millis(20)).await;
             let lines = BufReader::new(File::open(self.log())?).lines();
@@ -123,6 +125,7 @@ pub(super) fn tool_call(token: &str, session: &str) -> Vec<u8> {
     request(token, Some(session), CALL)
 }
 
+/// A POST as bytes, in this session if there is one.
 fn request(token: &str, session: Option<&str>, body: &str) -> Vec<u8> {
     let session = session.map_or_else(String::new, |session| {
         format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n")

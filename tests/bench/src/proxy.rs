@@ -39,6 +39,7 @@ pub(super) fn run(upstream: SocketAddr) -> anyhow::Result<()> {
     })
 }
 
+/// Starts a thread that serves the connections it is sent.
 fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStream>> {
     let (inbox, mut accepted) = mpsc::channel(64);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -49,7 +50,8 @@ fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStrea
             let pool: Pool = Client::builder(TokioExecutor::new()).build(connector);
             while let Some(stream) = accepted.recv().await {
                 let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { continue };
-                let (pool, upstream) = (pool.clone(), upstream.clone());
+                let pool = pool.clone();
+                let upstream = upstream.clone();
                 let service = service_fn(move |request| forward(pool.clone(), upstream.clone(), request));
                 let mut protocol = http1::Builder::new();
                 // As in the server under test: head and body in one write, and no `pipeline_flush`, which delays
@@ -61,6 +63,7 @@ fn worker(upstream: Authority) -> anyhow::Result<mpsc::Sender<std::net::TcpStrea
     Ok(inbox)
 }
 
+/// Forwards one request.
 async fn forward(
     pool: Pool,
     upstream: Authority,

@@ -109,7 +109,8 @@ impl Report {
         let cpu = self.figures.ratio(Variant::Portcullis, |sample| sample.cpu_us).median;
         let throughput = self.figures.ratio(Variant::Portcullis, |sample| sample.throughput).median;
         let Starts { ready_ms, idle_memory } = self.starts;
-        let (idle, after) = (idle_memory.megabytes(), self.memory_after.megabytes());
+        let idle = idle_memory.megabytes();
+        let after = self.memory_after.megabytes();
         let is_met = |met| if met { "met" } else { "missed" };
         writeln!(
             f,

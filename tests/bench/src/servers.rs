@@ -91,6 +91,7 @@ impl<'a> Servers<'a> {
         }
         let (process, time_to_ready) = standard.start().await?;
         times_to_ready.push(time_to_ready);
+
         // Waits until the runtime is idle. There was no other request yet.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let starts = Starts::new(times_to_ready, process.memory()?);
@@ -114,7 +115,8 @@ impl<'a> Servers<'a> {
             Server::start(prepare(portcullis, "introspecting", configuration, OPAQUE.to_owned())?).await?;
         let known_token = introspecting.request.clone().number(0).to_vec();
         let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, token_letters);
-        let (_others, _folder) = ([issuer, receiver], folder);
+        let _others = [issuer, receiver];
+        let _folder = folder;
         Ok(Self {
             upstream,
             nginx,
@@ -145,7 +147,8 @@ impl<'a> Servers<'a> {
     pub(super) async fn measure(&self, variant: Variant, times: usize) -> anyhow::Result<Sample> {
         let Target { process, request, log } = self.target(variant)?;
         let requests = times * load::CONNECTIONS;
-        let (hits, cpu) = (self.hits().await?, process.cpu()?);
+        let hits = self.hits().await?;
+        let cpu = process.cpu()?;
         if let Some(log) = log {
             log.clear_log()?;
         }
@@ -155,7 +158,8 @@ impl<'a> Servers<'a> {
             Some(log) => log.lines_missing(requests).await?,
             None => 0,
         };
-        let (hits, cpu) = (self.hits().await? - hits, process.cpu()? - cpu);
+        let hits = self.hits().await? - hits;
+        let cpu = process.cpu()? - cpu;
         ensure!(
             hits == requests,
             "{}: {requests} responses, but the upstream received {hits} requests",

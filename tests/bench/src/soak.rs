@@ -4,6 +4,7 @@
 mod clients;
 mod issuer;
 mod report;
+mod sample;
 mod server;
 mod slope;
 mod traffic;
@@ -58,6 +59,7 @@ const PROGRESS_REPORTS: u32 = 30;
 const SESSION_CLIENTS: usize = 8;
 const OTHER_CLIENTS: usize = 2;
 
+/// Runs the soak, and fails if something grew.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let program = match &options.program {
         Some(program) => program.clone(),
@@ -91,9 +93,12 @@ async fn measure(duration: Duration, program: &Path) -> anyhow::Result<Report> {
         clients.spawn(disconnect(Arc::clone(&traffic)));
     }
     let started = Instant::now();
-    let (mut samples, mut ticks) = (Vec::new(), interval(SAMPLE_PERIOD));
+    let mut samples = Vec::new();
+    let mut ticks = interval(SAMPLE_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut next_rotation, mut next_reload, mut next_report) = (ROTATION_PERIOD, RELOAD_PERIOD, Duration::ZERO);
+    let mut next_rotation = ROTATION_PERIOD;
+    let mut next_reload = RELOAD_PERIOD;
+    let mut next_report = Duration::ZERO;
     while started.elapsed() < duration {
         tokio::select! {
             _ = ticks.tick() => {}

@@ -14,7 +14,7 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{Scratch, block_on, command, free_address};
+use portcullis_scenarios::{Scratch, block_on, free_address, portcullis_command};
 use portcullis_testkit::TestIssuer;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::time::sleep;
@@ -99,7 +99,7 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
             upstream = upstream.address,
         ),
     )?;
-    let mut server = command(portcullis);
+    let mut server = portcullis_command(portcullis);
     server.args(["serve", "--config"]).arg(&configuration).stdout(Stdio::null());
     server.stderr(fs::File::create(folder.path().join("server.log"))?);
     let mut server = MeasuredProcess::start(&mut server, listen)?;
@@ -132,7 +132,7 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
         sleep(SETTLE).await;
         rounds.push(Round { open: while_open, closed: server.memory()? });
     }
-    Ok(Report { streams, start, rounds })
+    Report::new(streams, start, rounds)
 }
 
 /// Returns the streams that the hard limit of open files permits. The server has two descriptors for each. Raises the

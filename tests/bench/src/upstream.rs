@@ -42,6 +42,7 @@ pub(super) fn run() -> anyhow::Result<()> {
     })
 }
 
+/// Responds to a POST as an MCP server does, and to a GET with the number of requests.
 async fn respond(request: Request<Incoming>, hits: Arc<AtomicU64>) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() == Method::GET {
         return Ok(Response::new(Full::from(hits.load(Ordering::Relaxed).to_string())));

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, ensure};
 
 use crate::{
-    release::{Release, install},
+    release::{FileMode, Release, install},
     report::Step,
     shell,
     target::Target,
@@ -59,6 +59,7 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
     let mut cargo = zig.cargo("rustc");
     cargo.args(["--locked", "--package=portcullis", "--bin=portcullis", "--profile", &release.profile]);
     cargo.arg("--target").arg(target.for_zig()).args(features.arguments());
+
     // Benchmarks with the same profile keep the names of functions. A package needs none.
     cargo.args(["--", "-Cstrip=symbols"]);
     shell::run(&mut cargo)?;
@@ -66,7 +67,7 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
     let target_directory = release.out.parent().context("the packages are in the target folder")?;
     let built = target_directory.join(target.triple).join(folder).join("portcullis");
     let program = path(release, target, features);
-    install(&built, &program, true)?;
+    install(&built, &program, FileMode::Program)?;
     if target.is_static() {
         ensure!(is_static(&fs::read(&program)?), "the program for {} is not static", target.triple);
     }

@@ -75,6 +75,7 @@ fn units(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     }
     let output = analyze.output().context("systemd-analyze could not be started")?;
     let messages = String::from_utf8_lossy(&output.stderr);
+
     // It exits with 0 in spite of unknown keys.
     let ours: Vec<&str> = messages.lines().filter(|line| line.contains("portcullis.")).collect();
     ensure!(output.status.success() && ours.is_empty(), "{}", ours.join("; "));
@@ -131,7 +132,8 @@ fn bills_of_materials(folder: &Path) -> anyhow::Result<Step> {
         Ok(python) => python,
         Err(error) => return Ok(Step::NotRun(format!("{error:#}"))),
     };
-    let (root, file) = (workspace::root(), folder.join("bom.cdx.json"));
+    let root = workspace::root();
+    let file = folder.join("bom.cdx.json");
     let version = release::version(&root)?;
     let programs = TARGETS.iter().flat_map(|target| target.programs().iter().map(move |features| (target, *features)));
     let mut count = 0;

@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn all_values_are_filled_in() {
-        let (version, url) = ("1.0.0".to_owned(), "https://example.com".to_owned());
+        let version = "1.0.0".to_owned();
+        let url = "https://example.com".to_owned();
         let values = [("@VERSION@", &version), ("@URL@", &url)];
         assert_eq!(fill("@URL@/@VERSION@/@VERSION@", &values).unwrap(), "https://example.com/1.0.0/1.0.0");
         assert!(fill("@URL@", &values).is_err());

@@ -73,6 +73,7 @@ impl Drop for Server {
     }
 }
 
+/// Waits until the server is healthy.
 fn wait_until_healthy(program: &Path, port: u16, config: &Path) -> anyhow::Result<()> {
     let address = format!("127.0.0.1:{port}");
     let started = Instant::now();

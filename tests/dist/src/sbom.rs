@@ -14,7 +14,7 @@ use xtask::workspace;
 
 use crate::{
     binaries::Features,
-    release::{Release, install_content},
+    release::{FileMode, Release, install_content},
     report::Step,
     shell,
     target::Target,
@@ -44,7 +44,7 @@ pub(crate) fn write(release: &Release, target: &Target) -> anyhow::Result<Step> 
     let write = |features: &Features| {
         let content = content(&release.root, &release.version, target, *features)?;
         let file = release.out.join(file_name(&release.version, target, *features));
-        install_content(content.as_bytes(), &file, false)?;
+        install_content(content.as_bytes(), &file, FileMode::Data)?;
         Ok(file)
     };
     Ok(Step::Built(target.programs().iter().map(write).collect::<anyhow::Result<_>>()?))
@@ -121,6 +121,7 @@ fn parse_lock(lock: &str) -> anyhow::Result<Vec<(Crate, String)>> {
     Ok(known.collect())
 }
 
+/// Returns the document with all crates.
 fn document(crates: &BTreeMap<Crate, Facts>, version: &str, triple: &str) -> anyhow::Result<Value> {
     let (program, _) =
         crates.iter().find(|(found, _)| found.name == "portcullis").context("cargo tree has no portcullis")?;
@@ -151,6 +152,7 @@ fn document(crates: &BTreeMap<Crate, Facts>, version: &str, triple: &str) -> any
     }))
 }
 
+/// Returns the entry of one crate.
 fn component(found: &Crate, facts: &Facts) -> Value {
     let mut component = json!({
         "type": "library",

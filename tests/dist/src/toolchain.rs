@@ -62,7 +62,7 @@ impl Zig {
 }
 
 fn install(environment: &Path) -> anyhow::Result<()> {
-    shell::output(Command::new("python3").args(["-m", "venv"]).arg(environment))?;
+    shell::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(environment))?;
     let mut pip = Command::new(environment.join("bin/pip"));
     shell::output(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(TOOLS))?;
     Ok(())

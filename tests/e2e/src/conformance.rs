@@ -39,6 +39,7 @@ pub(crate) enum Part {
     },
 }
 
+/// Runs a part of the suite.
 pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
     match part {
         Part::Client(arguments) => client::run(arguments),

@@ -38,6 +38,7 @@ async fn logins_redirects_and_templates() {
     let protected = issuer(|request| request.is_for_server_metadata().then(|| status(401, ""))).await;
     let setup = Setup::new(&protected.url(""), &upstream.setting());
     setup.assert_cause("a login", "issuer.found", &["401", "answer there without authorization"]).await;
+
     let moved = issuer(|request| {
         let target = "https://auth.example.com/.well-known/openid-configuration";
         let redirect = Response::builder().status(301).header(header::LOCATION, target).body(String::new()).unwrap();
@@ -46,6 +47,7 @@ async fn logins_redirects_and_templates() {
     .await;
     let setup = Setup::new(&moved.url(""), &upstream.setting());
     setup.assert_cause("a redirect", "issuer.found", &["https://auth.example.com", "redirects of metadata"]).await;
+
     let template = json!("https://login.microsoftonline.com/{tenantid}/v2.0");
     let common = issuer(move |request| with_member(request, "issuer", template.clone())).await;
     let setup = Setup::new(&common.url(""), &upstream.setting());

@@ -1,107 +1,182 @@
-//! Broken upstreams.
+//! Broken upstreams: the first cause is named, with the fix.
 
-use portcullis_scenarios::{RawUpstream, Upstream};
+use portcullis_scenarios::{Peer, RawUpstream, Upstream};
 use tokio::net::TcpListener;
 
 use super::{Setup, issuer};
 
-/// J9: the first cause of a broken upstream is named, with the fix.
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// Returns a set-up with this issuer, whose upstream has this URL.
+fn with_upstream(issuer: &Peer, url: &str) -> Setup {
+    Setup::new(&issuer.url(""), &format!("{{ http = \"{url}\" }}"))
+}
+
+/// J9: an upstream that cannot be reached.
 #[tokio::test]
-async fn broken_upstreams() {
-    const JSON: (&str, &str) = ("content-type", "application/json");
-    let server = issuer(|_| None).await;
-    let to = |upstream: &str| Setup::new(&server.url(""), &format!("{{ http = \"{upstream}\" }}"));
+async fn unreachable_upstreams() {
+    let issuer = issuer(|_| None).await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let setup = with_upstream(&issuer, &format!("http://{closed}/mcp"));
+    setup.assert_cause("a closed port", "upstream.reachable", &["cannot connect", "start"]).await;
+    let setup = with_upstream(&issuer, "http://mcp.invalid/mcp");
+    setup.assert_cause("an unknown host", "upstream.reachable", &["mcp.invalid", "resolved"]).await;
+    let setup = Setup::new(&issuer.url(""), "{ unix = \"/nowhere/socket\" }");
+    setup.assert_cause("a missing socket", "upstream.reachable", &["socket", "correct the path"]).await;
+}
 
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    to(&format!("http://{gone}/mcp")).assert_cause("gone", "upstream.reachable", &["cannot connect", "start"]).await;
-    to("http://mcp.invalid/mcp").assert_cause("no host", "upstream.reachable", &["mcp.invalid", "resolved"]).await;
-    let socket = Setup::new(&server.url(""), "{ unix = \"/nowhere/socket\" }");
-    socket.assert_cause("no socket", "upstream.reachable", &["socket", "correct the path"]).await;
-    let raw = RawUpstream::start("SSH-2.0-OpenSSH_9.6\r\n").await;
-    to(&raw.url()).assert_cause("no HTTP", "upstream.reachable", &["no HTTP response", "https://"]).await;
+/// J9: an upstream that speaks another protocol than the URL says.
+#[tokio::test]
+async fn other_protocols() {
+    let issuer = issuer(|_| None).await;
+    let ssh = RawUpstream::start("SSH-2.0-OpenSSH_9.6\r\n").await;
+    let setup = with_upstream(&issuer, &ssh.url());
+    setup.assert_cause("SSH", "upstream.reachable", &["no HTTP response", "https://"]).await;
+    let plain = Upstream::start().await;
+    let setup = with_upstream(&issuer, &format!("{}/mcp", plain.origin().replace("http:", "https:")));
+    setup.assert_cause("no TLS", "upstream.tls", &["does not speak TLS", "http = \"http://"]).await;
+}
 
-    let sound = Upstream::start().await;
-    let tls = sound.origin().replace("http:", "https:");
-    to(&format!("{tls}/mcp")).assert_cause("no TLS", "upstream.tls", &["does not speak TLS", "http = \"http://"]).await;
-
-    for (case, status, headers, body, rule, words) in [
-        (
-            "a redirect",
-            307,
-            &[("location", "/mcp/")][..],
-            "",
-            "upstream.redirect",
-            &["307", "/mcp/\" } in resource[0]"][..],
-        ),
-        (
-            "its own authorization",
-            401,
-            &[("www-authenticate", "Bearer")],
-            "",
-            "upstream.authorization",
-            &["switch off"],
-        ),
-        ("another host", 421, &[], "Invalid Host header", "upstream.host", &["allowed hosts"]),
-        ("a host that is blocked", 403, &[], "Invalid host header: 127.0.0.1", "upstream.host", &["allowed hosts"]),
-        ("forbidden", 403, &[], "", "upstream.authorization", &["admit this machine"]),
-        ("a failure", 500, &[], "", "upstream.mcp", &["500", "log of the MCP server"]),
-        ("TLS on this port", 400, &[], "The plain HTTP request was sent to HTTPS port", "upstream.tls", &["https://"]),
-        (
-            "a web page",
-            200,
-            &[("content-type", "text/html")],
-            "<html><title>Home</title>",
-            "upstream.mcp",
-            &["Home", "whole URL"],
-        ),
-        (
-            "an error",
-            200,
-            &[JSON],
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#,
-            "upstream.mcp",
-            &["-32603: no"],
-        ),
-        (
-            "an old revision",
-            200,
-            &[JSON],
-            r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#,
-            "upstream.revision",
-            &["2024-11-05", "update the SDK"],
-        ),
-    ] {
-        let upstream = Upstream::scripted(move |_| Some(Upstream::response(status, headers, body))).await;
-        to(&format!("{}/mcp", upstream.origin())).assert_cause(case, rule, words).await;
+/// J9: an upstream whose response to `initialize` is unusable.
+#[tokio::test]
+async fn unusable_responses() {
+    struct Case {
+        name: &'static str,
+        status: u16,
+        header: Option<(&'static str, &'static str)>,
+        body: &'static str,
+        /// The rule of the first cause.
+        rule: &'static str,
+        /// Words in its text and fix.
+        words: &'static [&'static str],
     }
 
+    let cases = [
+        Case {
+            name: "a redirect",
+            status: 307,
+            header: Some(("location", "/mcp/")),
+            body: "",
+            rule: "upstream.redirect",
+            words: &["307", "/mcp/\" } in resource[0]"],
+        },
+        Case {
+            name: "its own authorization",
+            status: 401,
+            header: Some(("www-authenticate", "Bearer")),
+            body: "",
+            rule: "upstream.authorization",
+            words: &["switch off"],
+        },
+        Case {
+            name: "another host",
+            status: 421,
+            header: None,
+            body: "Invalid Host header",
+            rule: "upstream.host",
+            words: &["allowed hosts"],
+        },
+        Case {
+            name: "a blocked host",
+            status: 403,
+            header: None,
+            body: "Invalid host header: 127.0.0.1",
+            rule: "upstream.host",
+            words: &["allowed hosts"],
+        },
+        Case {
+            name: "a forbidden address",
+            status: 403,
+            header: None,
+            body: "",
+            rule: "upstream.authorization",
+            words: &["admit this machine"],
+        },
+        Case {
+            name: "a failure",
+            status: 500,
+            header: None,
+            body: "",
+            rule: "upstream.mcp",
+            words: &["500", "log of the MCP server"],
+        },
+        Case {
+            name: "TLS on this port",
+            status: 400,
+            header: None,
+            body: "The plain HTTP request was sent to HTTPS port",
+            rule: "upstream.tls",
+            words: &["https://"],
+        },
+        Case {
+            name: "a web page",
+            status: 200,
+            header: Some(("content-type", "text/html")),
+            body: "<html><title>Home</title>",
+            rule: "upstream.mcp",
+            words: &["Home", "whole URL"],
+        },
+        Case {
+            name: "a JSON-RPC error",
+            status: 200,
+            header: Some(JSON),
+            body: r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#,
+            rule: "upstream.mcp",
+            words: &["-32603: no"],
+        },
+        Case {
+            name: "an old revision",
+            status: 200,
+            header: Some(JSON),
+            body: r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#,
+            rule: "upstream.revision",
+            words: &["2024-11-05", "update the SDK"],
+        },
+    ];
+    let issuer = issuer(|_| None).await;
+    for Case { name, status, header, body, rule, words } in cases {
+        let upstream = Upstream::scripted(move |_| Some(Upstream::response(status, header.as_slice(), body))).await;
+        let setup = with_upstream(&issuer, &format!("{}/mcp", upstream.origin()));
+        setup.assert_cause(name, rule, words).await;
+    }
+}
+
+/// J9: an MCP server at another path, and one with the older transport.
+#[tokio::test]
+async fn other_paths_and_transports() {
+    let issuer = issuer(|_| None).await;
     let at_mcp =
         Upstream::scripted(|request| (request.target != "/mcp").then(|| Upstream::response(404, &[], "Not Found")))
             .await;
     let fix = format!("http = \"{}/mcp\"", at_mcp.origin());
-    to(&at_mcp.origin()).assert_cause("no path", "upstream.mcp", &["404", &fix]).await;
-    let sse = Upstream::scripted(|request| {
+    with_upstream(&issuer, &at_mcp.origin()).assert_cause("no path", "upstream.mcp", &["404", &fix]).await;
+
+    const EVENT_STREAM: (&str, &str) = ("content-type", "text/event-stream");
+    let with_sse = Upstream::scripted(|request| {
         Some(match request.target.as_str() {
-            "/sse" => Upstream::response(
-                200,
-                &[("content-type", "text/event-stream")],
-                "event: endpoint\ndata: /messages\n\n",
-            ),
+            "/sse" => Upstream::response(200, &[EVENT_STREAM], "event: endpoint\ndata: /messages\n\n"),
             _ => Upstream::response(405, &[], ""),
         })
-    });
-    to(&format!("{}/mcp", sse.await.origin()))
-        .assert_cause("SSE", "upstream.mcp", &["2024-11-05", "Streamable HTTP"])
-        .await;
-    let strict = Upstream::scripted(|request| {
+    })
+    .await;
+    let setup = with_upstream(&issuer, &format!("{}/mcp", with_sse.origin()));
+    setup.assert_cause("HTTP with SSE", "upstream.mcp", &["2024-11-05", "Streamable HTTP"]).await;
+}
+
+/// J9: settings of the resource that do not fit the upstream.
+#[tokio::test]
+async fn unsuitable_settings() {
+    let issuer = issuer(|_| None).await;
+    let with_sessions = Upstream::scripted(|request| {
         let has_session = request.header("mcp-session-id").is_some();
         let is_first = request.message_method().as_deref() == Some("initialize");
         (!has_session && !is_first).then(|| Upstream::response(400, &[], "no session"))
-    });
-    let setup = Setup::new(&server.url(""), &strict.await.setting()).resource("sessions = \"off\"\n");
-    setup.assert_cause("sessions that are switched off", "upstream.sessions", &["remove sessions"]).await;
-    let setup = Setup::new(&server.url(""), &sound.setting()).resource("revisions = [\"2025-06-18\"]\n");
-    setup
-        .assert_cause("a revision that is not served", "upstream.revision", &["add \"2025-11-25\" to revisions"])
-        .await;
+    })
+    .await;
+    let setup = Setup::new(&issuer.url(""), &with_sessions.setting()).resource("sessions = \"off\"\n");
+    setup.assert_cause("sessions are switched off", "upstream.sessions", &["remove sessions"]).await;
+
+    let sound = Upstream::start().await;
+    let setup = Setup::new(&issuer.url(""), &sound.setting()).resource("revisions = [\"2025-06-18\"]\n");
+    setup.assert_cause("a revision is missing", "upstream.revision", &["add \"2025-11-25\" to revisions"]).await;
 }

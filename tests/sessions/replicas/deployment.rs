@@ -36,11 +36,13 @@ impl Redis {
             eprintln!("SKIPPED: redis-server is not installed");
             return None;
         }
-        let (address, folder) = (free_address().unwrap(), Scratch::folder("redis"));
+        let address = free_address().unwrap();
+        let folder = Scratch::folder("redis");
         let process = Self::run(address, &folder).await;
         Some(Self { address, process, folder })
     }
 
+    /// Starts `redis-server` and waits until it listens.
     async fn run(address: SocketAddr, folder: &Scratch) -> Process {
         let port = address.port().to_string();
         let mut command = Command::new("redis-server");
@@ -97,7 +99,8 @@ impl Replicas {
         more: &str,
         builder: DeploymentBuilder,
     ) -> Self {
-        let (keys, administration) = (Scratch::file("session-keys", KEY), Administration::default());
+        let keys = Scratch::file("session-keys", KEY);
+        let administration = Administration::default();
         let tables = format!(
             "[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{session}\n{}\n[shared]\nredis = \"redis://{}\"\n{more}",
             keys.as_str(),

@@ -23,6 +23,7 @@ async fn rates_apply_to_all() {
     }
     sleep(LIMIT_EXCHANGE).await;
     assert_eq!(replicas.echo(1, &session).await.status, 200, "one request is left");
+
     let response = replicas.echo(1, &session).await;
     assert_eq!(response.status, 429, "{response:?}");
     replicas.replica(1).assert_denied(&response, "limit.principal").await;
@@ -40,6 +41,7 @@ async fn sessions_of_an_owner_count_at_all() {
         sessions.push(replicas.open(0).await);
     }
     sleep(LIMIT_EXCHANGE).await;
+
     // All of them are used everywhere, without an eviction.
     for session in &sessions {
         assert_eq!(replicas.echo(1, session).await.status, 200);
@@ -49,8 +51,10 @@ async fn sessions_of_an_owner_count_at_all() {
         assert_eq!(replicas.echo(0, session).await.status, 200);
     }
     assert_eq!(replicas.delete(1, &sessions[0]).await.status, 200);
+
     sessions[0] = replicas.open(0).await;
     sleep(LIMIT_EXCHANGE).await;
+
     // The other replica has two of the three in its table.
     replicas.open(1).await;
     let mut ended = 0;
@@ -58,6 +62,7 @@ async fn sessions_of_an_owner_count_at_all() {
         ended += usize::from(replicas.echo(1, session).await.status == 404);
     }
     assert_eq!(ended, 1);
+
     let owners = replicas.administrations[0].sessions("").await;
     assert!(owners["total"].as_u64().unwrap() <= 3, "{owners}");
 }

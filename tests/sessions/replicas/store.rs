@@ -13,13 +13,16 @@ use super::deployment::{Redis, Replicas, readiness, wait_for_state, wait_until_r
 async fn redis_restarts_without_data() {
     let Some(mut redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (active, ended, unused) = (replicas.open(0).await, replicas.open(0).await, replicas.open(1).await);
+    let active = replicas.open(0).await;
+    let ended = replicas.open(0).await;
+    let unused = replicas.open(1).await;
     assert_eq!(replicas.delete(1, &ended).await.status, 200);
 
     redis.kill().await;
     redis.restart_empty().await;
     let fresh = replicas.add().await;
     let started = Instant::now();
+
     // Before it has the ended sessions, it accepts none of these sessions.
     while started.elapsed() < Duration::from_secs(8) {
         let response = replicas.echo(fresh, &ended).await;
@@ -46,8 +49,10 @@ async fn redis_restarts_without_data() {
 async fn redis_is_unreachable() {
     let Some(mut redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (active, ended) = (replicas.open(0).await, replicas.open(0).await);
+    let active = replicas.open(0).await;
+    let ended = replicas.open(0).await;
     assert_eq!(replicas.echo(1, &ended).await.status, 200);
+
     redis.kill().await;
     wait_for_state(replicas.replica(0), "unreachable").await;
     assert_eq!(readiness(replicas.replica(0)).await.status, 200, "it continues its sessions");
@@ -58,6 +63,7 @@ async fn redis_is_unreachable() {
     let response = replicas.delete(0, &ended).await;
     assert_eq!(response.status, 503, "{response:?}");
     replicas.replica(0).assert_denied(&response, "session.end_not_recorded").await;
+
     replicas.echo(0, &ended).await.assert_rpc_error(404, -32000);
     assert_eq!(replicas.echo(1, &ended).await.status, 200, "it was not confirmed");
 
@@ -84,12 +90,15 @@ async fn strict_mode() {
     let replicas = Replicas::start(&redis, 1, "strict = true").await;
     let session = replicas.open(0).await;
     assert_eq!(replicas.echo(0, &session).await.status, 200);
+
     redis.kill().await;
     wait_for_state(replicas.replica(0), "unreachable").await;
     let response = replicas.echo(0, &session).await;
-    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")), "{response:?}");
+    assert_eq!(response.status, 503, "{response:?}");
+    assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
     replicas.replica(0).assert_denied(&response, "shared.unreachable").await;
     assert_eq!(readiness(replicas.replica(0)).await.status, 503);
+
     let healthy = Request::new("GET", "/healthz").send(replicas.replica(0).address()).await;
     assert_eq!(healthy.status, 200);
     redis.restart_empty().await;
@@ -108,20 +117,26 @@ async fn redis_is_down_at_the_start() {
     let fresh = replicas.add().await;
     let ready = readiness(replicas.replica(fresh)).await;
     assert_eq!(ready.status, 503, "{ready:?}");
+
     let report = ready.json()["shared"].clone();
-    assert!(report["redis"] == "unreachable" && report["reason"].is_string(), "{report}");
+    assert_eq!(report["redis"], "unreachable", "{report}");
+    assert!(report["reason"].is_string(), "{report}");
     replicas.replica(fresh).logged("redis cannot be used", |line| line["level"] == "ERROR").await;
     replicas.replica(fresh).logged("their sessions get 503", |line| line["level"] == "WARN").await;
     let own = replicas.open(fresh).await;
     assert_eq!(replicas.echo(fresh, &own).await.status, 200);
+
     let deleted = replicas.delete(fresh, &own).await;
     assert_eq!(deleted.status, 503, "{deleted:?}");
     let foreign = replicas.echo(fresh, &known).await;
-    assert_eq!((foreign.status, foreign.header("retry-after").is_some()), (503, true), "{foreign:?}");
+    assert_eq!(foreign.status, 503, "{foreign:?}");
+    assert!(foreign.header("retry-after").is_some(), "{foreign:?}");
+
     redis.restart_empty().await;
     wait_until_ready(replicas.replica(fresh)).await;
     replicas.replica(fresh).logged("redis is connected", |_| true).await;
     assert_eq!(replicas.echo(fresh, &known).await.status, 200);
+
     replicas.echo(0, &own).await.assert_rpc_error(404, -32000);
     assert_eq!(replicas.delete(fresh, &known).await.status, 200);
 }
@@ -136,6 +151,7 @@ async fn strict_mode_at_the_start() {
     let address = replicas.replica(fresh).address();
     assert_eq!(readiness(replicas.replica(fresh)).await.status, 503);
     assert_eq!(Request::new("GET", "/healthz").send(address).await.status, 200);
+
     for (method, path) in [("POST", "/mcp"), ("DELETE", "/mcp"), ("GET", "/mcp"), ("GET", Deployment::METADATA_PATH)] {
         let response = Request::new(method, path).bearer(&replicas.token).send(address).await;
         assert_eq!(response.status, 503, "{method} {path}: {response:?}");
@@ -150,10 +166,12 @@ async fn strict_mode_at_the_start() {
 async fn redis_is_emptied() {
     let Some(redis) = Redis::start().await else { return };
     let mut replicas = Replicas::start(&redis, 2, "").await;
-    let (active, ended) = (replicas.open(0).await, replicas.open(0).await);
+    let active = replicas.open(0).await;
+    let ended = replicas.open(0).await;
     assert_eq!(replicas.delete(1, &ended).await.status, 200);
     assert!(redis.command("FLUSHALL").await.starts_with("+OK"));
     assert_eq!(replicas.echo(0, &active).await.status, 200, "known sessions continue");
+
     let fresh = replicas.add().await;
     wait_until_ready(replicas.replica(fresh)).await;
     for number in 0..=fresh {

@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn the_error_member_is_kept_unchanged() {
         let error = RpcErrorBody::parse(br#"{"id":1,"error":{"code": -32001,"more":[1.0]}}"#).unwrap();
-        assert_eq!((error.code, error.raw.get()), (-32001, r#"{"code": -32001,"more":[1.0]}"#));
+        assert_eq!(error.code, -32001);
+        assert_eq!(error.raw.get(), r#"{"code": -32001,"more":[1.0]}"#);
     }
 
     #[test]

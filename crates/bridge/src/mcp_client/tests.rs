@@ -1,6 +1,6 @@
-//! Tests of the MCP client.
+//! Sessions, modern calls and streams of the MCP client.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{HeaderName, HeaderValue, header};
 use portcullis_client::AuthorizerSettings;
@@ -66,7 +66,8 @@ fn legacy(message: &Value, request: &FetchRequest) -> Reply {
 /// I9: a legacy session needs one authorization, and all later requests have the token.
 #[tokio::test]
 async fn a_legacy_session() {
-    let (network, user) = (endpoint(legacy), ScriptedUser::consents());
+    let network = endpoint(legacy);
+    let user = ScriptedUser::consents();
     let client = client(&network, &user, Revision::V2025_11_25);
     let agreed = client.initialize().await.unwrap().unwrap();
     assert_eq!(agreed["protocolVersion"], "2025-06-18");
@@ -77,11 +78,13 @@ async fn a_legacy_session() {
     let response = client.call_with_observer("tools/call", Some(params), &mut |message| observed.push(message)).await;
     assert_eq!(response.unwrap(), json!({ "content": [] }));
     assert_eq!(observed.len(), 1);
+
     client.notify("notifications/cancelled", None).await.unwrap();
 
     let mut stream = client.open_stream().await.unwrap();
     let shown = format!("{client:?} {stream:?}");
-    assert!(shown.contains("McpClient { settings: ") && shown.contains("MessageStream { ready: 0"), "{shown}");
+    assert!(shown.contains("McpClient { settings: "), "{shown}");
+    assert!(shown.contains("MessageStream { ready: 0"), "{shown}");
     assert!(!shown.contains("hush"), "{shown}");
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 1);
     assert_eq!(stream.next().await.unwrap().unwrap()["a"], 2);
@@ -96,6 +99,7 @@ async fn a_legacy_session() {
     assert!(!sent[0].headers.contains_key(header::AUTHORIZATION));
     assert!(sent[1..].iter().all(|request| request.headers[header::AUTHORIZATION] == "Bearer hush"));
     assert_eq!(user.visits(), 1);
+
     let others = network.requests().into_iter().filter(|request| request.url.as_str() != RESOURCE);
     assert!(others.into_iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
 }
@@ -137,6 +141,7 @@ async fn a_modern_call_needs_no_session() {
     });
     let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     assert_eq!(client.initialize().await.unwrap(), None);
+
     for _ in 0..2 {
         assert_eq!(client.call("tools/call", Some(json!({ "name": "add" }))).await.unwrap(), 3);
     }
@@ -177,10 +182,11 @@ async fn a_legacy_list_of_tools_is_unchanged() {
 
 /// A legacy stream that ends early is resumed after its last event; one that cannot be resumed has ended.
 #[tokio::test(start_paused = true)]
-async fn a_broken_stream_is_resumed() {
+async fn an_ended_stream_is_resumed() {
     let network = endpoint(|message, request| match (&request.method, message["method"].as_str()) {
         (&Method::POST, Some("tools/call")) => Reply::events(&["id: e1\nretry: 2500\ndata:\n\n"]),
         (&Method::POST, Some("resources/read")) => Reply::events(&["retry: 10\ndata:\n\n"]),
+        (&Method::POST, Some("resources/list")) => Reply::events(&["id: e1\ndata:\n\n", "id:\ndata:\n\n"]),
         (&Method::POST, Some("prompts/get")) => Reply::events(&["id: dead\ndata:\n\n"]),
         (&Method::GET, _) => match request.headers[names::LAST_EVENT_ID].to_str().unwrap() {
             "e1" => Reply::events(&["id: e2\ndata:\n\n"]),
@@ -195,7 +201,56 @@ async fn a_broken_stream_is_resumed() {
     assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
     assert_eq!(begun.elapsed().as_millis(), 5_000);
     assert_eq!(client.call("resources/read", None).await.unwrap_err().code(), "mcp.ended");
+
+    let before = network.to(RESOURCE).len();
+    assert_eq!(client.call("resources/list", None).await.unwrap_err().code(), "mcp.ended");
+    assert_eq!(network.to(RESOURCE).len() - before, 1, "an empty identifier clears the position");
     let before = network.to(RESOURCE).len();
     assert_eq!(client.call("prompts/get", None).await.unwrap_err().code(), "mcp.ended");
     assert_eq!(network.to(RESOURCE).len() - before, 1 + 8);
+}
+
+/// A legacy stream that breaks is resumed as well, and a failed attempt is followed by another one. The error of a stream
+/// that cannot be resumed is its own.
+#[tokio::test(start_paused = true)]
+async fn a_broken_stream_is_resumed() {
+    let attempts = AtomicUsize::new(0);
+    let network = endpoint(move |message, request| match (&request.method, message["method"].as_str()) {
+        (&Method::POST, Some("tools/call")) => Reply::events(&["id: e1\ndata:\n\ndata: half"]).interrupted(),
+        (&Method::POST, Some("resources/read")) => Reply::events(&["data:\n\n"]).interrupted(),
+        (&Method::POST, Some("prompts/get")) => Reply::events(&["id: gone\ndata:\n\n"]).interrupted(),
+        (&Method::GET, _) if request.headers[names::LAST_EVENT_ID] == "gone" => Reply::status(404),
+        (&Method::GET, _) => match attempts.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::status(503),
+            1 => Reply::events(&[]).interrupted(),
+            _ => Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"late\"}\n\n"]),
+        },
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
+    client.initialize().await.unwrap();
+    assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
+    assert_eq!(client.call("resources/read", None).await.unwrap_err().code(), "fetch.interrupted");
+    assert_eq!(client.call("prompts/get", None).await.unwrap_err().code(), "mcp.status");
+}
+
+/// A server can let its client poll while it works: each stream has an event without a message. The delay grows to 1 s even
+/// if the server requires none.
+#[tokio::test(start_paused = true)]
+async fn a_client_polls_while_the_server_works() {
+    const POLLS: usize = 40;
+    let polls = AtomicUsize::new(0);
+    let network = endpoint(move |message, request| match (&request.method, message["method"].as_str()) {
+        (&Method::POST, Some("tools/call")) => Reply::events(&["id: 0\nretry: 0\ndata:\n\n"]),
+        (&Method::GET, _) => match polls.fetch_add(1, Ordering::Relaxed) + 1 {
+            POLLS => Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"late\"}\n\n"]),
+            poll => Reply::events(&[&format!("id: {poll}\nretry: 0\ndata:\n\n")]),
+        },
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
+    client.initialize().await.unwrap();
+    let begun = tokio::time::Instant::now();
+    assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
+    assert!(begun.elapsed().as_secs() >= 30, "{:?}", begun.elapsed());
 }

@@ -123,7 +123,8 @@ mod tests {
         assert_eq!(sent(&jar, START).unwrap(), "AWSALB=abc");
         assert_eq!(jar.store().iter_any().count(), 2, "nothing expired is kept");
         let deep = sent(&jar, "https://mcp.example.com/mcp/deep?a=b").unwrap();
-        assert!(deep.contains("AWSALB=abc") && deep.contains("deep=1"), "{deep}");
+        assert!(deep.contains("AWSALB=abc"), "{deep}");
+        assert!(deep.contains("deep=1"), "{deep}");
         set(&jar, START, &["AWSALB=def; Path=/"]);
         assert_eq!(sent(&jar, START).unwrap(), "AWSALB=def");
     }
@@ -146,6 +147,7 @@ mod tests {
             set(&jar, START, &[&format!("c=3; Path=/; Domain={domain}")]);
         }
         assert_eq!(sent(&jar, START).unwrap(), "a=1");
+
         set(&jar, START, &["own=4; Path=/; Domain=mcp.example.com"]);
         assert!(sent(&jar, START).unwrap().contains("own=4"));
     }
@@ -193,7 +195,8 @@ mod tests {
         let mut headers = HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static("mine=0"))]);
         jar.add_to(&url(START), &mut headers);
         let line = headers[header::COOKIE].to_str().unwrap();
-        assert!(line.starts_with("mine=0; ") && line.contains("a=1"), "{line}");
+        assert!(line.starts_with("mine=0; "), "{line}");
+        assert!(line.contains("a=1"), "{line}");
         assert!(headers[header::COOKIE].is_sensitive());
     }
 }

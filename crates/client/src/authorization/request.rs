@@ -202,7 +202,8 @@ pub(crate) mod tests {
             ProviderSettings { omit_resource: true, parameters: parameters.into(), ..ProviderSettings::default() };
         let request = request_with("a offline_access", true, &settings);
         let query = query(&request);
-        assert_eq!((query["login_hint"].as_str(), query["prompt"].as_str()), ("a&b", "login"));
+        assert_eq!(query["login_hint"].as_str(), "a&b");
+        assert_eq!(query["prompt"].as_str(), "login");
         assert!(!query.contains_key("resource"));
         assert_eq!(request.url().query_pairs().filter(|(name, _)| name == "prompt").count(), 1);
     }
@@ -223,10 +224,8 @@ pub(crate) mod tests {
     /// I2: the four combinations, for codes and for errors. On a mismatch, the error contains nothing of the response.
     #[test]
     fn the_issuer_is_checked_before_code_and_error() {
-        let (missing, mismatch) = (
-            Err(RedirectError::Issuer(ResponseIssuerError::Missing)),
-            Err(RedirectError::Issuer(ResponseIssuerError::Mismatch)),
-        );
+        let missing = Err(RedirectError::Issuer(ResponseIssuerError::Missing));
+        let mismatch = Err(RedirectError::Issuer(ResponseIssuerError::Mismatch));
         for promises in [true, false] {
             let request = request(promises);
             let state = state(&request);
@@ -236,9 +235,11 @@ pub(crate) mod tests {
                 assert_eq!(validate(&format!("code=c&iss={other}")), mismatch, "{other}");
                 assert_eq!(validate(&format!("error=x&error_description=hush&iss={other}")), mismatch, "{other}");
             }
-            let (code, error) = (validate("code=c"), validate("error=access_denied"));
+            let code = validate("code=c");
+            let error = validate("error=access_denied");
             if promises {
-                assert_eq!((code, error), (missing.clone(), missing.clone()));
+                assert_eq!(code, missing.clone());
+                assert_eq!(error, missing.clone());
             } else {
                 assert_eq!(code, Ok("c".into()));
                 assert_eq!(error.unwrap_err().code(), "redirect.denied");
@@ -267,7 +268,8 @@ pub(crate) mod tests {
     fn debug_is_redacted() {
         let request = request(true);
         let shown = format!("{request:?}");
-        assert!(!shown.contains(&state(&request)) && shown.contains(ISSUER), "{shown}");
+        assert!(!shown.contains(&state(&request)), "{shown}");
+        assert!(shown.contains(ISSUER), "{shown}");
         let answer = RedirectParameters::parse("code=hush&state=hush").unwrap();
         assert_eq!(format!("{answer:?}"), "RedirectParameters([redacted])");
     }

@@ -1,4 +1,4 @@
-//! Tests of the grants without a user.
+//! Grants without a user: client credentials, ID tokens and workloads, with and without DPoP.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -63,10 +63,12 @@ async fn a_client_uses_its_own_credentials() {
         let network = token_endpoint_only();
         let token =
             run(&network, NonInteractiveGrant::ClientCredentials, settings(authentication.clone())).await.unwrap();
-        assert_eq!((token.client_id(), token.access_token().secret()), (Some("machine"), "hush"));
+        assert_eq!(token.client_id(), Some("machine"));
+        assert_eq!(token.access_token().secret(), "hush");
         let sent = network.to(TOKEN_URL).remove(0);
         let fields = form(&sent);
-        assert_eq!((fields["grant_type"].as_str(), fields["resource"].as_str()), ("client_credentials", RESOURCE));
+        assert_eq!(fields["grant_type"].as_str(), "client_credentials");
+        assert_eq!(fields["resource"].as_str(), RESOURCE);
         assert_eq!(fields["scope"], "mcp:tools");
         assert_eq!(sent.headers.contains_key(header::AUTHORIZATION), !fields.contains_key("client_assertion"));
         assert_eq!(
@@ -107,8 +109,10 @@ async fn an_id_token_is_exchanged() {
         assert_eq!(exchange[name], value, "{name}");
     }
     assert_eq!(network.to(PROVIDER)[0].policy, UrlPolicy::Operator);
+
     let sent = form(&network.to(TOKEN_URL)[0]);
-    assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "the-jag"));
+    assert_eq!(sent["grant_type"].as_str(), JWT_BEARER);
+    assert_eq!(sent["assertion"].as_str(), "the-jag");
 }
 
 /// I8: a token that is not an assertion is not presented.
@@ -150,8 +154,10 @@ async fn a_workload_sends_one_request() {
     let grant = |has| NonInteractiveGrant::JwtBearer(Arc::new(Source(has)));
     run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap();
     let sent = form(&network.to(TOKEN_URL)[0]);
-    assert_eq!((sent["grant_type"].as_str(), sent["assertion"].as_str()), (JWT_BEARER, "for https://auth.example.com"));
+    assert_eq!(sent["grant_type"].as_str(), JWT_BEARER);
+    assert_eq!(sent["assertion"].as_str(), "for https://auth.example.com");
     assert_eq!(sent["client_id"], "machine");
+
     // No client is needed.
     run(&network, grant(true), AuthorizerSettings::default()).await.unwrap();
     assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
@@ -162,7 +168,8 @@ async fn a_workload_sends_one_request() {
             _ => well_behaved(request),
         });
         let error = run(&network, grant(true), settings(ClientAuthentication::None)).await.unwrap_err();
-        assert_eq!((error.code(), network.to(TOKEN_URL).len()), ("client.token", 1));
+        assert_eq!(error.code(), "client.token");
+        assert_eq!(network.to(TOKEN_URL).len(), 1);
     }
     let unavailable = run(&network, grant(false), settings(ClientAuthentication::None)).await.unwrap_err();
     assert_eq!(unavailable.code(), "assertion.unavailable");
@@ -177,7 +184,8 @@ async fn a_client_is_bound_to_the_first_server() {
         clock(),
         settings(ClientAuthentication::Secret(Secret::new("quiet"))),
     );
-    let (first, other) = (Issuer::parse("https://a.example").unwrap(), Issuer::parse("https://b.example").unwrap());
+    let first = Issuer::parse("https://a.example").unwrap();
+    let other = Issuer::parse("https://b.example").unwrap();
     assert_eq!(authorizer.configured_client(&first).unwrap().unwrap().issuer, first);
     assert_eq!(authorizer.configured_client(&other).unwrap_err().code(), "client.server_not_listed");
     assert!(authorizer.configured_client(&first).unwrap().is_some());
@@ -233,11 +241,13 @@ async fn a_token_is_bound_if_the_resource_requires_it() {
         );
         assert!(claims.len() == 1 || claims[0]["jti"] != claims[1]["jti"]);
 
-        let (mut headers, url) = (http::HeaderMap::new(), Url::parse(RESOURCE).unwrap());
+        let mut headers = http::HeaderMap::new();
+        let url = Url::parse(RESOURCE).unwrap();
         token.authorize(&Method::POST, &url, clock().now(), &mut headers).unwrap();
         assert_eq!(headers[header::AUTHORIZATION], "DPoP hush");
         let proof = dpop::tests::claims(&headers[dpop::PROOF]);
-        assert_eq!((&proof["htu"], &proof["htm"]), (&json!(RESOURCE), &json!("POST")));
+        assert_eq!(proof["htu"], json!(RESOURCE));
+        assert_eq!(proof["htm"], "POST");
         assert!(proof["ath"].is_string());
         let elsewhere = Url::parse("https://evil.example/").unwrap();
         token.authorize(&Method::POST, &elsewhere, clock().now(), &mut headers).unwrap();
@@ -315,13 +325,17 @@ async fn a_nonce_of_the_resource_is_sent_once() {
     let mut headers = http::HeaderMap::new();
     authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     let claims = dpop::tests::claims(&headers[dpop::PROOF]);
-    assert_eq!((claims.get("nonce"), &claims["iat"]), (None, &json!(1_000)));
+    assert_eq!(claims.get("nonce"), None);
+    assert_eq!(claims["iat"], json!(1_000));
+
     let mut rejection = http::HeaderMap::new();
     rejection.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"DPoP error="use_dpop_nonce""#));
     rejection.insert("dpop-nonce", HeaderValue::from_static("rs-1"));
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection).await.unwrap());
+
     authorization.authorize(&Method::POST, &url, &mut headers).await.unwrap();
     assert_eq!(dpop::tests::claims(&headers[dpop::PROOF])["nonce"], "rs-1");
+
     // The nonce of a response is used for later proofs.
     let next = http::HeaderMap::from_iter([("dpop-nonce".parse().unwrap(), HeaderValue::from_static("rs-2"))]);
     assert!(!authorization.should_retry(StatusCode::OK, &next).await.unwrap());

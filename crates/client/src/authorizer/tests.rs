@@ -1,4 +1,4 @@
-//! Tests of the authorizer.
+//! The authorizer: from a challenge to a token, and what ends the flow.
 
 use std::collections::HashMap;
 
@@ -38,6 +38,7 @@ fn network_with(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + '
     FetchFn::new(move |request| other(request).or_else(|| well_behaved(request)))
 }
 
+/// A network whose authorization server has changed metadata.
 fn network_with_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<FetchFn> {
     network_with(move |request| {
         (request.url.as_str() == METADATA_URL).then(|| {
@@ -55,7 +56,8 @@ fn query(url: &Url) -> HashMap<String, String> {
 /// I1: from a challenge to a token: both requests have the metadata's resource, and the verifier matches the challenge.
 #[tokio::test]
 async fn a_challenge_leads_to_a_token() {
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let token = run(&network, &user).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(token.issuer().as_str(), ISSUER);
@@ -63,15 +65,15 @@ async fn a_challenge_leads_to_a_token() {
 
     let authorization = query(&user.last_visit());
     let sent = form(&network.to(TOKEN_URL)[0]);
-    assert_eq!((authorization["resource"].as_str(), sent["resource"].as_str()), (RESOURCE, RESOURCE));
-    assert_eq!((authorization["client_id"].as_str(), sent["client_id"].as_str()), ("registered", "registered"));
+    assert_eq!(authorization["resource"].as_str(), RESOURCE);
+    assert_eq!(sent["resource"].as_str(), RESOURCE);
+    assert_eq!(authorization["client_id"].as_str(), "registered");
+    assert_eq!(sent["client_id"].as_str(), "registered");
     assert_eq!(authorization["scope"], "mcp:tools");
     assert_eq!(sent["grant_type"], "authorization_code");
     assert_eq!(sent["code"], "the-code");
-    assert_eq!(
-        (authorization["redirect_uri"].as_str(), sent["redirect_uri"].as_str()),
-        ("http://127.0.0.1:7/callback", "http://127.0.0.1:7/callback")
-    );
+    assert_eq!(authorization["redirect_uri"].as_str(), "http://127.0.0.1:7/callback");
+    assert_eq!(sent["redirect_uri"].as_str(), "http://127.0.0.1:7/callback");
     assert!(PkceChallenge::parse(&authorization["code_challenge"]).unwrap().matches(&sent["code_verifier"]));
 
     let urls: Vec<_> = network.requests().iter().map(|request| request.url.to_string()).collect();
@@ -82,14 +84,16 @@ async fn a_challenge_leads_to_a_token() {
 /// requested.
 #[tokio::test]
 async fn a_challenge_of_the_caller_is_used() {
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let elsewhere = format!(r#"Bearer resource_metadata="{PRM_URL}", scope="brought""#);
     let challenges = portcullis_metadata::parse_challenges([elsewhere.as_bytes()]).unwrap();
     let challenge = BearerChallenge::from_challenges(&challenges).unwrap();
     let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
     let token = authorizer.answer_challenge(&start, Some(&challenge)).await.unwrap();
-    assert_eq!((token.access_token().secret(), token.is_dpop_bound()), ("hush", false));
+    assert_eq!(token.access_token().secret(), "hush");
+    assert!(!token.is_dpop_bound());
     assert_eq!(query(&user.last_visit())["scope"], "brought");
     assert!(network.to(RESOURCE).is_empty());
 }
@@ -132,7 +136,8 @@ async fn an_invalid_response_sends_no_code() {
         (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
     ];
     for (redirect, code) in redirects {
-        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::responds(redirect));
+        let network = FetchFn::new(well_behaved);
+        let user = ScriptedUser::responds(redirect);
         assert_eq!(run(&network, &user).await.unwrap_err().code(), code);
         assert!(network.to(TOKEN_URL).is_empty());
     }
@@ -258,7 +263,8 @@ async fn a_malformed_challenge_is_ignored() {
 /// The scopes of the settings replace those of the challenge.
 #[tokio::test]
 async fn the_settings_can_set_the_scopes() {
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let scopes = Some(Scopes::parse("mine only").unwrap());
     let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
     authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
@@ -269,7 +275,8 @@ async fn the_settings_can_set_the_scopes() {
 #[tokio::test]
 async fn the_settings_can_limit_the_scopes() {
     for (scopes_are_limit, expected) in [(true, "mine only"), (false, "mine only more")] {
-        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let network = FetchFn::new(well_behaved);
+        let user = ScriptedUser::consents();
         let scopes = Some(Scopes::parse("mine only").unwrap());
         let settings = AuthorizerSettings { scopes, scopes_are_limit, ..AuthorizerSettings::default() };
         let authorizer = authorizer(&network, &user, settings);
@@ -305,7 +312,8 @@ async fn revision_2025_03_26_is_an_option() {
         assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
         let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
         let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
-        assert_eq!((token.issuer().as_str(), token.resource().as_str()), (OWN, RESOURCE));
+        assert_eq!(token.issuer().as_str(), OWN);
+        assert_eq!(token.resource().as_str(), RESOURCE);
         assert!(user.last_visit().as_str().starts_with("https://mcp.example.com/authorize?"));
         assert_eq!(query(&user.last_visit())["code_challenge_method"], "S256");
     }

@@ -15,7 +15,9 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
 
 /// As [`page`]. `hint` says what to do with the page.
 fn page_with_hint(status: &str, heading: &str, text: &str, hint: &str) -> String {
-    let (heading, text, hint) = (escaped(heading), escaped(text), escaped(hint));
+    let heading = escaped(heading);
+    let text = escaped(text);
+    let hint = escaped(hint);
     let body = format!(
         r#"<!doctype html>
 <html lang="en">
@@ -101,7 +103,8 @@ mod tests {
         let shown = result_page(&Err(RedirectError::Denied(denial)));
         let (head, body) = shown.split_once("\r\n\r\n").unwrap();
         assert!(!head.contains("Set-Cookie"));
-        assert!(!body.contains("<script>") && body.contains("&lt;script&gt;"), "{body}");
+        assert!(!body.contains("<script>"), "{body}");
+        assert!(body.contains("&lt;script&gt;"), "{body}");
         assert!(body.contains(r"&quot;&#39;&amp;\u{d}\u{a}Set-Cookie"), "{body}");
     }
 }

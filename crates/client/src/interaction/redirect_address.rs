@@ -135,7 +135,8 @@ impl RedirectAddress {
     }
 
     async fn bind_once(&self) -> io::Result<(u16, Vec<TcpListener>)> {
-        let (mut port, mut listeners) = (self.port, Vec::new());
+        let mut port = self.port;
+        let mut listeners = Vec::new();
         for address in self.addresses(port) {
             match TcpListener::bind(SocketAddr::new(address.ip(), port)).await {
                 Ok(listener) => {
@@ -150,7 +151,8 @@ impl RedirectAddress {
     }
 
     fn addresses(&self, port: u16) -> Vec<SocketAddr> {
-        let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+        let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
         let addresses = match self.host {
             Host::V4 => vec![v4],
             Host::V6 => vec![v6],
@@ -203,13 +205,15 @@ mod tests {
     async fn localhost_is_bound_on_both_addresses() {
         let localhost = RedirectAddress::default().with_host("localhost").unwrap();
         let (bound, listeners) = localhost.clone().bind().await.unwrap();
-        assert!(bound.port() != 0 && !listeners.is_empty());
+        assert!(bound.port() != 0);
+        assert!(!listeners.is_empty());
         assert!(!bound.is_free());
         assert!(bound.clone().bind().await.is_err());
         drop(listeners);
         if let Ok(other) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await {
             let taken = localhost.with_port(other.local_addr().unwrap().port());
-            assert!(!taken.is_free() && taken.bind().await.is_err());
+            assert!(!taken.is_free());
+            assert!(taken.bind().await.is_err());
         }
     }
 }

@@ -115,7 +115,8 @@ mod tests {
             ("login_hint=", "login_hint", ""),
         ] {
             let parameter = AuthorizeParameter::parse(text).unwrap();
-            assert_eq!((parameter.name(), parameter.value()), (name, value));
+            assert_eq!(parameter.name(), name);
+            assert_eq!(parameter.value(), value);
         }
         for text in ["", "a", "=b", "a b=c", "a&b=c", "\u{e4}=b"] {
             assert_eq!(AuthorizeParameter::parse(text), Err(AuthorizeParameterError::Malformed), "{text:?}");

@@ -196,9 +196,8 @@ mod tests {
     #[test]
     fn each_entry_has_a_source() {
         for known in KNOWN {
-            assert!(
-                known.source.starts_with("https://") && known.to_string().ends_with(&format!("({})", known.source))
-            );
+            assert!(known.source.starts_with("https://"));
+            assert!(known.to_string().ends_with(&format!("({})", known.source)));
             assert!(known.to_string().contains(": with"), "{known}");
         }
     }

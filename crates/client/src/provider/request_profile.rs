@@ -146,9 +146,13 @@ mod tests {
     #[test]
     fn known_issuers_are_profiled() {
         let entra = profile("https://login.microsoftonline.com/t/v2.0", &[]);
-        assert!(entra.omits_resource && entra.assumes_pkce && !entra.prompts_consent);
+        assert!(entra.omits_resource);
+        assert!(entra.assumes_pkce);
+        assert!(!entra.prompts_consent);
         let plain = profile("https://auth.example.com", &[]);
-        assert!(!plain.omits_resource && !plain.assumes_pkce && plain.prompts_consent);
+        assert!(!plain.omits_resource);
+        assert!(!plain.assumes_pkce);
+        assert!(plain.prompts_consent);
         assert!(!profile("https://auth.example.com", &["prompt=login"]).prompts_consent);
         assert!(!profile("https://t.auth0.com/", &[]).omits_resource);
     }
@@ -168,7 +172,9 @@ mod tests {
             let mut metadata = AuthorizationServerMetadata::new(issuer.clone());
             metadata.authorization_endpoint = Some(endpoint.parse().unwrap());
             let profile = RequestProfile::new(&ProviderSettings::default(), &metadata, &resource);
-            assert!(profile.is_unbound() && !profile.omits_resource && !profile.assumes_pkce, "{endpoint}");
+            assert!(profile.is_unbound(), "{endpoint}");
+            assert!(!profile.omits_resource, "{endpoint}");
+            assert!(!profile.assumes_pkce, "{endpoint}");
             let checked = profile.check_scopes(&Scopes::parse(scope).unwrap(), &start, &issuer);
             assert_eq!(checked.unwrap_err().code(), "client.other_api", "{endpoint}");
         }

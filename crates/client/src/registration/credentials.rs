@@ -114,8 +114,8 @@ mod tests {
             let listed = listed.map(|listed| listed.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
             secret.resolved(listed.as_deref())
         };
-        let (basic, post) =
-            (ClientAuthentication::SecretBasic(Secret::new("s")), ClientAuthentication::SecretPost(Secret::new("s")));
+        let basic = ClientAuthentication::SecretBasic(Secret::new("s"));
+        let post = ClientAuthentication::SecretPost(Secret::new("s"));
         assert_eq!(at(None), basic);
         assert_eq!(at(Some(&["none"])), basic);
         assert_eq!(at(Some(&["client_secret_basic", "client_secret_post"])), post);
@@ -133,10 +133,12 @@ mod tests {
         assert_eq!(SecretBasic(secret()).alternative(Some(&both)), Some(SecretPost(secret())));
         assert_eq!(SecretPost(secret()).alternative(Some(&both)), Some(SecretBasic(secret())));
         assert_eq!(SecretBasic(secret()).alternative(Some(&both[..1])), None);
+
         // Without a list, a server supports basic.
         assert_eq!(SecretPost(secret()).alternative(None), Some(SecretBasic(secret())));
         assert_eq!(SecretBasic(secret()).alternative(None), None);
         assert_eq!(Public.alternative(Some(&both)), None);
+
         for held in [Any(secret()), SecretBasic(secret()), SecretPost(secret())] {
             assert_eq!(held.by_method(TokenAuthMethod::None), Public);
             assert_eq!(held.by_method(TokenAuthMethod::ClientSecretPost), SecretPost(secret()));

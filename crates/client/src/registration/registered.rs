@@ -113,10 +113,12 @@ mod tests {
             None
         );
         assert_eq!(authentication(r#"{"client_id":"c","client_secret":"s"}"#), Any(secret()));
+
         let post = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_post"}"#;
         assert_eq!(authentication(post), SecretPost(secret()));
         let basic = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;
         assert_eq!(authentication(basic), SecretBasic(secret()));
+
         for unknown in [
             r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"private_key_jwt"}"#,
             r#"{"client_id":"c","token_endpoint_auth_method":"client_secret_basic"}"#,
@@ -139,7 +141,9 @@ mod tests {
     fn a_registration_serves_its_scopes() {
         let mut registered = registered(r#"{"client_id":"c","scope":"b c"}"#);
         let may = |registered: &Registered, scopes: &str| registered.may_ask_for(&Scopes::parse(scopes).unwrap());
-        assert!(may(&registered, "a") && may(&registered, "a b c") && may(&registered, ""));
+        assert!(may(&registered, "a"));
+        assert!(may(&registered, "a b c"));
+        assert!(may(&registered, ""));
         assert!(!may(&registered, "a d"));
         registered.asked = Scopes::empty();
         assert!(may(&registered, "d"));

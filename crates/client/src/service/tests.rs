@@ -1,4 +1,4 @@
-//! Tests of the tower middleware.
+//! The tower middleware retries a rejected request once, and sends the token only to its resource.
 
 use std::{convert::Infallible, sync::Mutex};
 
@@ -72,8 +72,8 @@ const INSUFFICIENT_SCOPE: &str = r#"Bearer error="insufficient_scope", scope="mo
 /// I6: a request is sent again with its body after a 401 and after a 403.
 #[tokio::test]
 async fn a_rejected_request_is_retried() {
-    let (client, user) =
-        (Client::new([(401, "Bearer"), (403, INSUFFICIENT_SCOPE), (200, "")]), ScriptedUser::consents());
+    let client = Client::new([(401, "Bearer"), (403, INSUFFICIENT_SCOPE), (200, "")]);
+    let user = ScriptedUser::consents();
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 200);
     assert_eq!(client.authorization_headers(), ["none", "Bearer hush", "Bearer hush"]);
@@ -83,7 +83,8 @@ async fn a_rejected_request_is_retried() {
 /// A rejection that a new token does not resolve is returned as the response. A failed authorization is an error.
 #[tokio::test]
 async fn a_repeated_rejection_is_returned() {
-    let (client, user) = (Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]), ScriptedUser::consents());
+    let client = Client::new([(401, "Bearer"), (401, "Bearer"), (403, "")]);
+    let user = ScriptedUser::consents();
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 401);
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 403);
@@ -151,7 +152,8 @@ async fn challenges_of_other_urls_are_ignored() {
     for status in [401, 403] {
         assert_eq!(service.call(request("https://mcp.example.com/other")).await.unwrap().status(), status);
     }
-    assert_eq!((user.visits(), client.authorization_headers()), (0, vec!["none".to_owned(); 2]));
+    assert_eq!(user.visits(), 0);
+    assert_eq!(client.authorization_headers(), vec!["none".to_owned(); 2]);
 }
 
 /// A service with fixed readiness. It is never called.

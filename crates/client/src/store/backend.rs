@@ -57,7 +57,10 @@ impl Backend {
             Self::Memory(memory) => memory.write(name, bytes),
             Self::Persistent(persistent) => persistent.write(name, bytes, lock),
             Self::ClientsInDirectory { directory, memory } => {
-                if !Name::is_client(&name.0) || directory.write(name, bytes).is_err() {
+                if Name::is_client(&name.0) && directory.write(name, bytes).is_ok() {
+                    // An earlier version, which could not be written, would be read instead.
+                    memory.remove(name);
+                } else {
                     memory.write(name, bytes);
                 }
             }

@@ -7,17 +7,6 @@ use portcullis_metadata::Issuer;
 use super::{StoreError, backend::Backend, name::Name, persistent::EntryLock, record};
 use crate::{ResourceToken, registration::registered::Registered};
 
-/// Logs a corrupted entry, which was quarantined, and treats it as missing.
-pub(crate) fn ignore_corrupted<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
-    match read {
-        Err(error @ StoreError::Corrupted { .. }) => {
-            tracing::warn!(reason = error.code(), "{error}");
-            Ok(None)
-        }
-        other => other,
-    }
-}
-
 /// A locked entry.
 pub(super) struct Locked {
     pub(super) backend: Arc<Backend>,

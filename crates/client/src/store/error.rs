@@ -63,3 +63,17 @@ impl StoreError {
         }
     }
 }
+
+/// Treats a corrupted entry, which is already quarantined, as missing, and logs a warning.
+///
+/// # Errors
+/// Returns all other errors.
+pub(crate) fn ignore_corrupted<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error @ StoreError::Corrupted { .. }) => {
+            tracing::warn!(reason = error.code(), "{error}");
+            Ok(None)
+        }
+        other => other,
+    }
+}

@@ -121,6 +121,7 @@ mod tests {
         }
         assert!(memory.locks.lock().unwrap().len() <= MAX_ENTRIES);
         assert_eq!(memory.lock(&name(0), LIMIT).await.err().unwrap().code(), "store.busy");
+
         drop(held);
         assert!(memory.lock(&name(0), LIMIT).await.is_ok());
     }

@@ -1,4 +1,4 @@
-//! Tests of the credential store.
+//! Entries are stored and found separately, under locks that exclude each other.
 
 use std::{fs, process::Command};
 
@@ -32,13 +32,37 @@ async fn registrations_can_be_kept_without_tokens() {
         };
         store.lock_token(&token).await.unwrap().write(&token).unwrap();
         store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&client).unwrap();
-        assert!(store.knows(&issuer(ISSUER)) && store.client(&issuer(ISSUER), "me").unwrap().is_some());
+        assert!(store.knows(&issuer(ISSUER)));
+        assert!(store.client(&issuer(ISSUER), "me").unwrap().is_some());
         assert_eq!(store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().len(), 1);
 
         let next = CredentialStore::clients_in_directory(&path);
         assert_eq!(next.client(&issuer(ISSUER), "me").is_ok_and(|known| known.is_some()), is_kept);
         assert!(next.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().is_empty());
     }
+}
+
+/// A registration that could not be written is in memory until the directory can be written again. Then the later version in the
+/// directory is the only one.
+#[tokio::test]
+async fn a_registration_in_memory_is_replaced_by_one_in_the_directory() {
+    let directory = ScratchDirectory::new();
+    let redirect = Url::parse("http://127.0.0.1:7/callback").unwrap();
+    let store = CredentialStore::clients_in_directory(directory.path());
+    for (client_id, refused) in [("earlier", Some(std::io::ErrorKind::StorageFull)), ("later", None)] {
+        store.refuse_writes(refused);
+        let response = format!(r#"{{"client_id":"{client_id}"}}"#);
+        let client = Registered {
+            issuer: issuer(ISSUER),
+            redirect_uri: Some(redirect.to_string()),
+            asked: Scopes::empty(),
+            response: ClientRegistrationResponse::parse(response.as_bytes()).unwrap(),
+        };
+        store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&client).unwrap();
+        let entry = store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap();
+        assert_eq!(entry.read(&issuer(ISSUER)).unwrap().unwrap().response.client_id, client_id);
+    }
+    assert!(store.client(&issuer(ISSUER), "earlier").unwrap().is_none());
 }
 
 /// An entry that another process has locked is not changed in memory instead.
@@ -62,6 +86,7 @@ fn token_at(issuer_text: &str, resource: &str, access_token: &str) -> ResourceTo
     obtained_for(Some(resource), issuer_text, resource, access_token)
 }
 
+/// A token of this issuer and resource, obtained from this start URL.
 fn obtained_for(start: Option<&str>, issuer_text: &str, resource: &str, access_token: &str) -> ResourceToken {
     let resource = ResourceUri::parse(resource).unwrap();
     ResourceToken::from_parts(Parts {
@@ -110,13 +135,14 @@ async fn a_token_is_stored_and_found() {
         let [found] = &found[..] else { panic!("{found:?}") };
         assert_eq!(found.access_token().secret(), "second");
         assert_eq!(found.refresh_token().unwrap().secret(), "refresh \"me\"");
-        assert_eq!((found.issuer().as_str(), found.resource().as_str()), (ISSUER, RESOURCE));
-        assert_eq!((found.client_id(), found.is_dpop_bound()), (Some("me"), false));
-        assert_eq!((found.asked().to_string(), found.scopes().unwrap().to_string()), ("a b".into(), "a".into()));
-        assert_eq!(
-            (found.obtained_at(), found.expires_at()),
-            (UnixTime::from_millis(1_234), Some(UnixTime::from_secs(99)))
-        );
+        assert_eq!(found.issuer().as_str(), ISSUER);
+        assert_eq!(found.resource().as_str(), RESOURCE);
+        assert_eq!(found.client_id(), Some("me"));
+        assert!(!found.is_dpop_bound());
+        assert_eq!(found.asked().to_string(), "a b");
+        assert_eq!(found.scopes().unwrap().to_string(), "a");
+        assert_eq!(found.obtained_at(), UnixTime::from_millis(1_234));
+        assert_eq!(found.expires_at(), Some(UnixTime::from_secs(99)));
         assert!(found.authorization_for(&Url::parse(RESOURCE).unwrap()).is_some());
 
         assert_eq!(found.start_url().unwrap().url().as_str(), RESOURCE);
@@ -155,7 +181,9 @@ async fn a_bound_token_keeps_its_key() {
     write(&store, &bound).await;
     let found = store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().remove(0);
     assert_eq!(found.binding().unwrap().key().thumbprint(), binding.key().thumbprint());
-    assert_eq!((found.expires_at(), found.scopes(), found.client_id()), (None, None, None));
+    assert_eq!(found.expires_at(), None);
+    assert_eq!(found.scopes(), None);
+    assert_eq!(found.client_id(), None);
 }
 
 /// H3: registrations are stored per issuer and redirect URI, with all members of the response.
@@ -173,11 +201,13 @@ async fn registrations_are_separate() {
         };
         assert!(!store.knows(&issuer(ISSUER)));
         store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap().write(&registered).unwrap();
-        assert!(store.knows(&issuer(ISSUER)) && !store.knows(&issuer("https://other.example")));
+        assert!(store.knows(&issuer(ISSUER)));
+        assert!(!store.knows(&issuer("https://other.example")));
 
         let entry = store.lock_client(&issuer(ISSUER), &redirect, None).await.unwrap();
         let kept = entry.read(&issuer(ISSUER)).unwrap().unwrap();
-        assert_eq!((kept.response, kept.asked), (registered.response.clone(), registered.asked.clone()));
+        assert_eq!(kept.response, registered.response.clone());
+        assert_eq!(kept.asked, registered.asked.clone());
         assert!(entry.read(&issuer("https://other.example")).unwrap().is_none());
         let other_redirect = Url::parse("http://127.0.0.1:2/callback").unwrap();
         let other = store.lock_client(&issuer(ISSUER), &other_redirect, None).await.unwrap();
@@ -194,17 +224,20 @@ const ROOT: &str = "https://mcp.example.com/";
 /// then theirs.
 #[tokio::test]
 async fn start_urls_below_one_resource_have_their_own_tokens() {
-    let (one, other) = ("https://mcp.example.com/one/mcp", "https://mcp.example.com/other/mcp");
+    let one = "https://mcp.example.com/one/mcp";
+    let other = "https://mcp.example.com/other/mcp";
     let scratch = ScratchDirectory::new();
     for store in both_stores(&scratch) {
         write(&store, &obtained_for(Some(one), ISSUER, ROOT, "one")).await;
-        assert_eq!((read(&store, one).unwrap(), read(&store, other).unwrap()), (vec!["one".into()], vec![]));
+        assert_eq!(read(&store, one).unwrap(), ["one"]);
+        assert!(read(&store, other).unwrap().is_empty());
         write(&store, &obtained_for(Some(other), ISSUER, ROOT, "other")).await;
         write(&store, &token_at(ISSUER, ROOT, "own")).await;
         assert_eq!(read(&store, one).unwrap(), ["one"]);
         assert_eq!(read(&store, other).unwrap(), ["other"]);
         let at_root = read(&store, ROOT).unwrap();
-        assert_eq!((at_root[0].as_str(), at_root.len()), ("own", 3));
+        assert_eq!(at_root[0].as_str(), "own");
+        assert_eq!(at_root.len(), 3);
         assert!(read(&store, "https://mcp.example.com/evil/mcp").unwrap().is_empty());
     }
 }
@@ -330,7 +363,9 @@ fn the_environment_determines_the_directory() {
         assert_eq!(CredentialStore::user_directory(), expected);
         return;
     }
-    let (state, home, local) = (("XDG_STATE_HOME", "/state"), ("HOME", "/home/me"), ("LOCALAPPDATA", "/local"));
+    let state = ("XDG_STATE_HOME", "/state");
+    let home = ("HOME", "/home/me");
+    let local = ("LOCALAPPDATA", "/local");
     for (environment, expected) in [
         (vec![state, home, local], "/state/portcullis"),
         (vec![("XDG_STATE_HOME", "state"), home], "/home/me/.local/state/portcullis"),
@@ -355,7 +390,8 @@ async fn debug_is_redacted_and_large_tokens_stay_in_memory() {
     for (store, part) in both_stores(&scratch).into_iter().zip(["entries: 1", "Directory"]) {
         write(&store, &token("hush")).await;
         let shown = format!("{store:?}");
-        assert!(!shown.contains("hush") && shown.contains(part), "{shown}");
+        assert!(!shown.contains("hush"), "{shown}");
+        assert!(shown.contains(part), "{shown}");
     }
     let store = CredentialStore::in_directory(scratch.path());
     let large = token(&"x".repeat(300 * 1024));

@@ -1,4 +1,4 @@
-//! Tests of the token manager.
+//! A 401 leads to one new token for all requests and processes.
 
 use std::sync::{
     Mutex as StdMutex,
@@ -51,6 +51,7 @@ impl TestServer {
         })
     }
 
+    /// Answers a token request: refreshes and authorizations are counted.
     fn token(&self, request: &FetchRequest) -> Reply {
         let form = form(request);
         let mut live = self.live.lock().unwrap();
@@ -59,7 +60,8 @@ impl TestServer {
             if self.down.load(Ordering::Relaxed) {
                 return Reply::status(503);
             }
-            assert_eq!((form["resource"].as_str(), form["client_id"].as_str()), (RESOURCE, "registered"));
+            assert_eq!(form["resource"].as_str(), RESOURCE);
+            assert_eq!(form["client_id"].as_str(), "registered");
             if live.as_ref() != Some(&form["refresh_token"]) {
                 return Reply::json(400, r#"{"error":"invalid_grant"}"#);
             }
@@ -137,7 +139,8 @@ async fn a_401_is_retried_once() {
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
     assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 1), 1));
+    assert_eq!(fixture.server.counts(), (2, 1));
+    assert_eq!(fixture.user.visits(), 1);
     for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
         assert!(!authorization.should_retry(status, &rejection("")).await.unwrap());
     }
@@ -146,14 +149,14 @@ async fn a_401_is_retried_once() {
 /// I5: if the rejected token has already been replaced, the newer token is used.
 #[tokio::test]
 async fn a_replaced_token_is_not_replaced_again() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
-    let (first, second) = (
-        fixture.token_manager(CredentialStore::in_directory(scratch.path())),
-        fixture.token_manager(CredentialStore::in_directory(scratch.path())),
-    );
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
+    let first = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
+    let second = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     first.sign_in().await.unwrap();
-    let (mut one, mut same, mut other) =
-        (first.request_authorization(), first.request_authorization(), second.request_authorization());
+    let mut one = first.request_authorization();
+    let mut same = first.request_authorization();
+    let mut other = second.request_authorization();
     for authorization in [&mut one, &mut same, &mut other] {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }
@@ -162,6 +165,7 @@ async fn a_replaced_token_is_not_replaced_again() {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
     }
     assert_eq!(fixture.server.counts(), (2, 1));
+
     // One fetch each for the sign-in, the refresh and the other process. The second user of the shared token manager sent none.
     assert_eq!(fixture.network.to(PRM_URL).len(), 3);
 }
@@ -169,7 +173,8 @@ async fn a_replaced_token_is_not_replaced_again() {
 /// If several instances start without a token, only one asks the user.
 #[tokio::test]
 async fn one_sign_in_for_all_processes() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let keepers: Vec<_> =
         (0..3).map(|_| fixture.token_manager(CredentialStore::in_directory(scratch.path()))).collect();
     let all = keepers.into_iter().map(|token_manager| {
@@ -183,7 +188,8 @@ async fn one_sign_in_for_all_processes() {
     for one in all.collect::<Vec<_>>() {
         assert_eq!(one.await.unwrap().as_deref(), Some("Bearer t1"));
     }
-    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (1, 1));
+    assert_eq!(fixture.user.visits(), 1);
+    assert_eq!(fixture.network.to(REGISTRATION_URL).len(), 1);
 }
 
 /// A sign-in continues when the request that needs it is cancelled; the next request has its token.
@@ -204,7 +210,8 @@ async fn a_sign_in_outlives_its_request() {
     assert_eq!(send(&mut authorization).await, None);
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((1, 0), 1));
+    assert_eq!(fixture.server.counts(), (1, 0));
+    assert_eq!(fixture.user.visits(), 1);
 }
 
 /// I10: a token of the caller replaces every flow; it is sent only to its origin, and a rejection is final.
@@ -216,12 +223,14 @@ async fn a_token_of_the_caller_replaces_the_flow() {
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer given"));
     assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("a")).await.unwrap());
+
     for elsewhere in ["https://evil.example/mcp", "http://mcp.example.com/mcp"] {
         let mut headers = HeaderMap::new();
         authorization.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
         assert!(headers.is_empty(), "{elsewhere}");
     }
-    assert!(token_manager.current().is_none() && token_manager.token().await.unwrap().is_none());
+    assert!(token_manager.current().is_none());
+    assert!(token_manager.token().await.unwrap().is_none());
     assert_eq!(format!("{token_manager:?}"), "TokenManager { token: None, .. }");
 }
 
@@ -230,9 +239,11 @@ async fn a_token_of_the_caller_replaces_the_flow() {
 #[tokio::test]
 async fn another_server_requires_another_registration() {
     const OTHER: &str = "https://other.example";
-    let (scratch, moved) = (ScratchDirectory::new(), Arc::new(AtomicBool::new(false)));
+    let scratch = ScratchDirectory::new();
+    let moved = Arc::new(AtomicBool::new(false));
     let mut fixture = Fixture::new();
-    let (server, has_moved) = (fixture.server.clone(), moved.clone());
+    let server = fixture.server.clone();
+    let has_moved = moved.clone();
     fixture.network = FetchFn::new(move |request| match request.url.as_str() {
         PRM_URL if has_moved.load(Ordering::Relaxed) => {
             let mut document = prm(RESOURCE);
@@ -263,6 +274,7 @@ async fn another_server_requires_another_registration() {
     send(&mut authorization).await;
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer other"));
+
     // The first server's refresh token was not sent.
     assert_eq!(fixture.server.counts(), (1, 0));
     let left = CredentialStore::in_directory(scratch.path()).tokens(token_manager.start_url()).unwrap();
@@ -293,18 +305,21 @@ async fn a_forgotten_client_is_registered_again() {
 /// I7: a corrupted entry does not prevent a sign-in.
 #[tokio::test]
 async fn a_corrupted_entry_is_not_a_token() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     fixture.token_manager(CredentialStore::in_directory(scratch.path())).sign_in().await.unwrap();
     for entry in std::fs::read_dir(scratch.path()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{").unwrap();
     }
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&token_manager).await, None);
+
     token_manager.sign_in().await.unwrap();
     assert_eq!(
         text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(),
         Some("t2")
     );
+
     let kept = std::fs::read_dir(scratch.path()).unwrap();
     let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
     assert_eq!(kept.count(), 2);

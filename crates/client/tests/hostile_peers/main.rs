@@ -21,7 +21,8 @@ async fn a_valid_server_is_accepted() {
 #[tokio::test]
 async fn well_known_urls_are_tried_in_order() {
     let site = Site::new().await;
-    let (base, path) = (site.base.clone(), "/tenant/.well-known/openid-configuration");
+    let base = site.base.clone();
+    let path = "/tenant/.well-known/openid-configuration";
     site.challenge("Bearer realm=\"mcp\"");
     site.remove(PRM);
     site.remove(METADATA);
@@ -94,12 +95,14 @@ async fn only_safe_endpoints_are_used() {
         site.change(&from, &format!("\"{member}\":\"{url}\""));
         assert_eq!(site.error_code().await, Some(code), "{member} {url}");
     }
+
     // Unused endpoints are checked, too. Neither a registration nor a sign-in follows.
     for member in ["introspection_endpoint", "revocation_endpoint", "jwks_uri", "device_authorization_endpoint"] {
         let site = Site::new().await;
         site.change("\"issuer\"", &format!("\"{member}\":\"http://auth.example.com/x\",\"issuer\""));
         assert_eq!(site.error_code().await, Some("discovery.insecure_endpoint"), "{member}");
-        assert!(!site.was_requested("/register") && !site.was_requested("/token"));
+        assert!(!site.was_requested("/register"));
+        assert!(!site.was_requested("/token"));
     }
 }
 
@@ -121,7 +124,8 @@ async fn a_broader_resource_is_rejected() {
     let base = &site.base;
     site.json(PRM, &format!(r#"{{"resource":"{base}/","authorization_servers":["{base}"]}}"#));
     assert_eq!(site.error_code().await, Some("client.broader_resource"));
-    assert!(!site.was_requested("/register") && !site.was_requested("/token"));
+    assert!(!site.was_requested("/register"));
+    assert!(!site.was_requested("/token"));
 }
 
 /// G6: redirects are not followed.
@@ -173,6 +177,7 @@ async fn documents_of_others_are_rejected() {
 async fn malformed_bodies_are_bounded() {
     let endless = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
     let without_length = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n".to_vec();
+
     // Bodies are not decompressed, so they cannot expand.
     let compressed =
         b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03".to_vec();
@@ -223,12 +228,14 @@ async fn the_code_of_an_invalid_redirect_is_not_sent() {
         assert_eq!(result.unwrap_err().code(), code);
         assert!(!site.was_requested("/token"));
     }
+
     // With a server that consents automatically, the state is checked, too.
     let site = Site::new().await;
     let base = site.base.clone();
     site.put("/authorize", redirect(&format!("http://127.0.0.1/callback?code=c&state=other&iss={base}")), b"");
     let result = site.authorize(Arc::new(AutoConsent::new(fetcher()))).await;
     assert_eq!(result.unwrap_err().code(), "redirect.state");
+
     site.put("/authorize", redirect("javascript:alert(1)"), b"");
     let result = site.authorize(Arc::new(AutoConsent::new(fetcher()))).await;
     assert_eq!(result.unwrap_err().code(), "interaction.redirected_elsewhere");

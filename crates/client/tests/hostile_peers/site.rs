@@ -38,6 +38,7 @@ pub(crate) fn redirect(location: &str) -> Vec<u8> {
 }
 
 impl Site {
+    /// Starts a site that behaves correctly.
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -49,7 +50,8 @@ impl Site {
         site.json(METADATA, &site.metadata());
         site.json("/register", r#"{"client_id":"c"}"#);
         site.json("/token", r#"{"access_token":"hush","token_type":"Bearer"}"#);
-        let (responses, requested) = (site.responses.clone(), site.requested.clone());
+        let responses = site.responses.clone();
+        let requested = site.requested.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(serve(stream, responses.clone(), requested.clone()));
@@ -58,6 +60,7 @@ impl Site {
         site
     }
 
+    /// The correct metadata of the authorization server.
     pub(crate) fn metadata(&self) -> String {
         let base = &self.base;
         format!(
@@ -145,6 +148,7 @@ impl Site {
     }
 }
 
+/// Answers the requests of one connection with the configured responses.
 pub(crate) async fn serve(
     mut stream: TcpStream,
     responses: Responses,

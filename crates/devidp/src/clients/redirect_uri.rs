@@ -167,6 +167,7 @@ mod tests {
         assert!(match_requested("http://127.0.0.1:1/callback", "http://127.0.0.1:4321/callback"));
         assert!(match_requested("http://[::1]:1/callback", "http://[::1]:4321/callback"));
         assert!(match_requested("http://localhost:1/callback", "http://localhost:4321/callback"));
+
         for (registered, requested) in [
             ("https://client.example/callback", "https://client.example/callback/"),
             ("https://client.example/callback", "https://client.example/callback?a=b"),

@@ -56,7 +56,8 @@ mod tests {
     fn typed_codes_are_normalized() {
         let code = UserCode::generate().unwrap();
         let shown = code.to_string();
-        assert_eq!((shown.len(), shown.chars().nth(4)), (9, Some('-')));
+        assert_eq!(shown.len(), 9);
+        assert_eq!(shown.chars().nth(4), Some('-'));
         for typed in [shown.clone(), shown.to_lowercase(), shown.replace('-', " "), format!(" {shown} ")] {
             assert_eq!(UserCode::parse(&typed), Some(code.clone()), "{typed}");
         }

@@ -52,13 +52,13 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
         let response = ask("workload", &good).await;
         assert_eq!(response.status, StatusCode::OK, "{}", response.body);
         let token = crate::support::claims(&response.text("access_token"));
-        assert_eq!(
-            (&token["sub"], &token["client_id"], &token["aud"]),
-            (&json!("job-7"), &json!("workload"), &json!(RESOURCE))
-        );
+        assert_eq!(token["sub"], "job-7");
+        assert_eq!(token["client_id"], "workload");
+        assert_eq!(token["aud"], json!(RESOURCE));
         assert!(response.json().get("refresh_token").is_none());
     }
     assert_eq!(ask("desktop", &good).await.error(), "unauthorized_client");
+
     for (name, value) in [
         ("aud", json!("https://other.example")),
         ("aud", json!([server.issuer, "https://other.example"])),
@@ -81,6 +81,7 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
         assert_eq!(ask("workload", &bad).await.error(), "invalid_grant", "{bad}");
     }
     assert_eq!(ask("workload", "").await.error(), "invalid_request");
+
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata["grant_types_supported"].as_array().unwrap().contains(&json!(BEARER)));
 }
@@ -114,13 +115,11 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
         ("scope", "mcp:tools"),
     ];
     let response = enterprise.token(&exchange).await;
-    assert_eq!(
-        (response.status, response.header("cache-control")),
-        (StatusCode::OK, Some("no-store")),
-        "{}",
-        response.body
-    );
-    assert_eq!((&*response.text("token_type"), &*response.text("issued_token_type")), ("N_A", exchange[2].1));
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    assert_eq!(response.header("cache-control"), Some("no-store"), "{}", response.body);
+    assert_eq!(&*response.text("token_type"), "N_A");
+    assert_eq!(&*response.text("issued_token_type"), exchange[2].1);
+
     let assertion = response.text("access_token");
     let others = id_token("somebody");
     for (name, value, error) in [
@@ -140,11 +139,11 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     assert_eq!(server.token(&changed(&bearer, "resource", "http://127.0.0.1/other")).await.error(), "invalid_target");
     let response = server.token(&bearer).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+
     let token = claims(&response.text("access_token"));
-    assert_eq!(
-        (&token["sub"], &token["aud"], &token["scope"]),
-        (&json!("zoe@example.com"), &json!(RESOURCE), &json!("mcp:tools"))
-    );
+    assert_eq!(token["sub"], "zoe@example.com");
+    assert_eq!(token["aud"], json!(RESOURCE));
+    assert_eq!(token["scope"], "mcp:tools");
     assert_eq!(server.token(&bearer).await.error(), "invalid_grant", "it counts once");
 }
 

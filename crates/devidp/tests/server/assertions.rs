@@ -1,4 +1,4 @@
-//! Client authentication with signed assertions (RFC 7523).
+//! Signed assertions authenticate a client once (RFC 7523); invalid ones are rejected.
 
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ struct Signer {
 }
 
 impl Signer {
+    /// Starts a server with a client that authenticates with a new key.
     async fn start() -> Self {
         let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
         let jwks = JwkSet::parse(json!({ "keys": [key.public_jwk()] }).to_string().as_bytes()).unwrap();
@@ -53,6 +54,7 @@ impl Signer {
         self.key.sign("JWT", claims.to_string().as_bytes()).unwrap()
     }
 
+    /// Requests a token for the client itself with this assertion.
     async fn request_token(&self, assertion: &str) -> Response {
         let parameters = [
             ("grant_type", "client_credentials"),
@@ -71,8 +73,10 @@ async fn a_signed_assertion_authenticates_the_client_once() {
     let assertion = signer.sign(&signer.claims("x", json!(1)));
     let response = signer.request_token(&assertion).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+
     let again = signer.request_token(&assertion).await;
-    assert_eq!((again.status, &*again.error()), (StatusCode::UNAUTHORIZED, "invalid_client"));
+    assert_eq!(again.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(&*again.error(), "invalid_client");
     assert!(again.text("error_description").contains("used before"));
 
     let assertion = signer.sign(&signer.claims("x", json!(1)));
@@ -108,11 +112,8 @@ async fn invalid_assertions_are_rejected() {
         ("jti", json!("a".repeat(257))),
     ] {
         let response = signer.request_token(&signer.sign(&signer.claims(name, value.clone()))).await;
-        assert_eq!(
-            (response.status, &*response.error()),
-            (StatusCode::UNAUTHORIZED, "invalid_client"),
-            "{name} {value}"
-        );
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{name} {value}");
+        assert_eq!(&*response.error(), "invalid_client", "{name} {value}");
     }
     let good = signer.claims("aud", json!([issuer]));
     let stranger = SigningKey::generate(Algorithm::Es256, "one").unwrap();
@@ -126,6 +127,7 @@ async fn invalid_assertions_are_rejected() {
         StatusCode::OK,
         "the audience may be an array of one"
     );
+
     let typed = signer.key.sign("client-authentication+jwt", signer.claims("x", json!(1)).to_string().as_bytes());
     assert_eq!(signer.request_token(&typed.unwrap()).await.status, StatusCode::OK);
 }
@@ -183,7 +185,9 @@ async fn keys_can_be_registered() {
         assert_eq!(register(bad).await.error(), "invalid_client_metadata");
     }
     let registered = register(jwks.clone()).await;
-    assert_eq!((registered.status, &registered.json()["jwks"]), (StatusCode::CREATED, &jwks));
+    assert_eq!(registered.status, StatusCode::CREATED);
+    assert_eq!(registered.json()["jwks"], jwks);
+
     let client = registered.text("client_id");
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
@@ -192,6 +196,7 @@ async fn keys_can_be_registered() {
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
     let parameters = token_request(&client, &code, &verifier);
     assert_eq!(server.token(&parameters).await.error(), "invalid_client");
+
     let parameters = [&parameters[..], &[("client_assertion_type", TYPE), ("client_assertion", &assertion)]].concat();
     assert_eq!(server.token(&parameters).await.status, StatusCode::OK);
 }

@@ -1,4 +1,4 @@
-//! Configured clients.
+//! Configured clients obtain tokens; invalid ones are rejected at the start.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
@@ -37,9 +37,11 @@ async fn a_configured_client_obtains_a_token() {
     assert_eq!(response.text("scope"), "mcp:tools", "no more than the client may ask for");
 
     let other = server.authorize(&changed(&parameters, "redirect_uri", "http://127.0.0.1:4321/other")).await;
-    assert_eq!((other.status, other.location()), (StatusCode::BAD_REQUEST, None));
+    assert_eq!(other.status, StatusCode::BAD_REQUEST);
+    assert_eq!(other.location(), None);
     let machine = server.authorize(&authorization_request("machine", verifier.challenge())).await;
-    assert_eq!((machine.status, machine.location()), (StatusCode::BAD_REQUEST, None), "it has no redirect URI");
+    assert_eq!(machine.status, StatusCode::BAD_REQUEST, "it has no redirect URI");
+    assert_eq!(machine.location(), None, "it has no redirect URI");
 }
 
 /// K1: the client credentials grant requires the registered authentication method and issues no refresh token.
@@ -61,11 +63,11 @@ async fn client_credentials_issue_a_token_for_the_client() {
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
     assert!(response.json().get("refresh_token").is_none());
     assert_eq!(response.text("scope"), "mcp:tools");
+
     let claims = claims(&response.text("access_token"));
-    assert_eq!(
-        (&claims["sub"], &claims["client_id"], &claims["aud"]),
-        (&"machine".into(), &"machine".into(), &RESOURCE.into())
-    );
+    assert_eq!(claims["sub"], "machine");
+    assert_eq!(claims["client_id"], "machine");
+    assert_eq!(claims["aud"], RESOURCE);
 
     let posted = [&form[..], &[("client_id", "poster"), ("client_secret", "hush")]].concat();
     assert_eq!(send(None, &posted).await.status, StatusCode::OK);
@@ -74,6 +76,7 @@ async fn client_credentials_issue_a_token_for_the_client() {
     assert_eq!(send(None, &changed(&posted, "client_secret", None)).await.error(), "invalid_client");
     assert_eq!(send(None, &changed(&posted, "resource", None)).await.error(), "invalid_target");
     assert_eq!(send(None, &changed(&posted, "scope", "mcp:admin")).await.error(), "invalid_scope");
+
     let public = server.register().await;
     let response = send(None, &[&form[..], &[("client_id", &public)]].concat()).await;
     assert_eq!(response.error(), "unauthorized_client");

@@ -51,15 +51,17 @@ async fn the_page_cannot_be_framed() {
     for directive in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "style-src 'nonce-"] {
         assert!(policy.contains(directive), "{policy}");
     }
-    assert!(!policy.contains("script-src") && !policy.contains("unsafe"));
+    assert!(!policy.contains("script-src"));
+    assert!(!policy.contains("unsafe"));
     assert_eq!(page.header("x-frame-options"), Some("DENY"));
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(page.header("referrer-policy"), Some("same-origin"));
     assert_eq!(page.header("cache-control"), Some("no-store"));
+
     let cookie = page.header("set-cookie").unwrap();
-    assert!(
-        cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax") && cookie.contains("; Path=/authorize;")
-    );
+    assert!(cookie.contains("; HttpOnly"));
+    assert!(cookie.contains("; SameSite=Lax"));
+    assert!(cookie.contains("; Path=/authorize;"));
     assert!(!page.body.contains("<script"));
 }
 
@@ -72,10 +74,10 @@ async fn client_metadata_is_escaped() {
     let mut parameters = authorization_request(client["client_id"].as_str().unwrap(), verifier.challenge());
     parameters.push(("login_hint", "\"><b>"));
     let page = server.authorize(&parameters).await;
-    assert!(
-        page.body.contains("&lt;img src=x&gt;&quot;&#39;&amp;") && page.body.contains("value=\"&quot;&gt;&lt;b&gt;\"")
-    );
-    assert!(!page.body.contains("<img") && !page.body.contains("<b>"));
+    assert!(page.body.contains("&lt;img src=x&gt;&quot;&#39;&amp;"));
+    assert!(page.body.contains("value=\"&quot;&gt;&lt;b&gt;\""));
+    assert!(!page.body.contains("<img"));
+    assert!(!page.body.contains("<b>"));
 }
 
 #[tokio::test]
@@ -91,7 +93,8 @@ async fn a_denial_is_sent_to_the_client() {
 
 fn assert_rejected(response: &Response, status: StatusCode) {
     assert_eq!(response.status, status, "{}", response.body);
-    assert!(response.location().is_none() && response.body.contains("For development"));
+    assert!(response.location().is_none());
+    assert!(response.body.contains("For development"));
 }
 
 /// A ticket can be used once.

@@ -1,4 +1,4 @@
-//! The device flow (RFC 8628).
+//! The device flow (RFC 8628): approval, denial, polling and expiry.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::support::*;
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 const INTERVAL: Duration = Duration::from_secs(5);
 
+/// Registers a client for the device flow and returns its identifier.
 async fn register(server: &Server) -> String {
     let body = json!({
         "client_name": "Terminal",
@@ -20,7 +21,8 @@ async fn register(server: &Server) -> String {
     });
     let response = server.register_with(&body).await;
     assert_eq!(response.status, StatusCode::CREATED, "{}", response.body);
-    assert!(response.json().get("redirect_uris").is_none() && response.json().get("response_types").is_none());
+    assert!(response.json().get("redirect_uris").is_none());
+    assert!(response.json().get("response_types").is_none());
     response.text("client_id")
 }
 
@@ -48,31 +50,39 @@ async fn a_device_is_approved_on_the_page() {
     assert_eq!(metadata["device_authorization_endpoint"], format!("{}/device_authorization", server.issuer));
     let client = register(&server).await;
     let started = start(&server, &client).await;
-    assert_eq!((&started["expires_in"], &started["interval"]), (&json!(600), &json!(5)));
+    assert_eq!(started["expires_in"], 600);
+    assert_eq!(started["interval"], 5);
     assert_eq!(started["verification_uri"], format!("{}/device", server.issuer));
+
     let user_code = text(&started, "user_code");
     let device_code = text(&started, "device_code");
 
     let pending = poll(&server, &client, device_code).await;
-    assert_eq!((pending.status, &*pending.error()), (StatusCode::BAD_REQUEST, "authorization_pending"));
+    assert_eq!(pending.status, StatusCode::BAD_REQUEST);
+    assert_eq!(&*pending.error(), "authorization_pending");
 
     let entry = server.get("/device").await;
-    assert!(entry.body.contains("action=\"/authorize/device\"") && entry.body.contains("name=\"user_code\""));
+    assert!(entry.body.contains("action=\"/authorize/device\""));
+    assert!(entry.body.contains("name=\"user_code\""));
     let typed = user_code.to_lowercase().replace('-', "");
     let page = server.get(&format!("/authorize/device?user_code={typed}")).await;
     assert_eq!(page.status, StatusCode::OK);
+
     for shown in [user_code, "Terminal", "mcp:tools", RESOURCE, "Allow only if your device shows this code."] {
         assert!(page.body.contains(shown), "{shown}: {}", page.body);
     }
     let submitted = submit(&server, &page, "allow").await;
     assert_eq!(submitted.status, StatusCode::OK, "{}", submitted.body);
-    assert!(submitted.body.contains("Your device is connected") && submitted.location().is_none());
+    assert!(submitted.body.contains("Your device is connected"));
+    assert!(submitted.location().is_none());
 
     server.clock.advance(INTERVAL);
     let tokens = poll(&server, &client, device_code).await;
     assert_eq!(tokens.status, StatusCode::OK, "{}", tokens.body);
     let token = claims(&tokens.text("access_token"));
-    assert_eq!((&token["aud"], &token["sub"], &token["client_id"]), (&json!(RESOURCE), &json!("zoe"), &json!(client)));
+    assert_eq!(token["aud"], json!(RESOURCE));
+    assert_eq!(token["sub"], "zoe");
+    assert_eq!(token["client_id"], json!(client));
     assert_eq!(server.refresh(&client, &tokens.text("refresh_token")).await.status, StatusCode::OK);
 
     server.clock.advance(INTERVAL);
@@ -83,7 +93,8 @@ async fn a_device_is_approved_on_the_page() {
 
 async fn submit(server: &Server, page: &Response, decision: &str) -> Response {
     let origin = format!("http://{}", server.address);
-    let (ticket, cookie) = (page.ticket(), page.cookie());
+    let ticket = page.ticket();
+    let cookie = page.cookie();
     let form = encoded(&[("ticket", &ticket), ("user", "zoe"), ("decision", decision)]);
     let headers = [FORM, ("origin", &*origin), ("cookie", &*cookie)];
     server.send(Method::POST, "/authorize/consent", &headers, &form).await
@@ -97,7 +108,8 @@ async fn other_pages_and_browsers_cannot_approve() {
     let started = start(&server, &client).await;
     let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     let form = encoded(&[("ticket", &page.ticket()), ("user", "zoe"), ("decision", "allow")]);
-    let (origin, cookie) = (format!("http://{}", server.address), page.cookie());
+    let origin = format!("http://{}", server.address);
+    let cookie = page.cookie();
     for headers in [
         vec![FORM, ("cookie", &*cookie)],
         vec![FORM, ("cookie", &*cookie), ("origin", "https://evil.example")],
@@ -119,7 +131,8 @@ async fn a_device_is_denied() {
     let page = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     assert!(submit(&server, &page, "deny").await.body.contains("The request was denied"));
     let denied = poll(&server, &client, text(&started, "device_code")).await;
-    assert_eq!((denied.status, &*denied.error()), (StatusCode::BAD_REQUEST, "access_denied"));
+    assert_eq!(denied.status, StatusCode::BAD_REQUEST);
+    assert_eq!(&*denied.error(), "access_denied");
     server.clock.advance(INTERVAL);
     assert_eq!(poll(&server, &client, text(&started, "device_code")).await.error(), "invalid_grant");
 }
@@ -159,7 +172,8 @@ async fn codes_expire() {
 #[tokio::test]
 async fn other_requests_are_rejected() {
     let server = Server::start(|_| {}).await;
-    let (client, other) = (register(&server).await, register(&server).await);
+    let client = register(&server).await;
+    let other = register(&server).await;
     let started = start(&server, &client).await;
     server.control.approve_device(text(&started, "user_code"), "alice");
     assert_eq!(poll(&server, &other, text(&started, "device_code")).await.error(), "invalid_grant");
@@ -186,6 +200,7 @@ async fn wrong_user_codes_are_limited() {
         assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::BAD_REQUEST);
     }
     assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::TOO_MANY_REQUESTS);
+
     let started = start(&server, &client).await;
     let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     assert_eq!(
@@ -193,6 +208,7 @@ async fn wrong_user_codes_are_limited() {
         StatusCode::TOO_MANY_REQUESTS,
         "the right code is rejected too, so that it cannot be found by guessing"
     );
+
     server.clock.advance(Duration::from_secs(60));
     let right = server.get(&format!("/authorize/device?user_code={}", text(&started, "user_code"))).await;
     assert_eq!(right.status, StatusCode::OK);
@@ -215,6 +231,7 @@ async fn automatic_consent_approves_devices() {
     let form = encoded(&[("resource", RESOURCE)]);
     let rejected = server.send(Method::POST, "/device_authorization", &[FORM], &form).await;
     assert_eq!(rejected.error(), "invalid_client");
+
     let started = server.send(Method::POST, "/device_authorization", &[FORM, basic], &form).await.json();
     let form = encoded(&[("grant_type", DEVICE_CODE), ("device_code", text(&started, "device_code"))]);
     let tokens = server.send(Method::POST, "/token", &[FORM, basic], &form).await;

@@ -1,4 +1,4 @@
-//! Client ID metadata documents.
+//! Client ID metadata documents are fetched, checked and cached.
 
 use std::{sync::Arc, time::Duration};
 
@@ -52,12 +52,15 @@ async fn a_document_describes_a_client() {
     let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
     let response = server.token(&token_request(URL, &code, &verifier)).await;
     assert_eq!(claims(&response.text("access_token"))["client_id"], URL);
+
     let refreshed = server.refresh(URL, &response.text("refresh_token")).await;
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
     assert_eq!(web.hits(URL), 1, "the document is remembered");
     let fetched = &web.requests(URL)[0];
     assert_eq!(fetched.policy, UrlPolicy::Peer { loopback_http: true, private_addresses: false });
-    assert_eq!((fetched.max_body, fetched.timeout), (16 * 1024, Duration::from_secs(5)));
+    assert_eq!(fetched.max_body, 16 * 1024);
+    assert_eq!(fetched.timeout, Duration::from_secs(5));
+
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert_eq!(metadata["client_id_metadata_document_supported"], true);
 }
@@ -81,6 +84,7 @@ async fn a_loopback_document_is_fetched() {
     });
     let server = Server::with_auto_consent().await;
     assert!(request_code(&server, &url).await.redirect_parameter("code").is_some());
+
     let elsewhere = url.replace("127.0.0.1", "127.0.0.2");
     assert_eq!(request_code(&server, &elsewhere).await.status, StatusCode::BAD_REQUEST, "its client_id is another one");
 }
@@ -109,10 +113,10 @@ async fn invalid_documents_are_rejected() {
     ] {
         web.serve(URL, 200, body.clone());
         let response = request_code(&server, URL).await;
-        assert_eq!((response.status, response.location()), (StatusCode::BAD_REQUEST, None), "{body}");
-        assert!(
-            response.body.contains("metadata document cannot be used") && response.body.contains("For development")
-        );
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(response.location(), None, "{body}");
+        assert!(response.body.contains("metadata document cannot be used"));
+        assert!(response.body.contains("For development"));
     }
     for status in [201, 302, 404, 500] {
         web.serve(URL, status, document(URL).to_string());
@@ -126,6 +130,7 @@ async fn invalid_documents_are_rejected() {
         })
     });
     assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "no content type");
+
     web.fail(URL);
     assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST);
     web.serve(URL, 200, document(URL).to_string());
@@ -164,7 +169,8 @@ async fn the_redirect_uri_must_be_in_the_document() {
     let parameters = authorization_request(URL, "x");
     for other in ["http://127.0.0.1:4321/other", "https://client.example/callback"] {
         let response = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
-        assert_eq!((response.status, response.location()), (StatusCode::BAD_REQUEST, None), "{other}");
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{other}");
+        assert_eq!(response.location(), None, "{other}");
     }
 }
 
@@ -210,6 +216,7 @@ async fn a_document_can_contain_keys() {
     let verifier = verifier();
     let code = server.code(URL, &verifier).await;
     assert_eq!(server.token(&token_request(URL, &code, &verifier)).await.error(), "invalid_client");
+
     let now = server.clock.now().as_secs();
     let claims = json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
@@ -226,7 +233,8 @@ async fn the_consent_page_names_the_document() {
     web.serve(URL, 200, document(URL).to_string());
     let server = Server::start(|settings| settings.client_documents = DocumentFetch::With(Arc::new(web))).await;
     let page = request_code(&server, URL).await;
-    assert!(page.body.contains(&format!("<code>{URL}</code>")) && page.body.contains("Weather Notes"), "{}", page.body);
+    assert!(page.body.contains(&format!("<code>{URL}</code>")), "{}", page.body);
+    assert!(page.body.contains("Weather Notes"), "{}", page.body);
 }
 
 /// Documents can be disabled.

@@ -1,4 +1,4 @@
-//! DPoP: tokens that are bound to a key (RFC 9449).
+//! DPoP binds tokens to a key (RFC 9449); invalid and repeated proofs are rejected.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::support::*;
 
 /// Returns a changed proof for the token endpoint.
 fn proof(server: &Server, key: &DpopKey, change: impl for<'a> FnOnce(&mut DpopProof<'a>)) -> String {
-    let (id, url) = (PkceVerifier::generate().unwrap(), format!("{}/token", server.issuer));
+    let id = PkceVerifier::generate().unwrap();
+    let url = format!("{}/token", server.issuer);
     let issued_at = server.clock.now();
     let mut proof =
         DpopProof { id: id.secret(), method: "POST", url: &url, issued_at, nonce: None, access_token: None };
@@ -33,20 +34,25 @@ async fn a_proof_binds_the_token_to_its_key() {
         settings.clients = vec![ClientSettings { may_introspect: true, ..resource }];
     })
     .await;
-    let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
     let code = server.code(&client, &verifier).await;
     let response = send(&server, &proof(&server, &key, |_| ()), &token_request(&client, &code, &verifier)).await;
-    assert_eq!((response.status, &*response.text("token_type")), (StatusCode::OK, "DPoP"));
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(&*response.text("token_type"), "DPoP");
     assert!(response.header("dpop-nonce").is_none());
+
     let token = response.text("access_token");
     let claims = claims(&token);
-    assert_eq!((&claims["cnf"], &claims["typ"]), (&json!({ "jkt": key.thumbprint() }), &json!("DPoP")));
+    assert_eq!(claims["cnf"], json!({ "jkt": key.thumbprint() }));
+    assert_eq!(claims["typ"], "DPoP");
+
     let form = encoded(&[("token", &token), ("client_id", "resource"), ("client_secret", "hush")]);
     let introspection = server.send(Method::POST, "/introspect", &[FORM], &form).await.json();
-    assert_eq!(
-        (&introspection["token_type"], &introspection["cnf"]["jkt"]),
-        (&json!("DPoP"), &json!(key.thumbprint()))
-    );
+    assert_eq!(introspection["token_type"], "DPoP");
+    assert_eq!(introspection["cnf"]["jkt"], json!(key.thumbprint()));
+
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata["dpop_signing_alg_values_supported"].as_array().unwrap().contains(&json!("ES256")));
 }
@@ -55,13 +61,16 @@ async fn a_proof_binds_the_token_to_its_key() {
 #[tokio::test]
 async fn invalid_proofs_are_rejected() {
     let server = Server::with_auto_consent().await;
-    let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
     let code = server.code(&client, &verifier).await;
     let parameters = token_request(&client, &code, &verifier);
     let now = server.clock.now();
     let assert_rejected = async |proof: &str| {
         let response = send(&server, proof, &parameters).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_dpop_proof"), "{proof}");
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{proof}");
+        assert_eq!(&*response.error(), "invalid_dpop_proof", "{proof}");
     };
     assert_rejected(&proof(&server, &key, |proof| proof.method = "GET")).await;
     assert_rejected(&proof(&server, &key, |proof| proof.url = "http://127.0.0.1:1/token")).await;
@@ -69,6 +78,7 @@ async fn invalid_proofs_are_rejected() {
     assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.saturating_sub(Duration::from_secs(61)))).await;
     assert_rejected(&proof(&server, &key, |proof| proof.issued_at = now.saturating_add(Duration::from_secs(61)))).await;
     assert_rejected("rubbish").await;
+
     let twice = [FORM, ("dpop", &*proof(&server, &key, |_| ())), ("dpop", "x")];
     let response = server.send(Method::POST, "/token", &twice, &encoded(&parameters)).await;
     assert_eq!(response.error(), "invalid_dpop_proof");
@@ -77,11 +87,13 @@ async fn invalid_proofs_are_rejected() {
     let wrong = changed(&parameters, "client_id", "unknown");
     assert_eq!(send(&server, &good, &wrong).await.error(), "invalid_client");
     assert_rejected(&good).await;
+
     server.clock.advance(Duration::from_secs(59));
     assert_rejected(&good).await;
     let url = format!("{}/token?a=b#c", server.issuer);
     let fresh = proof(&server, &key, |_| ());
     assert_eq!(send(&server, &fresh, &parameters).await.status, StatusCode::OK, "none of these touched the code");
+
     let queried = key.proof(&DpopProof {
         id: "other",
         method: "POST",
@@ -98,7 +110,8 @@ async fn invalid_proofs_are_rejected() {
 #[tokio::test]
 async fn a_used_proof_is_remembered_until_it_expires() {
     let server = Server::with_auto_consent().await;
-    let (client, key) = (server.register().await, DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let key = DpopKey::generate().unwrap();
     let ahead = server.clock.now().saturating_add(Duration::from_secs(60));
     let early = proof(&server, &key, |proof| proof.issued_at = ahead);
     let parameters = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", "x")];
@@ -119,13 +132,16 @@ async fn a_nonce_is_required() {
         settings.dpop_nonces = true;
     })
     .await;
-    let (client, verifier, key) = (server.register().await, verifier(), DpopKey::generate().unwrap());
+    let client = server.register().await;
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
     let code = server.code(&client, &verifier).await;
     let parameters = token_request(&client, &code, &verifier);
     let mut nonce = String::new();
     for wrong in [None, Some("wrong")] {
         let response = send(&server, &proof(&server, &key, |proof| proof.nonce = wrong), &parameters).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "use_dpop_nonce"));
+        assert_eq!(response.status, StatusCode::BAD_REQUEST);
+        assert_eq!(&*response.error(), "use_dpop_nonce");
         assert!(response.header("access-control-expose-headers").unwrap().contains("dpop-nonce"));
         nonce = response.header("dpop-nonce").unwrap().to_owned();
     }
@@ -133,12 +149,14 @@ async fn a_nonce_is_required() {
         let url = format!("{}/token", server.issuer);
         let id = PkceVerifier::generate().unwrap();
         let issued_at = server.clock.now();
-        let (id, nonce) = (id.secret(), Some(&*nonce));
+        let id = id.secret();
+        let nonce = Some(&*nonce);
         key.proof(&DpopProof { id, method: "POST", url: &url, issued_at, nonce, access_token: None }).unwrap()
     };
     server.clock.advance(Duration::from_secs(30));
     let response = send(&server, &with_nonce(&server), &parameters).await;
-    assert_eq!((response.status, response.header("dpop-nonce")), (StatusCode::OK, Some(&*nonce)));
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.header("dpop-nonce"), Some(&*nonce));
 
     // The nonce is replaced every five minutes and accepted for another five minutes.
     let parameters = [("grant_type", "refresh_token"), ("client_id", &*client), ("refresh_token", "x")];
@@ -146,6 +164,7 @@ async fn a_nonce_is_required() {
     let response = send(&server, &with_nonce(&server), &parameters).await;
     assert_eq!(response.error(), "unauthorized_client");
     assert_ne!(response.header("dpop-nonce"), Some(&*nonce));
+
     server.clock.advance(Duration::from_secs(300));
     assert_eq!(send(&server, &with_nonce(&server), &parameters).await.error(), "use_dpop_nonce");
 }
@@ -155,7 +174,9 @@ async fn a_nonce_is_required() {
 async fn codes_and_refresh_tokens_are_bound() {
     let server = Server::with_auto_consent().await;
     let (client, _) = server.refreshable().await;
-    let (verifier, key, other) = (verifier(), DpopKey::generate().unwrap(), DpopKey::generate().unwrap());
+    let verifier = verifier();
+    let key = DpopKey::generate().unwrap();
+    let other = DpopKey::generate().unwrap();
     let parameters =
         changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
     let parameters = [&parameters[..], &[("dpop_jkt", key.thumbprint())]].concat();
@@ -176,7 +197,8 @@ async fn codes_and_refresh_tokens_are_bound() {
     assert_eq!(server.token(&refresh).await.error(), "invalid_grant");
     assert_eq!(send(&server, &proof(&server, &other, |_| ()), &refresh).await.error(), "invalid_grant");
     let response = send(&server, &proof(&server, &key, |_| ()), &refresh).await;
-    assert_eq!((response.status, &*response.text("token_type")), (StatusCode::OK, "DPoP"));
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(&*response.text("token_type"), "DPoP");
     assert_eq!(claims(&response.text("access_token"))["cnf"]["jkt"], key.thumbprint());
 
     let malformed = server.authorize(&changed(&parameters, "dpop_jkt", "short")).await;

@@ -1,4 +1,4 @@
-//! Injected faults.
+//! Injected faults apply in order, and only a program can control them.
 
 use std::{
     num::NonZeroU32,
@@ -37,11 +37,13 @@ async fn faults_apply_in_order_and_run_out() {
     server.control.inject(fault(FaultPoint::Jwks, FaultKind::Garbage, 1)).unwrap();
     let metadata = "/.well-known/oauth-authorization-server";
     assert_eq!(server.get(metadata).await.status, StatusCode::OK);
+
     for _ in 0..2 {
         assert_eq!(server.get("/jwks").await.status, StatusCode::SERVICE_UNAVAILABLE);
     }
     let garbage = server.get("/jwks").await;
-    assert_eq!((garbage.status, garbage.header("content-type")), (StatusCode::OK, Some("application/json")));
+    assert_eq!(garbage.status, StatusCode::OK);
+    assert_eq!(garbage.header("content-type"), Some("application/json"));
     assert!(serde_json::from_str::<serde_json::Value>(&garbage.body).is_err());
     assert!(server.get("/jwks").await.json()["keys"].is_array());
 
@@ -79,12 +81,14 @@ async fn a_hanging_request_ends_with_the_server() {
     tokio::spawn(connection);
     let request = http::Request::get("/jwks").header("host", server.address.to_string());
     let hanging = tokio::spawn(sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()));
+
     // The next request gets a response, so the fault applies only to the first one.
     while server.control.pending_faults() > 0 {
         tokio::task::yield_now().await;
     }
     assert!(has_response(&server, "/jwks").await);
     assert!(!hanging.is_finished());
+
     server.shut_down().await;
     assert!(hanging.await.unwrap().is_err());
 }
@@ -100,7 +104,9 @@ async fn the_issuer_can_be_replaced() {
     let metadata = server.get("/.well-known/openid-configuration").await.json();
     assert_eq!(metadata["issuer"], wrong);
     assert_eq!(metadata["token_endpoint"], format!("{}/token", server.issuer));
-    let (client, verifier) = (server.register().await, verifier());
+
+    let client = server.register().await;
+    let verifier = verifier();
     let parameters = authorization_request(&client, verifier.challenge());
     let struck = server.authorize(&parameters).await;
     assert_eq!(struck.redirect_parameter("iss").as_deref(), Some(wrong));
@@ -144,18 +150,22 @@ async fn a_program_controls_a_running_server() {
     let first = kids().await;
     let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], "{}").await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
+
     let second = kids().await;
     assert_eq!(second[2..], first);
     let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
+
     let third = kids().await;
-    assert!(third.len() == 2 && third.iter().all(|kid| !second.contains(kid)));
+    assert_eq!(third.len(), 2);
+    assert!(third.iter().all(|kid| !second.contains(kid)));
 
     let fault = r#"{"at":"token","kind":"status","status":503,"times":1}"#;
     let response = admin(&server, Method::POST, "/admin/faults", &[JSON], fault).await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
     assert_eq!(server.token(&[]).await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(server.token(&[]).await.status, StatusCode::BAD_REQUEST);
+
     let forever = r#"{"at":"jwks","kind":"garbage"}"#;
     admin(&server, Method::POST, "/admin/faults", &[JSON], forever).await;
     assert_eq!(admin(&server, Method::DELETE, "/admin/faults", &[], "").await.status, StatusCode::NO_CONTENT);
@@ -208,6 +218,7 @@ async fn browsers_cannot_control_the_server() {
     let preflight = admin(&server, Method::OPTIONS, "/admin/rotate", &[("origin", "https://client.example")], "").await;
     assert_eq!(preflight.status, StatusCode::METHOD_NOT_ALLOWED);
     assert!(preflight.header("access-control-allow-origin").is_none());
+
     let rebound = admin(&server, Method::POST, "/admin/rotate", &[JSON, ("host", "evil.example")], "{}").await;
     assert_eq!(rebound.status, StatusCode::FORBIDDEN);
     assert_eq!(server.get("/jwks").await.body, before);

@@ -39,6 +39,7 @@ async fn the_client_gets_a_token_after_consent() {
     assert_eq!(response.redirect_parameter("state").as_deref(), Some("a state & more"));
     assert_eq!(response.redirect_parameter("iss").as_deref(), Some(&*server.issuer));
     assert!(response.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+
     let code = response.redirect_parameter("code").unwrap();
 
     let response = server.token(&token_request(&client, &code, &verifier)).await;
@@ -50,14 +51,16 @@ async fn the_client_gets_a_token_after_consent() {
     assert_eq!(body["scope"], "mcp:tools");
 
     let (algorithm, typ, claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
-    assert_eq!((algorithm, &*typ), (Algorithm::Rs256, "JWT"));
+    assert_eq!(algorithm, Algorithm::Rs256);
+    assert_eq!(&*typ, "JWT");
     let iat = claims["iat"].as_u64().unwrap();
     let expected = json!({
         "exp": iat + 300, "iat": iat, "auth_time": iat, "jti": claims["jti"], "iss": server.issuer, "aud": RESOURCE,
         "sub": "bob", "typ": "Bearer", "azp": client, "client_id": client, "sid": claims["sid"], "scope": "mcp:tools",
     });
     assert_eq!(claims, expected);
-    assert!(claims["jti"].as_str().unwrap().len() >= 22 && claims["sid"].as_str().unwrap().len() >= 22);
+    assert!(claims["jti"].as_str().unwrap().len() >= 22);
+    assert!(claims["sid"].as_str().unwrap().len() >= 22);
 }
 
 /// K1: ES256 and `at+jwt` can be configured.
@@ -75,8 +78,10 @@ async fn tokens_can_be_es256_and_at_jwt() {
     let code = server.code(&client, &verifier).await;
     let body = server.token(&token_request(&client, &code, &verifier)).await.json();
     assert_eq!(body["expires_in"], 30);
+
     let (algorithm, typ, claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
-    assert_eq!((algorithm, &*typ), (Algorithm::Es256, "at+jwt"));
+    assert_eq!(algorithm, Algorithm::Es256);
+    assert_eq!(&*typ, "at+jwt");
     assert_eq!(claims["sub"], "alice");
 }
 

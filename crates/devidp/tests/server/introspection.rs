@@ -1,4 +1,4 @@
-//! Introspection and revocation.
+//! Introspection shows valid tokens as active, and revocation makes them inactive.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ async fn server() -> Server {
 
 /// Returns a client and a token that was issued to it.
 async fn issued(server: &Server) -> (String, String) {
-    let (client, verifier) = (server.register().await, verifier());
+    let client = server.register().await;
+    let verifier = verifier();
     let code = server.code(&client, &verifier).await;
     let response = server.token(&token_request(&client, &code, &verifier)).await;
     (client, response.json()["access_token"].as_str().unwrap().to_owned())
@@ -49,12 +50,17 @@ async fn a_valid_token_is_active() {
     let server = server().await;
     let (client, token) = issued(&server).await;
     let response = introspect(&server, &token).await;
-    assert_eq!((response.status, response.header("cache-control")), (StatusCode::OK, Some("no-store")));
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+
     let claims = response.json();
     assert_eq!(claims["active"], true);
-    assert_eq!((claims["iss"].as_str(), claims["aud"].as_str()), (Some(&*server.issuer), Some(RESOURCE)));
-    assert_eq!((claims["client_id"].as_str(), claims["sub"].as_str()), (Some(&*client), Some("alice")));
-    assert_eq!((claims["scope"].as_str(), claims["token_type"].as_str()), (Some("mcp:tools"), Some("Bearer")));
+    assert_eq!(claims["iss"].as_str(), Some(&*server.issuer));
+    assert_eq!(claims["aud"].as_str(), Some(RESOURCE));
+    assert_eq!(claims["client_id"].as_str(), Some(&*client));
+    assert_eq!(claims["sub"].as_str(), Some("alice"));
+    assert_eq!(claims["scope"].as_str(), Some("mcp:tools"));
+    assert_eq!(claims["token_type"].as_str(), Some("Bearer"));
     assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 300);
     assert!(!response.body.contains(&token));
 }
@@ -69,10 +75,12 @@ async fn other_tokens_are_inactive() {
     let (other_signed, _) = foreign.rsplit_once('.').unwrap();
     for bad in ["rubbish", "a.b.c", &foreign, &format!("{signed}."), &token.replace(signed, other_signed)] {
         let response = introspect(&server, bad).await;
-        assert_eq!((response.status, &*response.body), (StatusCode::OK, INACTIVE), "{bad}");
+        assert_eq!(response.status, StatusCode::OK, "{bad}");
+        assert_eq!(&*response.body, INACTIVE, "{bad}");
     }
     server.clock.advance(Duration::from_secs(299));
     assert_eq!(introspect(&server, &token).await.json()["active"], true);
+
     server.clock.advance(Duration::from_secs(1));
     assert_eq!(introspect(&server, &token).await.body, INACTIVE);
 }
@@ -84,7 +92,8 @@ async fn the_resource_must_authenticate() {
     let (client, token) = issued(&server).await;
     let basic = |id: &str, secret: &str| format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")));
     let good = basic("http%3A%2F%2F127.0.0.1%3A3000%2Fmcp", "a+secret%3A+100%25");
-    let (token, named) = (("token", token.as_str()), ("client_id", CLIENT));
+    let token = ("token", token.as_str());
+    let named = ("client_id", CLIENT);
     for form in [&[token][..], &[token, named]] {
         assert_eq!(post(&server, "/introspect", form, Some(&good)).await.status, StatusCode::OK);
     }
@@ -100,7 +109,8 @@ async fn the_resource_must_authenticate() {
     ];
     for (form, authorization) in rejected {
         let response = post(&server, "/introspect", &form, authorization.as_deref()).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::UNAUTHORIZED, "invalid_client"), "{form:?}");
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{form:?}");
+        assert_eq!(&*response.error(), "invalid_client", "{form:?}");
     }
     for (form, authorization) in [
         (vec![token, named, ("client_secret", SECRET)], Some(&*good)),
@@ -109,7 +119,8 @@ async fn the_resource_must_authenticate() {
         (vec![token, token, named, ("client_secret", SECRET)], None),
     ] {
         let response = post(&server, "/introspect", &form, authorization).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_request"), "{form:?}");
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{form:?}");
+        assert_eq!(&*response.error(), "invalid_request", "{form:?}");
     }
     assert_eq!(server.get("/introspect").await.status, StatusCode::METHOD_NOT_ALLOWED);
 }
@@ -129,7 +140,8 @@ async fn a_revoked_token_is_inactive() {
     let ((client, token), (_, other)) = (issued(&server).await, issued(&server).await);
     for _ in 0..2 {
         let response = revoke(&server, &client, &token).await;
-        assert_eq!((response.status, &*response.body), (StatusCode::OK, ""));
+        assert_eq!(response.status, StatusCode::OK);
+        assert_eq!(&*response.body, "");
         assert_eq!(introspect(&server, &token).await.body, INACTIVE);
     }
     assert_eq!(introspect(&server, &other).await.json()["active"], true);
@@ -143,7 +155,8 @@ async fn only_own_tokens_can_be_revoked() {
     let server = server().await;
     let ((client, token), (stranger, _)) = (issued(&server).await, issued(&server).await);
     let response = revoke(&server, &stranger, &token).await;
-    assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_request"));
+    assert_eq!(response.status, StatusCode::BAD_REQUEST);
+    assert_eq!(&*response.error(), "invalid_request");
     assert_eq!(revoke(&server, "unknown", &token).await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(post(&server, "/revoke", &[("client_id", &client)], None).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(revoke(&server, &client, "rubbish").await.status, StatusCode::OK);

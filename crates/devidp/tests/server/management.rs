@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
+/// Registers a confidential client and returns the response.
 async fn register(server: &Server) -> Value {
     let body = json!({
         "client_name": "Notes",
@@ -47,7 +48,8 @@ async fn a_registration_is_read() {
         let path = path(&server, &registered);
         assert_eq!(path, format!("{issuer_path}/register/{}", registered["client_id"].as_str().unwrap()));
         let read = manage(&server, Method::GET, &path, &registered["registration_access_token"], &json!(null)).await;
-        assert_eq!((read.status, read.header("cache-control")), (StatusCode::OK, Some("no-store")));
+        assert_eq!(read.status, StatusCode::OK);
+        assert_eq!(read.header("cache-control"), Some("no-store"));
         assert_eq!(read.json(), registered);
     }
 }
@@ -56,11 +58,13 @@ async fn a_registration_is_read() {
 #[tokio::test]
 async fn other_callers_are_rejected() {
     let server = Server::start(|_| {}).await;
-    let (client, other) = (register(&server).await, register(&server).await);
+    let client = register(&server).await;
+    let other = register(&server).await;
     let path = path(&server, &client);
     for method in [Method::GET, Method::PUT, Method::DELETE] {
         let none = server.send(method.clone(), &path, &[JSON], "{}").await;
-        assert_eq!((none.status, &*none.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{method}");
+        assert_eq!(none.status, StatusCode::UNAUTHORIZED, "{method}");
+        assert_eq!(&*none.error(), "invalid_token", "{method}");
         let wrong = manage(&server, method.clone(), &path, &other["registration_access_token"], &json!({})).await;
         assert_eq!(wrong.status, StatusCode::UNAUTHORIZED, "{method}");
         assert!(wrong.header("www-authenticate").unwrap().starts_with("Bearer "));
@@ -69,6 +73,7 @@ async fn other_callers_are_rejected() {
         assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);
     }
     assert_eq!(server.send(Method::POST, &path, &[JSON], "{}").await.status, StatusCode::METHOD_NOT_ALLOWED);
+
     let configured = Server::start(|settings| {
         settings.clients = vec![portcullis_devidp::ClientSettings::public("desktop")];
     })
@@ -82,7 +87,8 @@ async fn other_callers_are_rejected() {
 async fn a_registration_is_updated() {
     let server = Server::with_auto_consent().await;
     let client = register(&server).await;
-    let (path, token) = (path(&server, &client), &client["registration_access_token"]);
+    let path = path(&server, &client);
+    let token = &client["registration_access_token"];
     let redirect = "http://127.0.0.1:4321/other";
     let body = json!({
         "client_id": client["client_id"],
@@ -92,14 +98,17 @@ async fn a_registration_is_updated() {
     });
     let response = manage(&server, Method::PUT, &path, token, &body).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+
     let updated = response.json();
     assert_eq!(updated["redirect_uris"], json!([redirect]));
     assert!(updated.get("client_name").is_none(), "an omitted member is removed");
     assert_eq!(updated["grant_types"], json!(["authorization_code"]), "or gets its default");
+
     for same in ["client_id", "client_secret", "client_id_issued_at", "registration_client_uri"] {
         assert_eq!(updated[same], client[same], "{same}");
     }
     assert_ne!(updated["registration_access_token"], *token);
+
     let stale = manage(&server, Method::GET, &path, token, &json!(null)).await;
     assert_eq!(stale.status, StatusCode::UNAUTHORIZED, "the old token is replaced");
     let read = manage(&server, Method::GET, &path, &updated["registration_access_token"], &json!(null)).await;
@@ -109,6 +118,7 @@ async fn a_registration_is_updated() {
     let verifier = verifier();
     let request = changed(&authorization_request(id, verifier.challenge()), "redirect_uri", redirect);
     assert!(server.authorize(&request).await.redirect_parameter("code").is_some());
+
     let old = server.authorize(&authorization_request(id, verifier.challenge())).await;
     assert_eq!(old.status, StatusCode::BAD_REQUEST);
 }
@@ -118,7 +128,8 @@ async fn a_registration_is_updated() {
 async fn invalid_updates_are_rejected() {
     let server = Server::start(|_| {}).await;
     let client = register(&server).await;
-    let (path, token) = (path(&server, &client), &client["registration_access_token"]);
+    let path = path(&server, &client);
+    let token = &client["registration_access_token"];
     for (member, value) in [
         ("client_id", json!(null)),
         ("client_id", json!("another")),
@@ -156,8 +167,10 @@ async fn a_registration_is_deleted() {
     let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
     let path = path(&server, &client);
     let deleted = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
-    assert_eq!((deleted.status, &*deleted.body), (StatusCode::NO_CONTENT, ""));
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    assert_eq!(&*deleted.body, "");
     assert_eq!(server.token(&token_request(id, &code, &verifier)).await.error(), "invalid_client");
+
     let again = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
 }
@@ -168,12 +181,16 @@ async fn a_forgotten_client_sees_an_error_page() {
     let server = Server::start(|settings| (settings.auto_consent, settings.admin) = (true, true)).await;
     let (id, tokens) = server.refreshable().await;
     let other = server.register().await;
-    assert!(server.control.forget_client(&id) && !server.control.forget_client(&id));
+    assert!(server.control.forget_client(&id));
+    assert!(!server.control.forget_client(&id));
+
     let verifier = verifier();
     let page = server.authorize(&authorization_request(&id, verifier.challenge())).await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(page.location().is_none() && page.body.contains("not registered here"));
+    assert!(page.location().is_none());
+    assert!(page.body.contains("not registered here"));
+
     let refresh_token = tokens["refresh_token"].as_str().unwrap();
     assert_eq!(server.refresh(&id, refresh_token).await.error(), "invalid_client");
 

@@ -1,4 +1,4 @@
-//! Refresh tokens: issue, rotation and reuse.
+//! Refresh tokens are replaced on use; a reused one ends its session.
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ async fn is_active(server: &Server, token: &str) -> bool {
 }
 
 fn assert_rejected(response: &Response, error: &str) {
-    assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, error), "{}", response.body);
+    assert_eq!(response.status, StatusCode::BAD_REQUEST, "{}", response.body);
+    assert_eq!(&*response.error(), error, "{}", response.body);
 }
 
 /// K1: each refresh issues a new access token and a new refresh token for the same session.
@@ -36,13 +37,17 @@ async fn a_refresh_token_is_replaced_on_use() {
     let (client, first) = server.refreshable().await;
     assert_eq!(first["scope"], "mcp:tools offline_access");
     let second = server.refresh(&client, first["refresh_token"].as_str().unwrap()).await;
-    assert_eq!((second.status, second.header("cache-control")), (StatusCode::OK, Some("no-store")));
+    assert_eq!(second.status, StatusCode::OK);
+    assert_eq!(second.header("cache-control"), Some("no-store"));
     assert_ne!(second.text("refresh_token"), first["refresh_token"].as_str().unwrap());
-    let (old, new) = (claims(first["access_token"].as_str().unwrap()), claims(&second.text("access_token")));
+
+    let old = claims(first["access_token"].as_str().unwrap());
+    let new = claims(&second.text("access_token"));
     for same in ["iss", "aud", "sub", "azp", "sid", "scope", "auth_time"] {
         assert_eq!(old[same], new[same], "{same}");
     }
     assert_ne!(old["jti"], new["jti"]);
+
     let third = server.refresh(&client, &second.text("refresh_token")).await;
     assert_eq!(third.status, StatusCode::OK);
     assert!(is_active(&server, &third.text("access_token")).await);
@@ -69,7 +74,8 @@ async fn a_reused_refresh_token_ends_its_session() {
 #[tokio::test]
 async fn a_reused_code_ends_its_session() {
     let server = server().await;
-    let (client, verifier) = (server.register().await, verifier());
+    let client = server.register().await;
+    let verifier = verifier();
     let code = server.code(&client, &verifier).await;
     let token = server.token(&token_request(&client, &code, &verifier)).await.text("access_token");
     assert!(is_active(&server, &token).await);
@@ -82,12 +88,15 @@ async fn a_reused_code_ends_its_session() {
 async fn a_refresh_token_requires_offline_access() {
     let server = server().await;
     let verifier = verifier();
+
     // The client is not registered for refresh tokens, so the scope is not granted.
     let client = server.register().await;
     let request = changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
     let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
     let response = server.token(&token_request(&client, &code, &verifier)).await.json();
-    assert_eq!((&response["scope"], response.get("refresh_token")), (&"mcp:tools".into(), None));
+    assert_eq!(response["scope"], "mcp:tools");
+    assert_eq!(response.get("refresh_token"), None);
+
     // The client is registered but does not request the scope.
     let (client, _) = server.refreshable().await;
     for scope in [Some("mcp:tools"), None] {
@@ -117,6 +126,7 @@ async fn a_refresh_token_is_bound_to_its_session() {
     }
     let narrowed = server.token(&[&good[..], &[("scope", "mcp:tools"), ("resource", RESOURCE)]].concat()).await;
     assert_eq!(narrowed.text("scope"), "mcp:tools");
+
     let whole = server.refresh(&client, &narrowed.text("refresh_token")).await;
     assert_eq!(whole.text("scope"), "mcp:tools offline_access");
 }

@@ -22,6 +22,7 @@ async fn a_client_registers() {
     let response = server.register_with(&body).await;
     assert_eq!(response.status, StatusCode::CREATED);
     assert_eq!(response.header("cache-control"), Some("no-store"));
+
     let client = response.json();
     assert!(client["client_id"].as_str().unwrap().len() >= 22);
     assert!(client["client_secret"].as_str().unwrap().len() >= 43);
@@ -40,7 +41,8 @@ async fn a_public_client_gets_no_secret() {
     let server = Server::start(|_| {}).await;
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none" });
     let client = server.register_with(&body).await.json();
-    assert!(client.get("client_secret").is_none() && client.get("client_secret_expires_at").is_none());
+    assert!(client.get("client_secret").is_none());
+    assert!(client.get("client_secret_expires_at").is_none());
     assert!(client.get("client_name").is_none());
 }
 
@@ -109,7 +111,8 @@ async fn a_jwks_uri_is_rejected() {
         body["jwks_uri"] = jwks_uri.cloned().unwrap_or_default();
         body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
         let response = server.register_with(&body).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::BAD_REQUEST, "invalid_client_metadata"));
+        assert_eq!(response.status, StatusCode::BAD_REQUEST);
+        assert_eq!(&*response.error(), "invalid_client_metadata");
         assert!(response.json()["error_description"].as_str().unwrap().contains(message), "{}", response.body);
     }
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt", "jwks": keys });
@@ -121,7 +124,8 @@ async fn large_bodies_and_other_types_are_rejected() {
     let server = Server::start(|_| {}).await;
     let large = json!({ "redirect_uris": [REDIRECT], "x": "a".repeat(16 * 1024) });
     let response = server.register_with(&large).await;
-    assert_eq!((response.status, &*response.error()), (StatusCode::PAYLOAD_TOO_LARGE, "invalid_client_metadata"));
+    assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(&*response.error(), "invalid_client_metadata");
     let response = server.send(Method::POST, "/register", &[FORM], "redirect_uris=x").await;
     assert_eq!(response.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
@@ -166,7 +170,8 @@ async fn an_initial_access_token_is_required() {
     };
     for wrong in [&[][..], &["Bearer wrong"], &["Basic initial"], &["initial"], &["Bearer initial", "Bearer initial"]] {
         let response = register(wrong).await;
-        assert_eq!((response.status, &*response.error()), (StatusCode::UNAUTHORIZED, "invalid_token"), "{wrong:?}");
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{wrong:?}");
+        assert_eq!(&*response.error(), "invalid_token", "{wrong:?}");
         assert!(response.header("www-authenticate").unwrap().starts_with("Bearer "));
     }
     for right in ["Bearer initial", "bearer initial"] {
@@ -179,7 +184,8 @@ async fn an_initial_access_token_is_required() {
 async fn registration_can_be_closed() {
     let server = Server::start(|settings| settings.registration = Registration::Closed).await;
     let response = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
-    assert_eq!((response.status, &*response.error()), (StatusCode::FORBIDDEN, "access_denied"));
+    assert_eq!(response.status, StatusCode::FORBIDDEN);
+    assert_eq!(&*response.error(), "access_denied");
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata.get("registration_endpoint").is_none());
 }

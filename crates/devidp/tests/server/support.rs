@@ -31,6 +31,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Starts a server with changed settings. It stops on drop.
     pub(crate) async fn start(change: impl FnOnce(&mut DevIdpSettings)) -> Self {
         let clock = Arc::new(ManualClock::new());
         let mut settings = DevIdpSettings { clock: clock.clone(), ..DevIdpSettings::default() };
@@ -59,6 +60,7 @@ impl Server {
         self.task.await.unwrap();
     }
 
+    /// Sends a request over a new connection.
     pub(crate) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Errors of the token endpoint.
+//! The token endpoint rejects reused codes, other clients and malformed requests.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 fn assert_rejected(response: &Response, status: StatusCode, error: &str) {
-    assert_eq!((response.status, &*response.error()), (status, error), "{}", response.body);
+    assert_eq!(response.status, status, "{}", response.body);
+    assert_eq!(&*response.error(), error, "{}", response.body);
     assert_eq!(response.header("cache-control"), Some("no-store"));
     assert!(response.json().get("access_token").is_none());
 }
@@ -54,7 +55,8 @@ async fn a_code_expires() {
     let server = Server::with_auto_consent().await;
     let client = server.register().await;
     let verifier = verifier();
-    let (early, late) = (server.code(&client, &verifier).await, server.code(&client, &verifier).await);
+    let early = server.code(&client, &verifier).await;
+    let late = server.code(&client, &verifier).await;
     server.clock.advance(Duration::from_millis(59_999));
     assert_eq!(server.token(&token_request(&client, &early, &verifier)).await.status, StatusCode::OK);
     server.clock.advance(Duration::from_millis(1));
@@ -103,7 +105,8 @@ async fn other_content_types_and_methods_are_rejected() {
     let response = server.send(Method::POST, "/token", &[FORM], &"a".repeat(16 * 1024 + 1)).await;
     assert_rejected(&response, StatusCode::PAYLOAD_TOO_LARGE, "invalid_request");
     let response = server.get("/token?grant_type=authorization_code").await;
-    assert_eq!((response.status, response.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, Some("POST")));
+    assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(response.header("allow"), Some("POST"));
 }
 
 async fn confidential(server: &Server, method: &str) -> (String, String) {
@@ -132,8 +135,10 @@ async fn confidential_clients_use_their_registered_method() {
             headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
             server.send(Method::POST, "/token", &headers, &encoded(&parameters)).await
         };
-        let (right, wrong) = (basic(&client, &secret), basic(&client, "wrong"));
-        let (by_header, by_form) = (send(Some(wrong), bare.clone()).await, send(None, in_form("wrong")).await);
+        let right = basic(&client, &secret);
+        let wrong = basic(&client, "wrong");
+        let by_header = send(Some(wrong), bare.clone()).await;
+        let by_form = send(None, in_form("wrong")).await;
         assert_rejected(&by_header, StatusCode::UNAUTHORIZED, "invalid_client");
         assert_rejected(&by_form, StatusCode::UNAUTHORIZED, "invalid_client");
         assert_rejected(&send(None, bare.clone()).await, StatusCode::UNAUTHORIZED, "invalid_client");

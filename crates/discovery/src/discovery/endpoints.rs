@@ -93,6 +93,7 @@ mod tests {
         }
         let aliases = json!({ "mtls_endpoint_aliases": { "token_endpoint": "http://mtls.example.com/" } });
         assert_eq!(insecure(aliases, PUBLIC), ["mtls_endpoint_aliases.token_endpoint"]);
+
         let several = json!({ "token_endpoint": "http://a.example/", "userinfo_endpoint": "file:///etc/passwd" });
         assert_eq!(insecure(several, PUBLIC), ["token_endpoint", "userinfo_endpoint"]);
     }

@@ -1,4 +1,4 @@
-//! Tests of discovery.
+//! The order of the metadata URLs, and the errors that end the search.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -103,7 +103,8 @@ async fn configured_values_come_last() {
     let script = Script::new([(PATH_FORM, Ok((200, "<html>".into()))), (CHALLENGED, Ok((302, String::new())))]);
     let Err(DiscoveryError::NotFound(attempts)) = resource(&script, Some(&challenge())).await else { panic!() };
     let listed: Vec<_> = attempts.iter().map(|attempt| (attempt.place.as_str(), attempt.outcome)).collect();
-    let (found, missing) = (AttemptOutcome::Status(StatusCode::FOUND), AttemptOutcome::Status(StatusCode::NOT_FOUND));
+    let found = AttemptOutcome::Status(StatusCode::FOUND);
+    let missing = AttemptOutcome::Status(StatusCode::NOT_FOUND);
     assert_eq!(listed, [(CHALLENGED, found), (PATH_FORM, AttemptOutcome::NotJson), (ROOT_FORM, missing)]);
     assert!(
         attempts.to_string().contains(&format!("{PATH_FORM} (not JSON, no content type, body: <html>)")),
@@ -222,7 +223,9 @@ async fn earlier_attempts_are_shown() {
         ]);
         let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
         let first = "https://auth.example.com/.well-known/oauth-authorization-server (status 403";
-        assert!(error.contains(first) && error.contains(ends) && error.contains("openid-configuration"), "{error}");
+        assert!(error.contains(first), "{error}");
+        assert!(error.contains(ends), "{error}");
+        assert!(error.contains("openid-configuration"), "{error}");
     }
 }
 
@@ -296,5 +299,6 @@ async fn the_name_of_an_insecure_endpoint_is_escaped() {
     let document = format!(r#"{{"issuer":"https://auth.example.com","{name}":"http://auth.example.com/"}}"#);
     let script = Script::new([(FIRST, Ok((200, document)))]);
     let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
-    assert!(error.contains(r"\u{1b}[2Ja") && error.len() < 250, "{error}");
+    assert!(error.contains(r"\u{1b}[2Ja"), "{error}");
+    assert!(error.len() < 250, "{error}");
 }

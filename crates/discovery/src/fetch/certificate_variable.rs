@@ -44,7 +44,8 @@ mod tests {
             ("/dev/null", "no PEM certificate"),
         ] {
             let error = check(Some(OsStr::new(value))).unwrap_err().to_string();
-            assert!(error.contains(reason) && error.contains("unset SSL_CERT_FILE"), "{error}");
+            assert!(error.contains(reason), "{error}");
+            assert!(error.contains("unset SSL_CERT_FILE"), "{error}");
         }
     }
 }

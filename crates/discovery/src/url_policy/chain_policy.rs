@@ -68,6 +68,7 @@ mod tests {
         let allowed = ChainPolicy::started_at(&url("http://127.0.0.1:3000/mcp"), true);
         let peer = UrlPolicy::Peer { loopback_http: true, private_addresses: true };
         assert_eq!(allowed.of(&url("http://127.0.0.1:4000/")), peer);
+
         // An opaque origin equals no other.
         assert_eq!(
             policy.of(&url("data:text/plain,a")),

@@ -1,4 +1,4 @@
-//! Tests of the doctor.
+//! The doctor names the first cause of each fault, from the challenge to the keys.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use portcullis_discovery::FetchResponse;
@@ -35,6 +35,7 @@ impl Fixture {
         fixture
     }
 
+    /// Responds at the resource with this status and challenge.
     fn challenge(&self, status: u16, challenge: &str) {
         let challenge = HeaderValue::from_str(challenge).unwrap();
         self.fetch.respond(RESOURCE, move |request| {
@@ -236,7 +237,8 @@ async fn scopes_that_nobody_can_grant_are_told() {
     fixture.issuer(json!({"scopes_supported": ["openid"]}));
     let report = fixture.examine().await;
     let finding = report.findings().find(|finding| finding.rule.id == "scopes.known").unwrap();
-    assert_eq!((finding.verdict, finding.text.as_str()), (Verdict::Warning, "the server does not list: mcp:tools"));
+    assert_eq!(finding.verdict, Verdict::Warning);
+    assert_eq!(finding.text.as_str(), "the server does not list: mcp:tools");
 }
 
 /// G6: what a peer names is fetched under the peer's policy, the start under the operator's.
@@ -271,8 +273,10 @@ async fn a_report_is_json_for_machines() {
     assert!(step["findings"][0]["fix"].is_string());
 
     let cause = &report["first_cause"];
-    assert_eq!((&cause["url"], &cause["rule"]["id"]), (&json!(RESOURCE), &json!("challenge.status")));
+    assert_eq!(cause["url"], json!(RESOURCE));
+    assert_eq!(cause["rule"]["id"], "challenge.status");
     assert_eq!(cause["step"], step["title"]);
+
     let count = |verdict: &str| {
         let findings = report["steps"].as_array().unwrap().iter().flat_map(|step| step["findings"].as_array().unwrap());
         findings.filter(|finding| finding["verdict"] == verdict).count()
@@ -282,6 +286,7 @@ async fn a_report_is_json_for_machines() {
     });
     assert_eq!(report["summary"], counts);
     assert_eq!(report["requests"][0]["outcome"], "403 Forbidden application/json");
+
     let good = serde_json::to_value(Fixture::new().examine().await).unwrap();
     assert_eq!(good["first_cause"], Value::Null);
 }
@@ -301,6 +306,7 @@ async fn a_token_is_checked_against_every_rule() {
     let good = || fixture.test_issuer.token().audience(RESOURCE).scope("mcp:tools");
     assert_eq!(broken(&fixture, good().sign()).await, ["200 OK"]);
     assert_eq!(broken(&fixture, good().scope("other").sign()).await, ["token.scopes", "403 Forbidden"]);
+
     let many = good().audience("https://other.example/").expires_in(-600).claim("at_hash", "x").sign();
     assert_eq!(broken(&fixture, many).await, ["token.kind", "token.audience", "token.times", "401 Unauthorized"]);
     let other = good().issuer("https://other.example").sign();

@@ -69,7 +69,10 @@ mod tests {
         let budget = BodyBudget::new(10);
         let mut one = BudgetShare::empty(&budget);
         let mut other = BudgetShare::empty(&budget);
-        assert!(one.grow(6) && !other.grow(5) && other.grow(4) && !one.grow(1));
+        assert!(one.grow(6));
+        assert!(!other.grow(5));
+        assert!(other.grow(4));
+        assert!(!one.grow(1));
         assert_eq!(budget.available(), 0);
         drop(one);
         assert_eq!(budget.available(), 6);

@@ -70,7 +70,8 @@ mod tests {
         .to_string();
         let envelope = Envelope::parse(message.as_bytes(), EnvelopeLimits::default()).unwrap();
         let operation = operation(&envelope).unwrap();
-        assert_eq!((operation.target(), operation.target_count()), (Some("file:///a"), 3));
+        assert_eq!(operation.target(), Some("file:///a"));
+        assert_eq!(operation.target_count(), 3);
         assert_eq!(operation.additional_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
     }
 

@@ -1,4 +1,15 @@
-//! The spellings of a URI under which a server could find the same resource.
+//! [`Spellings`]: the spellings of a URI under which a server could find the same resource.
+//!
+//! A rule such as `file:///secret/*` must also apply to `file:///public/%2e%2e/secret/x`. Servers differ in how often they
+//! decode a URI, whether they use a URL parser, and whether they pass the path to the file system. The endpoint does not
+//! know its server, so it compares rules with every spelling that one of these steps can produce, in any order.
+//!
+//! Two groups of URIs are rejected instead, if a rule with a name could apply to them:
+//! - URIs with characters that URL parsers remove or replace ([`UriError::Characters`]).
+//! - URIs with a `.` or `..` segment that URL parsers do not resolve as a path ([`UriError::DotSegments`]), such as
+//!   `note://public/../secret`: parsers read `public` as the host, but a server may read `public/../secret` as a path.
+//!
+//! Aliases that only the server knows are not covered, such as symbolic links and names that differ in letter case.
 
 use percent_encoding::percent_decode_str;
 use url::{Position, Url};
@@ -14,6 +25,8 @@ const MAX_BYTES: usize = 1 << 20;
 pub(crate) enum UriError {
     /// A URI has a control character, a blank at its start or end, or a backslash. URL parsers remove or replace these.
     Characters,
+    /// A URI has a `.` or `..` segment, and its scheme does not say what a server resolves.
+    DotSegments,
     /// A URI has too many spellings, or the URIs of a message are too long together.
     TooManySpellings,
 }
@@ -23,6 +36,7 @@ impl UriError {
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Characters => "message.uri_characters",
+            Self::DotSegments => "message.uri_dot_segments",
             Self::TooManySpellings => "message.uri_spellings",
         }
     }
@@ -44,14 +58,21 @@ pub(crate) struct Spellings {
 }
 
 impl Spellings {
-    /// Adds the spellings of a URI: the URI itself, and the closure under percent-decoding, WHATWG normalization, and
-    /// removal of the parts that do not select a file.
+    /// Adds the URI itself, and all spellings that follow from it by percent-decoding, WHATWG normalization, and removal
+    /// of the parts that do not select a file.
+    ///
+    /// # Errors
+    /// Fails if a spelling has dot segments that URL parsers do not resolve, or a NUL, or if the spellings are too many or
+    /// too long.
     pub(crate) fn add(&mut self, uri: &str) -> Result<(), UriError> {
         let start = self.all.len();
         self.push(start, uri.to_owned())?;
         let mut index = start;
         while let Some(text) = self.all.get(index) {
             let url = Url::parse(text).ok();
+            if has_dot_segment(text) && !url.as_ref().is_some_and(Url::is_special) {
+                return Err(UriError::DotSegments);
+            }
             let mut others = vec![percent_decode_str(text).decode_utf8_lossy().into_owned(), single_slashes(text)];
             others.extend(without_trailing_slashes(text));
             match &url {
@@ -90,16 +111,32 @@ impl Spellings {
     }
 }
 
-/// Replaces every run of slashes in the path by one slash, as file systems do.
+/// Returns whether a segment is `.` or `..`. Servers may end the path at a query or not, and some read backslashes as
+/// slashes.
+fn has_dot_segment(uri: &str) -> bool {
+    let path = split_scheme(uri).map_or(uri, |(_, path)| path);
+    path.split(['/', '\\', '?', '#']).any(|segment| matches!(segment, "." | ".."))
+}
+
+/// Splits a URI at the colon after its scheme (RFC 3986 section 3.1). `None` if it has none.
+fn split_scheme(uri: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = uri.split_once(':')?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    is_scheme.then_some((scheme, rest))
+}
+
+/// Replaces every run of slashes in the path by one slash, as file systems do. The two slashes after a scheme remain.
 fn single_slashes(uri: &str) -> String {
-    let (head, rest) = uri.split_once("://").unwrap_or(("", uri));
+    let path_start = match split_scheme(uri) {
+        Some((scheme, rest)) if rest.starts_with("//") => scheme.len() + "://".len(),
+        _ => 0,
+    };
+    let (start, path) = uri.split_at(path_start);
     let mut single = String::with_capacity(uri.len());
-    if rest.len() < uri.len() {
-        single.push_str(head);
-        single.push_str("://");
-    }
+    single.push_str(start);
     let mut previous = None;
-    for c in rest.chars() {
+    for c in path.chars() {
         if !(c == '/' && previous == Some('/')) {
             single.push(c);
         }
@@ -117,8 +154,9 @@ fn without_trailing_slashes(uri: &str) -> Option<String> {
 /// Returns the path of a `file` URI that is not a WHATWG URL, for example because its authority has a port. Some servers
 /// use only the path.
 fn file_path(uri: &str) -> Option<String> {
-    let (scheme, rest) = uri.split_once("://").filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
-    let path = &rest[rest.find('/')?..];
+    let (scheme, rest) = split_scheme(uri).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
+    let authority_and_path = rest.strip_prefix("//")?;
+    let path = &authority_and_path[authority_and_path.find('/')?..];
     Some(format!("{}://{path}", scheme.to_ascii_lowercase()))
 }
 
@@ -142,8 +180,13 @@ mod tests {
 
     fn spellings(uri: &str) -> Vec<String> {
         let mut spellings = Spellings::default();
-        spellings.add(uri).unwrap();
+        spellings.add(uri).unwrap_or_else(|error| panic!("{uri}: {error:?}"));
         spellings.all
+    }
+
+    fn assert_has_spelling(uri: &str, expected: &str) {
+        let spellings = spellings(uri);
+        assert!(spellings.iter().any(|spelling| spelling == expected), "{uri}: {spellings:?}");
     }
 
     /// F12: the spellings of a URI include every form that a server could resolve to the same resource.
@@ -188,21 +231,51 @@ mod tests {
             "file://h:80/secret/x",
             "FILE://h h/secret/%78",
         ] {
-            assert!(
-                spellings(alias).iter().any(|spelling| spelling == "file:///secret/x"),
-                "{alias}: {:?}",
-                spellings(alias)
-            );
+            assert_has_spelling(alias, "file:///secret/x");
         }
-        for (alias, wanted) in [
+    }
+
+    /// F12: URIs of other schemes are decoded and normalized, too.
+    #[test]
+    fn other_schemes_share_a_spelling() {
+        for (alias, expected) in [
             ("HTTPS://User:pw@HOST:443/a/../secret?q", "https://host/secret"),
             ("https://host/%73ecret", "https://host/secret"),
             ("note://secret/%61", "note://secret/a"),
-            ("note://public/../secret", "note://public/secret"),
+            ("https://host/public/../secret", "https://host/secret"),
+            ("note://host//a///b", "note://host/a/b"),
+            ("a/b://c//d", "a/b:/c/d"),
             ("note:%73ecret", "note:secret"),
             ("secret%2Fx", "secret/x"),
         ] {
-            assert!(spellings(alias).iter().any(|spelling| spelling == wanted), "{alias}: {:?}", spellings(alias));
+            assert_has_spelling(alias, expected);
+        }
+    }
+
+    /// F12: dot segments that URL parsers do not resolve as a path are rejected, in every encoding.
+    #[test]
+    fn dot_segments_of_other_schemes_are_rejected() {
+        for uri in [
+            "note://public/../secret",
+            "note://public/./secret",
+            "note://public/%2e%2e/secret",
+            "note://public/%252e%252E/secret",
+            "note://public/..%2Fsecret",
+            "note://public/..%5csecret",
+            "note://public/..",
+            "note://public/..?q",
+            "note://a?/../secret",
+            "note:../secret",
+            "note:/public/../secret",
+            ".",
+            "../secret",
+            "public/../secret",
+            "file://h h/public/../secret",
+        ] {
+            assert_eq!(Spellings::default().add(uri), Err(UriError::DotSegments), "{uri}");
+        }
+        for uri in ["note://public/...", "note://public/..x", "note://a.b/c.d", "note:a..b", "https://host/../x"] {
+            assert_eq!(Spellings::default().add(uri), Ok(()), "{uri}");
         }
     }
 
@@ -210,15 +283,21 @@ mod tests {
     #[test]
     fn the_work_is_bounded() {
         assert_eq!(spellings("file:///public/readme.txt"), ["file:///public/readme.txt"]);
-        let nested = format!("file:///%{}2e", "25".repeat(40));
-        assert_eq!(Spellings::default().add(&nested), Err(UriError::TooManySpellings));
-        assert_eq!(Spellings::default().add("file:///secret/x%2500.txt"), Err(UriError::Characters));
+        let nested_escapes = format!("file:///%{}2e", "25".repeat(40));
+        assert_eq!(Spellings::default().add(&nested_escapes), Err(UriError::TooManySpellings));
         let long = format!("file:///{}", "a".repeat(MAX_BYTES));
         assert_eq!(Spellings::default().add(&long), Err(UriError::TooManySpellings));
         let mut many = Spellings::default();
         let results: Vec<_> =
             (0..1000).map(|number| many.add(&format!("file:///{number}{}", "a".repeat(2000)))).collect();
-        assert!(results.first() == Some(&Ok(())) && results.last() == Some(&Err(UriError::TooManySpellings)));
+        assert!(results.first() == Some(&Ok(())));
+        assert!(results.last() == Some(&Err(UriError::TooManySpellings)));
+    }
+
+    /// F12: a URI with an encoded NUL is rejected.
+    #[test]
+    fn an_encoded_nul_is_rejected() {
+        assert_eq!(Spellings::default().add("file:///secret/x%2500.txt"), Err(UriError::Characters));
     }
 
     /// F12: a URI with characters that URL parsers remove or replace is rejected.

@@ -63,10 +63,12 @@ mod tests {
                 ended.fetch_add(1, Ordering::Relaxed);
             })
         };
-        let (one, other) = (guard(), guard());
+        let one = guard();
+        let other = guard();
         let clone = one.clone();
         drop(one);
         assert_eq!(ended.load(Ordering::Relaxed), 0);
+
         drop(clone);
         assert_eq!(ended.load(Ordering::Relaxed), 1);
         other.clone().disarm();

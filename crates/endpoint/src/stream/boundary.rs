@@ -126,7 +126,8 @@ mod tests {
             pieces in prop::collection::vec(prop::collection::vec(prop::sample::select(b"\r\nd:x".as_slice()), 0..6), 0..6)
         ) {
             let whole = pieces.concat();
-            let (mut divided, mut undivided) = (Boundary::at_start(), Boundary::at_start());
+            let mut divided = Boundary::at_start();
+            let mut undivided = Boundary::at_start();
             for piece in &pieces {
                 divided.pass(piece);
             }

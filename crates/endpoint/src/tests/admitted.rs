@@ -1,3 +1,5 @@
+//! [`Admitted`](crate::Admitted) requests, and the readiness of the endpoint.
+
 use std::{
     convert::Infallible,
     future::ready,
@@ -20,9 +22,9 @@ use crate::{Admitted, AdmittedBody, EndpointLayer, Plain};
 #[derive(Clone, Debug, PartialEq)]
 struct Mark(u8);
 
-/// The inner service sees the request as received, and the body that was checked.
+/// The inner service receives the client's request and the body that was checked.
 #[tokio::test]
-async fn an_admitted_request_is_the_one_that_came_in() {
+async fn the_inner_service_receives_the_request_unchanged() {
     let fixture = Fixture::open();
     let seen = Arc::new(Mutex::new(None));
     let inner = tower::service_fn({
@@ -43,17 +45,24 @@ async fn an_admitted_request_is_the_one_that_came_in() {
     assert_eq!(response.status(), 200);
 
     let admitted = seen.lock().unwrap().take().unwrap();
-    assert_eq!((admitted.uri().to_string().as_str(), admitted.query()), ("/mcp?page=2", Some("page=2")));
-    assert_eq!((admitted.version(), admitted.extensions().get()), (Version::HTTP_10, Some(&Mark(7))));
+    assert_eq!(admitted.uri().to_string().as_str(), "/mcp?page=2");
+    assert_eq!(admitted.query(), Some("page=2"));
+    assert_eq!(admitted.version(), Version::HTTP_10);
+    assert_eq!(admitted.extensions().get(), Some(&Mark(7)));
+
     let mut body = admitted.into_request().into_body();
-    assert_eq!((body.is_end_stream(), body.size_hint().exact()), (false, Some(message.len() as u64)));
+    assert!(!body.is_end_stream());
+    assert_eq!(body.size_hint().exact(), Some(message.len() as u64));
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), message);
-    assert!(body.is_end_stream() && body.frame().await.is_none());
+    assert!(body.is_end_stream());
+    assert!(body.frame().await.is_none());
+
     let empty = AdmittedBody::default();
-    assert_eq!((empty.is_end_stream(), empty.size_hint().exact()), (true, Some(0)));
+    assert!(empty.is_end_stream());
+    assert_eq!(empty.size_hint().exact(), Some(0));
 }
 
-/// An endpoint is ready when the service behind it is, and so is what puts a service of HTTP requests there.
+/// An endpoint is ready when its inner service is, also if that is an adapted HTTP service.
 #[tokio::test]
 async fn readiness_is_that_of_the_service() {
     #[derive(Clone)]

@@ -1,3 +1,5 @@
+//! The number of allocations of a request.
+
 use std::{
     convert::Infallible,
     future::{Ready, ready},
@@ -36,8 +38,8 @@ impl Service<Admitted> for Silent {
     }
 }
 
-/// How many allocations an admitted request costs from the guard to the response's head.
-fn counted(fixture: &Fixture, headers: &[(&str, &str)], body: String) -> u64 {
+/// Returns the number of allocations of an admitted request, from the guard to the head of the response.
+fn count_allocations(fixture: &Fixture, headers: &[(&str, &str)], body: String) -> u64 {
     let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(Silent);
     let mut guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let headers = [headers, &[("content-type", "application/json")]].concat();
@@ -53,32 +55,34 @@ fn counted(fixture: &Fixture, headers: &[(&str, &str)], body: String) -> u64 {
     counted.count_total
 }
 
-/// A call in a session, and a modern one, by a token that was verified before.
+/// A call in a session and a modern call, with a token in the cache, have a fixed number of allocations.
 #[tokio::test]
 async fn admitting_a_message_allocates_little() {
     let fixture = Fixture::guarded("mcp:tools");
     let identifier = fixture.initialize().await;
     let call = json!({"name": "add", "arguments": {"a": 1}});
-    let legacy = counted(&fixture, &[(SESSION, &identifier)], request("tools/call", call.clone()).to_string());
+    let legacy =
+        count_allocations(&fixture, &[(SESSION, &identifier)], request("tools/call", call.clone()).to_string());
     let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "add")];
-    let modern = counted(&fixture, &headers, modern("tools/call", call).to_string());
-    // The guard: the request's id, the path that is remembered, what the caller's clones share, three for the extension,
-    // two for the response's headers. The endpoint: what the message is about, the body's share of the budget, and the
-    // identifier that the backend knows. The test: its copy of what was told.
-    assert!(modern <= 11 && legacy <= 12, "{modern} {legacy}");
+    let modern = count_allocations(&fixture, &headers, modern("tools/call", call).to_string());
+    // The guard: the request's id, the path, the shared caller, three for the extension, two for the response's headers.
+    // The endpoint: the operation, the reservation of the body, and the backend's identifier. The test: its copy of the
+    // decision.
+    assert!(modern <= 11, "{modern} {legacy}");
+    assert!(legacy <= 12, "{modern} {legacy}");
 }
 
-/// L3: an open event stream in the session makes its requests allocate no more.
+/// L3: requests allocate no more while an event stream of their session is open.
 #[tokio::test]
 async fn an_open_stream_costs_other_requests_no_allocation() {
     let fixture = Fixture::guarded("mcp:tools");
     let identifier = fixture.initialize().await;
     let headers = [(SESSION, identifier.as_str())];
     let call = || request("tools/call", json!({"name": "add", "arguments": {"a": 1}})).to_string();
-    let before = counted(&fixture, &headers, call());
-    fixture.inner.responds(200, &[("content-type", "text/event-stream")], "");
+    let before = count_allocations(&fixture, &headers, call());
+    fixture.inner.add_response(200, &[("content-type", "text/event-stream")], "");
     let stream = fixture.start("GET", &headers, Full::<Bytes>::default()).await;
     assert_eq!(fixture.settings.streams.len(), 1);
-    assert_eq!(counted(&fixture, &headers, call()), before);
+    assert_eq!(count_allocations(&fixture, &headers, call()), before);
     drop(stream);
 }

@@ -1,9 +1,9 @@
-//! [`Fixture`]: a guarded endpoint over a scripted inner service, and the messages of the tests.
+//! [`Fixture`]: a guarded endpoint over a scripted inner service.
 
 use std::{
     collections::VecDeque,
     convert::Infallible,
-    future::{Future, poll_fn},
+    future::Future,
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
@@ -11,14 +11,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use portcullis_guard::{
     Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeEnforcer,
 };
 use portcullis_jose::{Algorithm, AlgorithmSet};
-use portcullis_mcp::Era;
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes};
 use portcullis_session::{EndReason, Session, SessionKey, SessionObserver, SessionSettings, SessionStore};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, TokenBuilder};
@@ -26,16 +25,16 @@ use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, Ve
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use tower_layer::Layer;
-use tower_service::Service;
 
-use crate::{Admitted, EndpointBodyError, EndpointLayer, EndpointSettings};
+pub(super) use super::{inner::*, messages::*};
+use crate::{EndpointBodyError, EndpointLayer, EndpointSettings};
 
 pub(super) const SESSION: &str = "mcp-session-id";
 pub(super) const VERSION: &str = "mcp-protocol-version";
 pub(super) const BACKEND: &str = "backend-session-1";
 pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
 
-/// A guarded endpoint, its issuer, clock, sessions and inner service, and what was reported.
+/// A guarded endpoint with its issuer, clock, sessions and inner service, and the log of its decisions.
 pub(super) struct Fixture {
     pub(super) test_issuer: TestIssuer,
     pub(super) clock: ManualClock,
@@ -46,19 +45,19 @@ pub(super) struct Fixture {
     token: Option<String>,
 }
 
-/// What was reported: ended sessions, and status and reason of each request.
+/// The ended sessions, and the decisions about requests.
 #[derive(Default)]
 pub(super) struct Log {
     pub(super) ended: Mutex<Vec<EndReason>>,
     pub(super) decided: Mutex<Vec<(u16, Option<&'static str>)>>,
-    pub(super) told: Mutex<Vec<Told>>,
+    pub(super) reported: Mutex<Vec<Reported>>,
 }
 
-/// What else was reported of a request.
+/// The operation of a request, and its denial in report-only mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reported {
     pub(super) operation: Option<Operation>,
-    pub(super) spared: Option<&'static str>,
+    pub(super) report_only_denial: Option<&'static str>,
 }
 
 impl SessionObserver for Log {
@@ -72,8 +71,9 @@ struct Sink(Arc<Log>);
 impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
         self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
-        let (operation, spared) = (decision.operation.cloned(), decision.report_only_denial);
-        self.0.told.lock().unwrap().push(Told { operation, spared });
+        let operation = decision.operation.cloned();
+        let report_only_denial = decision.report_only_denial;
+        self.0.reported.lock().unwrap().push(Reported { operation, report_only_denial });
     }
 }
 
@@ -98,6 +98,7 @@ impl Fixture {
         Self::new(None, |_| {}, |_| {})
     }
 
+    /// Creates an endpoint without authentication if there are no required scopes.
     fn new(
         required_scopes: Option<&str>,
         change: impl FnOnce(&mut IssuerSettings),
@@ -131,12 +132,13 @@ impl Fixture {
         Self { test_issuer, clock, sessions, settings, inner: Inner::default(), log, token }
     }
 
-    /// From now on requests come with this token.
-    pub(super) fn comes_with(&mut self, token: &TokenBuilder) {
+    /// Sends this token with all later requests.
+    pub(super) fn use_token(&mut self, token: &TokenBuilder) {
         self.token = Some(token.sign());
     }
 
-    pub(super) fn comes_without_token(&mut self) {
+    /// Sends all later requests without a token.
+    pub(super) fn use_no_token(&mut self) {
         self.token = None;
     }
 
@@ -151,6 +153,7 @@ impl Fixture {
         self.send("POST", &headers, message.to_string()).await
     }
 
+    /// Sends a request with any body, and reads the response.
     pub(super) async fn send_body<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Received
     where
         B: Body<Data = Bytes> + Unpin,
@@ -179,6 +182,7 @@ impl Fixture {
         }
     }
 
+    /// Builds a request with the current token.
     pub(super) fn request<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Request<B> {
         let mut request = Request::builder().method(method).uri("/mcp").header("host", "mcp.example.com");
         if let Some(token) = &self.token {
@@ -190,6 +194,7 @@ impl Fixture {
         request.body(body).unwrap()
     }
 
+    /// Sends a request, whose future the test polls.
     pub(super) fn start<B>(
         &self,
         method: &str,
@@ -204,22 +209,22 @@ impl Fixture {
         guarded.oneshot(self.request(method, headers, body))
     }
 
-    /// Opens a session and gives its outward identifier.
+    /// Opens a session and returns the client's identifier of it.
     pub(super) async fn initialize(&self) -> String {
-        self.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+        self.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
         let response = self.post(&[], initialize()).await;
         assert_eq!(response.status, 200);
         response.header(SESSION).unwrap().to_owned()
     }
 
-    /// The last request's status and reason.
+    /// Returns the status and reason of the last request.
     pub(super) fn decided(&self) -> (u16, Option<&'static str>) {
         *self.log.decided.lock().unwrap().last().unwrap()
     }
 
-    /// What else was reported of the last request.
-    pub(super) fn told(&self) -> Told {
-        self.log.told.lock().unwrap().last().unwrap().clone()
+    /// Returns the operation and report-only denial of the last request.
+    pub(super) fn reported(&self) -> Reported {
+        self.log.reported.lock().unwrap().last().unwrap().clone()
     }
 
     pub(super) fn ended(&self) -> Vec<EndReason> {
@@ -227,6 +232,7 @@ impl Fixture {
     }
 }
 
+/// A verifier for the tokens of this issuer and resource.
 fn verifier(
     test_issuer: &TestIssuer,
     resource: &ResourceUri,
@@ -242,6 +248,7 @@ fn verifier(
     Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
 }
 
+/// A response with its complete body.
 pub(super) struct Received {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -258,97 +265,13 @@ impl Received {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Status and JSON-RPC code.
+    /// Returns the status and the JSON-RPC code.
     pub(super) fn error(&self) -> (u16, i64) {
         (self.status, self.json()["error"]["code"].as_i64().unwrap())
     }
 }
 
-/// Responds from a script, else 200 `{}`, and records the requests.
-#[derive(Clone, Default)]
-pub(super) struct Inner(Arc<Mutex<Script>>);
-
-#[derive(Default)]
-struct Script {
-    responses: VecDeque<Response<Full<Bytes>>>,
-    seen: Vec<Seen>,
-    silent: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) method: Method,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
-    pub(super) era: Era,
-    pub(super) subject: Option<String>,
-}
-
-impl Seen {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().unwrap())
-    }
-}
-
-impl Inner {
-    pub(super) fn responds(&self, status: u16, headers: &[(&str, &str)], body: &'static str) {
-        let mut response = Response::builder().status(StatusCode::from_u16(status).unwrap());
-        for (name, value) in headers {
-            response = response.header(*name, *value);
-        }
-        self.0.lock().unwrap().responses.push_back(response.body(Full::new(body.into())).unwrap());
-    }
-
-    /// Adds an extension to the last response in the script.
-    pub(super) fn with_extension<T: Clone + Send + Sync + 'static>(&self, extension: T) {
-        self.0.lock().unwrap().responses.back_mut().unwrap().extensions_mut().insert(extension);
-    }
-
-    /// Delays all responses while `silent` is true.
-    pub(super) fn falls_silent(&self, silent: bool) {
-        self.0.lock().unwrap().silent = silent;
-    }
-
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        self.0.lock().unwrap().seen.clone()
-    }
-
-    pub(super) fn last(&self) -> Seen {
-        self.seen().pop().unwrap()
-    }
-}
-
-impl Service<Admitted> for Inner {
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, admitted: Admitted) -> Self::Future {
-        let mut script = self.0.lock().unwrap();
-        script.seen.push(Seen {
-            method: admitted.method().clone(),
-            headers: admitted.headers().clone(),
-            body: admitted.body().clone(),
-            era: admitted.era(),
-            subject: admitted.caller().principal().and_then(|who| who.subject()).map(str::to_owned),
-        });
-        drop(script);
-        let script = Arc::clone(&self.0);
-        Box::pin(poll_fn(move |_| {
-            let mut script = script.lock().unwrap();
-            if script.silent {
-                return Poll::Pending;
-            }
-            Poll::Ready(Ok(script.responses.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())))))
-        }))
-    }
-}
-
-/// A body in pieces, of an unknown length.
+/// A body in several frames, without a declared length.
 pub(super) struct Pieces(pub(super) VecDeque<Result<Bytes, &'static str>>);
 
 impl Body for Pieces {
@@ -364,24 +287,7 @@ impl Body for Pieces {
     }
 }
 
-pub(super) fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}})
-}
-
-pub(super) fn request(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
-}
-
-pub(super) fn modern(method: &str, params: Value) -> Value {
-    let mut message = request(method, params);
-    message["params"]["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    message
-}
-
-/// The response to a POST whose session is not known.
+/// The response to a POST with an unknown session.
 pub(super) fn no_session() -> Value {
     json!({
         "jsonrpc": "2.0",

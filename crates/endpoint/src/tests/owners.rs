@@ -1,10 +1,10 @@
-//! Whose sessions are whose, with tokens and without.
+//! Sessions belong to their owner.
 
 use serde_json::json;
 
 use super::fixture::*;
 
-/// E7: to anybody but its owner a session is unknown, and is not disturbed.
+/// E7: other owners get the response for an unknown session, and the session continues.
 #[tokio::test]
 async fn another_owner_finds_nothing() {
     let mut fixture = Fixture::guarded("");
@@ -17,20 +17,24 @@ async fn another_owner_finds_nothing() {
         fixture.test_issuer.token().subject("ALICE"),
         fixture.test_issuer.token().without("sub"),
     ] {
-        fixture.comes_with(&other);
+        fixture.use_token(&other);
         let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
-        assert_eq!((response.status, response.json()), (400, no_session()));
+        assert_eq!(response.status, 400);
+        assert_eq!(response.json(), no_session());
         for method in ["GET", "DELETE"] {
             let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
-            assert_eq!((response.status, response.body.as_ref()), (400, b"Invalid or missing session ID".as_ref()));
+            assert_eq!(response.status, 400);
+            assert_eq!(response.body.as_ref(), b"Invalid or missing session ID".as_ref());
         }
     }
-    assert_eq!((fixture.inner.seen().len(), fixture.sessions.len()), (seen, 1));
-    fixture.comes_with(&fixture.test_issuer.token().scope("other scopes"));
+    assert_eq!(fixture.inner.seen().len(), seen);
+    assert_eq!(fixture.sessions.len(), 1);
+
+    fixture.use_token(&fixture.test_issuer.token().scope("other scopes"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
 }
 
-/// E7: the use by others does not keep a session alive.
+/// E7: requests of other owners do not extend a session.
 #[tokio::test]
 async fn another_owner_does_not_keep_a_session_alive() {
     let mut fixture = Fixture::guarded("");
@@ -38,20 +42,20 @@ async fn another_owner_does_not_keep_a_session_alive() {
     let owner = fixture.test_issuer.token().expires_in(36_000);
     let mallory = fixture.test_issuer.token().subject("mallory").expires_in(36_000);
     fixture.clock.advance(20 * MINUTE);
-    fixture.comes_with(&mallory);
+    fixture.use_token(&mallory);
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
     fixture.clock.advance(11 * MINUTE);
-    fixture.comes_with(&owner);
+    fixture.use_token(&owner);
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
     assert_eq!(fixture.decided(), (400, Some("session.ended")));
 }
 
-/// E7: possession of an identifier authorizes nothing.
+/// E7: an identifier alone authorizes nothing.
 #[tokio::test]
 async fn an_identifier_is_no_authorization() {
     let mut fixture = Fixture::guarded("");
     let identifier = fixture.initialize().await;
-    fixture.comes_without_token();
+    fixture.use_no_token();
     for method in ["POST", "GET", "DELETE"] {
         let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
         assert_eq!(response.status, 401);
@@ -60,34 +64,36 @@ async fn an_identifier_is_no_authorization() {
     assert_eq!(fixture.sessions.len(), 1);
 }
 
-/// E7: a token without subject opens a session only where its issuer lets clients own them.
+/// E7: a token without a subject opens a session only if its issuer allows clients as owners.
 #[tokio::test]
 async fn a_token_without_subject_opens_no_session() {
     let mut fixture = Fixture::guarded("");
     let client = fixture.test_issuer.token().without("sub");
-    fixture.comes_with(&client);
+    fixture.use_token(&client);
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.error(), (403, -32600));
-    assert_eq!((response.json()["id"].clone(), response.header("www-authenticate")), (json!(1), None));
+    assert_eq!(response.json()["id"].clone(), json!(1));
+    assert_eq!(response.header("www-authenticate"), None);
     assert_eq!(fixture.decided(), (403, Some("session.no_owner")));
     assert!(fixture.inner.seen().is_empty());
 
     let mut fixture = Fixture::guarded_by(|issuer| issuer.subjectless_client = true);
-    fixture.comes_with(&client);
+    fixture.use_token(&client);
     let identifier = fixture.initialize().await;
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
-    fixture.comes_with(&fixture.test_issuer.token().subject("test-client").without("client_id"));
+
+    fixture.use_token(&fixture.test_issuer.token().subject("test-client").without("client_id"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
-    fixture.comes_with(&fixture.test_issuer.token().without("sub").without("client_id"));
+    fixture.use_token(&fixture.test_issuer.token().without("sub").without("client_id"));
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
 }
 
-/// F7: without authorization sessions are kept by identifier alone.
+/// F7: without authorization, sessions have no owner.
 #[tokio::test]
-async fn without_authorization_anybody_may_use_a_session() {
+async fn without_authorization_sessions_have_no_owner() {
     let mut fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    fixture.comes_with(&fixture.test_issuer.token().subject("mallory"));
+    fixture.use_token(&fixture.test_issuer.token().subject("mallory"));
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 200);
     assert_eq!(fixture.inner.last().header("authorization"), None);
 }

@@ -1,4 +1,4 @@
-//! New identifiers when scopes change, and what the owner of an ended session hears.
+//! New identifiers when scopes change, and the status that the owner of an ended session gets.
 
 use serde_json::json;
 
@@ -13,23 +13,25 @@ fn token(fixture: &Fixture, scope: &str) -> portcullis_testkit::TokenBuilder {
     fixture.test_issuer.token().scope(scope).expires_in(36_000)
 }
 
+/// Returns a fixture with an open session, and its identifier.
 async fn opened(scope: &str) -> (Fixture, String) {
     let mut fixture = Fixture::guarded("");
-    fixture.comes_with(&token(&fixture, scope));
+    fixture.use_token(&token(&fixture, scope));
     let identifier = fixture.initialize().await;
     (fixture, identifier)
 }
 
-/// E8: with other scopes the response carries a new identifier, of POST and GET alike; the backend's stays the same.
+/// E8: with other scopes, the responses to POST and GET have a new identifier. The backend's identifier stays the same.
 #[tokio::test]
 async fn other_scopes_renew_the_identifier() {
     let (mut fixture, first) = opened("mcp:tools").await;
-    fixture.comes_with(&token(&fixture, "mcp:tools mcp:admin"));
-    fixture.inner.responds(500, &[], "no");
+    fixture.use_token(&token(&fixture, "mcp:tools mcp:admin"));
+    fixture.inner.add_response(500, &[], "no");
     let response = ping(&fixture, &first).await;
     let second = response.header(SESSION).expect("a new identifier").to_owned();
     assert_eq!(response.status, 500, "for every response");
     assert_ne!(second, first);
+
     for _ in 0..2 {
         assert_eq!(fixture.send("GET", &[(SESSION, &first)], "").await.header(SESSION), Some(&*second));
     }
@@ -46,16 +48,16 @@ async fn other_scopes_renew_the_identifier() {
 async fn a_refreshed_token_keeps_the_identifier() {
     let (mut fixture, identifier) = opened("mcp:tools mcp:admin").await;
     for refreshed in ["mcp:tools mcp:admin", "mcp:admin mcp:tools", "mcp:admin mcp:admin mcp:tools"] {
-        fixture.comes_with(&token(&fixture, refreshed).claim("jti", refreshed));
+        fixture.use_token(&token(&fixture, refreshed).claim("jti", refreshed));
         assert_eq!(ping(&fixture, &identifier).await.header(SESSION), None, "{refreshed}");
     }
 }
 
-/// E8: the old identifier resolves until 5 min after the new one's first use, and is an ended one then.
+/// E8: the old identifier is valid until 5 min after the first use of the new one.
 #[tokio::test]
 async fn the_old_identifier_ends_after_its_grace() {
     let (mut fixture, first) = opened("a").await;
-    fixture.comes_with(&token(&fixture, "b"));
+    fixture.use_token(&token(&fixture, "b"));
     let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
     fixture.clock.advance(20 * MINUTE);
     assert_eq!(ping(&fixture, &first).await.status, 200, "the new one is unused");
@@ -67,30 +69,31 @@ async fn the_old_identifier_ends_after_its_grace() {
     assert_eq!(fixture.ended(), []);
 }
 
-/// E7, E8: others can use neither identifier, and theirs is no first use.
+/// E7, E8: other owners can use neither identifier, and their attempts do not count as its first use.
 #[tokio::test]
 async fn a_new_identifier_works_only_for_its_owner() {
     let (mut fixture, first) = opened("a").await;
     let owner = token(&fixture, "b");
-    fixture.comes_with(&owner);
+    fixture.use_token(&owner);
     let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
-    fixture.comes_with(&token(&fixture, "b").subject("mallory"));
+    fixture.use_token(&token(&fixture, "b").subject("mallory"));
     for identifier in [&first, &second] {
         let response = ping(&fixture, identifier).await;
-        assert_eq!((response.status, response.header(SESSION)), (400, None));
+        assert_eq!(response.status, 400);
+        assert_eq!(response.header(SESSION), None);
         assert_eq!(fixture.decided(), (400, Some("session.unknown")));
     }
-    fixture.comes_with(&owner);
+    fixture.use_token(&owner);
     fixture.clock.advance(6 * MINUTE);
     assert_eq!(ping(&fixture, &first).await.header(SESSION), Some(&*second));
 }
 
-/// E8, E9: DELETE by either identifier ends the session, and with it both.
+/// E8, E9: DELETE with either identifier ends the session.
 #[tokio::test]
 async fn either_identifier_ends_the_session() {
     for by_the_new_one in [false, true] {
         let (mut fixture, first) = opened("a").await;
-        fixture.comes_with(&token(&fixture, "b"));
+        fixture.use_token(&token(&fixture, "b"));
         let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
         let named = if by_the_new_one { &second } else { &first };
         assert_eq!(fixture.send("DELETE", &[(SESSION, named)], "").await.status, 200);
@@ -101,20 +104,21 @@ async fn either_identifier_ends_the_session() {
     }
 }
 
-/// E8: no new identifier leaves with a response that ends the session.
+/// E8: a response that ends the session has no new identifier.
 #[tokio::test]
 async fn an_ended_session_is_not_renewed() {
     let (mut fixture, first) = opened("a").await;
-    fixture.comes_with(&token(&fixture, "b"));
-    fixture.inner.responds(404, &[], "");
+    fixture.use_token(&token(&fixture, "b"));
+    fixture.inner.add_response(404, &[], "");
     let response = ping(&fixture, &first).await;
-    assert_eq!((response.status, response.header(SESSION)), (404, None));
+    assert_eq!(response.status, 404);
+    assert_eq!(response.header(SESSION), None);
 }
 
-/// E10: where it is configured, the owner gets 404 for an ended session, in the form of each method; identifiers that
-/// were never issued, and those of other owners, still get 400.
+/// E10: if configured, the owner gets 404 for an ended session, in the format of each method. Identifiers that were never
+/// issued, and those of other owners, still get 400.
 #[tokio::test]
-async fn the_owner_may_hear_that_a_session_has_ended() {
+async fn the_owner_can_get_404_for_an_ended_session() {
     let (mut fixture, identifier) = opened("a").await;
     fixture.settings.ended_status = EndedSessionStatus::NotFound;
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 200);
@@ -126,20 +130,24 @@ async fn the_owner_may_hear_that_a_session_has_ended() {
     }
     for method in ["GET", "DELETE"] {
         let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
-        assert_eq!((response.status, response.body.as_ref()), (404, b"Session not found".as_ref()));
+        assert_eq!(response.status, 404);
+        assert_eq!(response.body.as_ref(), b"Session not found".as_ref());
     }
     assert_eq!(ping(&fixture, "made-up").await.status, 400);
     assert_eq!(fixture.send("GET", &[], "").await.status, 400);
-    fixture.comes_with(&token(&fixture, "a").subject("mallory"));
+
+    fixture.use_token(&token(&fixture, "a").subject("mallory"));
     assert_eq!(ping(&fixture, &identifier).await.error(), (400, -32000));
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 400);
 }
 
-/// E10: unless it is configured, an ended session is an unknown one to its owner, too.
+/// E10: by default, an ended session and an unknown one get the same response.
 #[tokio::test]
-async fn ended_is_unknown_by_default() {
+async fn an_ended_session_is_unknown_by_default() {
     let (fixture, identifier) = opened("a").await;
     fixture.send("DELETE", &[(SESSION, &identifier)], "").await;
-    let (ended, unknown) = (ping(&fixture, &identifier).await, ping(&fixture, "made-up").await);
-    assert_eq!((ended.status, ended.body), (400, unknown.body));
+    let ended = ping(&fixture, &identifier).await;
+    let unknown = ping(&fixture, "made-up").await;
+    assert_eq!(ended.status, 400);
+    assert_eq!(ended.body, unknown.body);
 }

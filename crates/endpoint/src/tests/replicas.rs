@@ -1,4 +1,4 @@
-//! Ends that must be recorded, and sessions of other processes.
+//! Ends that must be recorded, and sessions that other processes opened.
 
 use std::{
     convert::Infallible,
@@ -26,7 +26,7 @@ use tower::{Layer, ServiceExt, service_fn};
 use super::fixture::*;
 use crate::{Admitted, EndpointLayer};
 
-/// Confirms an end when the test does.
+/// A journal that confirms an end when the test does.
 #[derive(Default)]
 struct Slow {
     waiting: Mutex<Vec<EndConfirmation>>,
@@ -47,9 +47,10 @@ impl SessionJournal for Slow {
     }
 }
 
-/// Another process with the keys of `Fixture`, and its journal.
+/// Returns another process with the keys of `Fixture`, and its journal.
 fn process(max_total: usize) -> (Fixture, Arc<Slow>) {
-    let (mut fixture, journal) = (Fixture::open(), Arc::<Slow>::default());
+    let mut fixture = Fixture::open();
+    let journal = Arc::<Slow>::default();
     let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
     settings.max_total = max_total;
     let observer = Arc::clone(&fixture.log) as Arc<dyn SessionObserver>;
@@ -59,7 +60,7 @@ fn process(max_total: usize) -> (Fixture, Arc<Slow>) {
     (fixture, journal)
 }
 
-/// E12: a DELETE is answered once the end is recorded, and with 503 if it cannot be; the session has ended in any case.
+/// E12: the response to a DELETE waits until the end is recorded. It is 503 if that fails; the session has ended either way.
 #[tokio::test]
 async fn a_delete_is_confirmed_when_it_is_recorded() {
     for (is_recorded, status) in [(true, 200), (false, 503)] {
@@ -86,7 +87,7 @@ async fn a_delete_is_confirmed_when_it_is_recorded() {
     }
 }
 
-/// E12: a session of another process continues; at the total limit, and before the ends are known, the response is 503.
+/// E12: a session of another process continues. At the total limit, and before the ends are known, the response is 503.
 #[tokio::test]
 async fn sessions_of_other_processes_continue() {
     let (first, (second, journal)) = (Fixture::open(), process(1));
@@ -95,7 +96,8 @@ async fn sessions_of_other_processes_continue() {
     journal.is_incomplete.store(true, Ordering::Relaxed);
     for (retry_after, reason) in [("1", "session.not_ready"), ("30", "session.store_full")] {
         let response = second.post(&headers, request("tools/list", json!({}))).await;
-        assert_eq!((response.error(), response.header("retry-after")), ((503, -32603), Some(retry_after)));
+        assert_eq!(response.error(), (503, -32603));
+        assert_eq!(response.header("retry-after"), Some(retry_after));
         assert_eq!(second.decided(), (503, Some(reason)));
         assert_eq!(second.send("GET", &headers, "").await.status, 503);
         journal.is_incomplete.store(false, Ordering::Relaxed);
@@ -110,7 +112,7 @@ async fn sessions_of_other_processes_continue() {
     assert_eq!(second.inner.last().header(SESSION), Some(BACKEND));
 }
 
-/// A body of which nothing ever comes.
+/// A body that is always pending.
 struct Stalled;
 
 impl Body for Stalled {
@@ -122,7 +124,7 @@ impl Body for Stalled {
     }
 }
 
-/// E12: the head of the response to `initialize` is held until the revision is known, and no longer than its time.
+/// E12: the head of the response to `initialize` is held back until the revision is known, or until a timeout.
 #[tokio::test(start_paused = true)]
 async fn a_held_head_has_a_time_limit() {
     let mut fixture = Fixture::open();
@@ -136,6 +138,7 @@ async fn a_held_head_has_a_time_limit() {
     let request = fixture.request("POST", &[("content-type", "application/json")], body);
     let mut initialized = Box::pin(guarded.oneshot(request));
     assert!(poll_once(&mut initialized).is_pending());
+
     tokio::time::advance(Duration::from_secs(59)).await;
     assert!(poll_once(&mut initialized).is_pending());
     tokio::time::advance(Duration::from_secs(2)).await;

@@ -1,3 +1,5 @@
+//! Scopes, claims and rate limits of rules.
+
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -12,6 +14,7 @@ use tower_layer::Layer;
 use super::fixture::*;
 use crate::{AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, NameGlob, Plain};
 
+/// A rule for these methods and names that requires these scopes.
 fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> MessageRule {
     let glob = |pattern: &str| NameGlob::parse(pattern).unwrap();
     MessageRule {
@@ -42,38 +45,43 @@ impl Received {
     }
 }
 
-/// J4: a decision tells the message's method and tool, when it was refused too, and nothing where there was no message.
+/// J4: a decision has the method and tool of the message, also if it was rejected, and neither without a message.
 #[tokio::test]
-async fn decisions_tell_what_messages_are_about() {
+async fn decisions_have_the_operation_of_the_message() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
-    assert_eq!(fixture.told().operation, Some(Operation::new("initialize", None)));
+    assert_eq!(fixture.reported().operation, Some(Operation::new("initialize", None)));
+
     let call = |name: &str| request("tools/call", json!({"name": name}));
     for (message, status) in [(call("add"), 403), (call("admin_drop"), 403), (request("ping", json!({})), 200)] {
         assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, status);
         let name = message["params"]["name"].as_str();
-        assert_eq!(fixture.told().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
+        assert_eq!(fixture.reported().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
     }
     fixture.post(&[], &call("add")).await;
-    assert_eq!(fixture.told().operation, Some(Operation::new("tools/call", Some("add"))));
+    assert_eq!(fixture.reported().operation, Some(Operation::new("tools/call", Some("add"))));
+
     fixture.post(&[(SESSION, &identifier)], &json!([])).await;
-    assert_eq!(fixture.told().operation, None);
+    assert_eq!(fixture.reported().operation, None);
 }
 
-/// B3, B9: one response names all that the message needs, by every rule that matches, and what is already held.
+/// B3, B9: one challenge has the scopes of all matching rules, and those that the token has.
 #[tokio::test]
-async fn one_refusal_names_all_missing_scopes() {
+async fn one_challenge_has_all_scopes() {
     let mut fixture = Fixture::guarded("base");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
     let token = |scopes: &str| fixture.test_issuer.token().scope(scopes);
-    let (none, some, most) = (token(""), token("logs unrelated"), token("base tools"));
+    let none = token("");
+    let some = token("logs unrelated");
+    let most = token("base tools");
     let drop_all = request("tools/call", json!({"name": "admin_drop"}));
     for (token, scope) in [(none, "admin base tools"), (some, "admin base logs tools"), (most, "admin base tools")] {
-        fixture.comes_with(&token);
+        fixture.use_token(&token);
         let response = fixture.post(&[(SESSION, &identifier)], &drop_all).await;
-        assert_eq!((response.status, response.scope()), (403, scope.to_owned()));
+        assert_eq!(response.status, 403);
+        assert_eq!(response.scope(), scope.to_owned());
         let challenge = response.challenge();
         assert_eq!(challenge.error.as_deref(), Some("insufficient_scope"));
         assert_eq!(
@@ -84,13 +92,14 @@ async fn one_refusal_names_all_missing_scopes() {
         assert_eq!(fixture.decided(), (403, Some("scope.insufficient")));
     }
     assert_eq!(fixture.inner.seen().len(), 1);
-    fixture.comes_with(&fixture.test_issuer.token().scope("base tools admin"));
+
+    fixture.use_token(&fixture.test_issuer.token().scope("base tools admin"));
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
 }
 
-/// B9: each message needs what its method and name need, and no more.
+/// B9: a message needs exactly the scopes of the rules for its method and name.
 #[tokio::test]
-async fn rules_are_by_method_and_name() {
+async fn rules_apply_by_method_and_name() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
@@ -106,17 +115,17 @@ async fn rules_are_by_method_and_name() {
         (json!({"jsonrpc": "2.0", "method": "logging/setLevel"}), "logs"),
         (json!({"jsonrpc": "2.0", "id": 1, "result": {}}), ""),
     ] {
-        fixture.comes_with(&fixture.test_issuer.token().scope(needed));
+        fixture.use_token(&fixture.test_issuer.token().scope(needed));
         assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, 200, "{message}");
-        fixture.comes_with(&fixture.test_issuer.token().scope("other"));
+        fixture.use_token(&fixture.test_issuer.token().scope("other"));
         let expected = if needed.is_empty() { 200 } else { 403 };
         assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, expected, "{message}");
     }
 }
 
-/// B9: no spelling of a name gets around its rule.
+/// B9: a rule applies to every spelling of a name.
 #[tokio::test]
-async fn a_rule_cannot_be_spelled_around() {
+async fn a_rule_applies_to_every_spelling() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = vec![rule(Some("tools/call"), Some("admin"), "admin")];
     let identifier = fixture.initialize().await;
@@ -139,30 +148,33 @@ async fn a_rule_cannot_be_spelled_around() {
     assert_eq!(fixture.inner.seen().len(), 1);
 }
 
-/// B3: streams, DELETE and initialize need what every request needs.
+/// B3: GET, DELETE and `initialize` need the required scopes, too.
 #[tokio::test]
 async fn required_scopes_are_needed_for_everything() {
     let mut fixture = Fixture::guarded("base");
     let identifier = fixture.initialize().await;
-    fixture.comes_with(&fixture.test_issuer.token().scope("other"));
+    fixture.use_token(&fixture.test_issuer.token().scope("other"));
     for method in ["GET", "DELETE"] {
         let response = fixture.send(method, &[(SESSION, &identifier)], "").await;
-        assert_eq!((response.status, response.scope()), (403, "base".to_owned()), "{method}");
+        assert_eq!(response.status, 403, "{method}");
+        assert_eq!(response.scope(), "base".to_owned(), "{method}");
     }
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
-    assert_eq!((fixture.sessions.len(), fixture.inner.seen().len()), (1, 1));
+    assert_eq!(fixture.sessions.len(), 1);
+    assert_eq!(fixture.inner.seen().len(), 1);
 }
 
 /// B3: expiry is checked before scopes.
 #[tokio::test]
 async fn an_expired_token_is_unauthorized_with_any_scopes() {
     let mut fixture = Fixture::guarded("base");
-    fixture.comes_with(&fixture.test_issuer.token().scope("other").expires_in(-60));
+    fixture.use_token(&fixture.test_issuer.token().scope("other").expires_in(-60));
     let response = fixture.post(&[], initialize()).await;
-    assert_eq!((response.status, response.challenge().error.as_deref()), (401, Some("invalid_token")));
+    assert_eq!(response.status, 401);
+    assert_eq!(response.challenge().error.as_deref(), Some("invalid_token"));
 }
 
-/// F7: where authorization is off, rules count for nothing.
+/// F7: without authorization, rules do not apply.
 #[tokio::test]
 async fn without_authorization_there_are_no_scopes() {
     let mut fixture = Fixture::open();
@@ -170,9 +182,9 @@ async fn without_authorization_there_are_no_scopes() {
     assert_eq!(fixture.post(&[], initialize()).await.status, 200);
 }
 
-/// A5: `offline_access` is no scope of a resource.
+/// A5: `offline_access` is not a scope of a resource.
 #[tokio::test]
-async fn offline_access_is_refused_at_start() {
+async fn offline_access_is_rejected_at_start() {
     let fixture = Fixture::open();
     let refused = |change: fn(&mut EndpointSettings)| {
         let mut settings = fixture.settings.clone();
@@ -192,14 +204,15 @@ async fn offline_access_is_refused_at_start() {
         refused(|settings| settings.revisions = portcullis_mcp::Revisions::from_iter([])),
         Some(EndpointSettingsError::NoRevision)
     );
+
     let codes =
         [EndpointSettingsError::OfflineAccess, EndpointSettingsError::NoRevision].map(EndpointSettingsError::code);
     assert_eq!(codes, ["settings.offline_access", "settings.no_revision"]);
 }
 
-/// J1: clients get generic texts; only the guard gets the reason.
+/// J1: clients get generic messages. Only the guard gets the reason.
 #[tokio::test]
-async fn reasons_stay_inside() {
+async fn clients_do_not_get_reasons() {
     let fixture = Fixture::guarded("");
     let response = fixture.post(&[(SESSION, "made-up")], request("ping", json!({}))).await;
     assert_eq!(fixture.decided(), (400, Some("session.unknown")));
@@ -230,7 +243,7 @@ async fn a_plain_service_finds_the_principal() {
     assert_eq!(body, "alice");
 }
 
-/// B7: what the guard's resource says of broader scopes counts for the endpoint's scopes, too.
+/// B7: the scope implications of the guard also apply to the scopes of the endpoint.
 #[tokio::test]
 async fn broader_scopes_are_enough() {
     let mut fixture = Fixture::guarded_with("base", |guard| {
@@ -238,7 +251,7 @@ async fn broader_scopes_are_enough() {
         guard.scope_implications = ScopeImplications::new([("operator", implied)]).unwrap();
     });
     fixture.settings.rules = rules();
-    fixture.comes_with(&fixture.test_issuer.token().scope("operator"));
+    fixture.use_token(&fixture.test_issuer.token().scope("operator"));
     let identifier = fixture.initialize().await;
     for (name, status) in [("add", 200), ("admin_drop", 403)] {
         let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
@@ -249,9 +262,9 @@ async fn broader_scopes_are_enough() {
     }
 }
 
-/// C14: a rule's claims count for the messages that it is for, before scopes; in report-only mode they are told alone.
+/// C14: the claims of a rule are checked before scopes. In report-only mode, a denial is only reported.
 #[tokio::test]
-async fn claims_are_wanted_by_rules() {
+async fn rules_can_require_claims() {
     let mut fixture = Fixture::guarded("base");
     let team = ClaimRule::new("team", ClaimTest::OneOf(vec!["blue".to_owned()])).unwrap();
     let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
@@ -262,27 +275,29 @@ async fn claims_are_wanted_by_rules() {
     let token = |scopes: &str, team: &str| fixture.test_issuer.token().scope(scopes).claim("team", team);
     let (blue, red, poor) = (token("base admin", "blue"), token("base admin", "red"), token("base", "red"));
     let identifier = fixture.initialize().await;
-    for (token, name, decided, spared) in [
+    for (token, name, decided, report_only_denial) in [
         (&blue, "admin_drop", (200, None), Some("claim.missing")),
         (&red, "admin_drop", (403, Some("claim.mismatch")), None),
         (&red, "add", (200, None), Some("claim.missing")),
         (&poor, "admin_drop", (403, Some("claim.mismatch")), None),
         (&poor, "add", (200, None), Some("claim.missing")),
     ] {
-        fixture.comes_with(token);
+        fixture.use_token(token);
         let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
-        assert_eq!((fixture.decided(), fixture.told().spared), (decided, spared), "{name}");
+        assert_eq!(fixture.decided(), decided, "{name}");
+        assert_eq!(fixture.reported().report_only_denial, report_only_denial, "{name}");
         if response.status == 403 {
             assert!(!response.headers.contains_key("www-authenticate"));
             assert_eq!(response.json()["error"], "access_denied");
         }
     }
     let response = fixture.post(&[(SESSION, &identifier)], &request("ping", json!({}))).await;
-    assert_eq!((response.status, fixture.told().spared), (200, None));
+    assert_eq!(response.status, 200);
+    assert_eq!(fixture.reported().report_only_denial, None);
 }
 
-/// J5: messages that a rule matches are limited for each principal, once nothing else speaks against them, and the response
-/// is one of JSON-RPC.
+/// J5: the rate of messages that a rule matches is limited for each principal. Only accepted messages count, and the
+/// response is a JSON-RPC error.
 #[tokio::test]
 async fn tools_are_limited() {
     let mut fixture = Fixture::guarded("base");
@@ -302,20 +317,22 @@ async fn tools_are_limited() {
         assert_eq!(fixture.decided(), expected, "{name}");
         if response.status == 429 {
             assert_eq!(response.header("retry-after"), Some("30"));
-            assert_eq!((&response.json()["error"]["code"], &response.json()["id"]), (&json!(-32603), &json!(7)));
+            assert_eq!(response.json()["error"]["code"], -32603);
+            assert_eq!(response.json()["id"], 7);
         }
     }
-    fixture.comes_with(&fixture.test_issuer.token().subject("bob").scope(""));
+    fixture.use_token(&fixture.test_issuer.token().subject("bob").scope(""));
     fixture.post(&[], &initialize()).await;
     assert_eq!(fixture.decided().0, 403, "what is refused otherwise does not count");
-    fixture.comes_with(&fixture.test_issuer.token().subject("bob").scope("base"));
+
+    fixture.use_token(&fixture.test_issuer.token().subject("bob").scope("base"));
     let identifier = fixture.initialize().await;
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
     fixture.clock.advance(Duration::from_secs(30));
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
 }
 
-/// J5: where authentication is off, all callers count together.
+/// J5: without authentication, all callers share one limit.
 #[tokio::test]
 async fn tools_are_limited_without_principals() {
     let mut fixture = Fixture::open();

@@ -1,4 +1,4 @@
-//! How a session is opened and used.
+//! Sessions are opened by `initialize` and used with an identifier of this endpoint.
 
 use http::HeaderName;
 use portcullis_mcp::{Era, Revision};
@@ -6,60 +6,71 @@ use serde_json::json;
 
 use super::fixture::*;
 
-/// E2: initialize goes on without an identifier, and its response carries one of ours, exposed to pages.
+/// E2: `initialize` is forwarded without an identifier. The response has a new one, which pages can read.
 #[tokio::test]
 async fn initialize_opens_a_session() {
     let fixture = Fixture::open();
-    fixture.inner.responds(200, &[(SESSION, BACKEND), ("x-other", "kept")], "{\"result\":1}");
+    fixture.inner.add_response(200, &[(SESSION, BACKEND), ("x-other", "kept")], "{\"result\":1}");
     let response = fixture.post(&[("origin", "https://page.example")], initialize()).await;
-    assert_eq!((response.status, response.body.as_ref()), (200, b"{\"result\":1}".as_ref()));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.body.as_ref(), b"{\"result\":1}".as_ref());
+
     let identifier = response.header(SESSION).unwrap();
-    assert!(identifier.len() >= 22 && identifier != BACKEND);
+    assert!(identifier.len() >= 22);
+    assert!(identifier != BACKEND);
     assert_eq!(response.header("x-other"), Some("kept"));
+
     let exposed = response.header("access-control-expose-headers").unwrap().to_ascii_lowercase();
-    assert!(exposed.contains(SESSION) && exposed.contains(VERSION), "{exposed}");
+    assert!(exposed.contains(SESSION), "{exposed}");
+    assert!(exposed.contains(VERSION), "{exposed}");
     let seen = fixture.inner.last();
-    assert_eq!((seen.header(SESSION), seen.body.as_ref()), (None, initialize().to_string().as_bytes()));
+    assert_eq!(seen.header(SESSION), None);
+    assert_eq!(seen.body.as_ref(), initialize().to_string().as_bytes());
     assert_eq!(seen.era, Era::Legacy { version: Some(Revision::V2025_11_25) });
     assert_eq!(fixture.sessions.len(), 1);
 }
 
-/// E2: what the backend does not accept opens nothing, and no identifier of its own comes through.
+/// E2: an `initialize` that the backend rejects opens no session, and the backend's identifier is removed.
 #[tokio::test]
-async fn a_refused_initialize_opens_nothing() {
+async fn a_rejected_initialize_opens_no_session() {
     let fixture = Fixture::open();
     for status in [302, 400, 401, 404, 500] {
-        fixture.inner.responds(status, &[(SESSION, BACKEND)], "no");
+        fixture.inner.add_response(status, &[(SESSION, BACKEND)], "no");
         let response = fixture.post(&[], initialize()).await;
-        assert_eq!((response.status, response.header(SESSION)), (status, None));
+        assert_eq!(response.status, status);
+        assert_eq!(response.header(SESSION), None);
         assert!(fixture.sessions.is_empty());
     }
 }
 
-/// E2, E5: initialize with an identifier that names no session is no initialize.
+/// E2, E5: `initialize` with an unknown identifier is rejected.
 #[tokio::test]
-async fn initialize_with_an_unknown_identifier_is_refused() {
+async fn initialize_with_an_unknown_identifier_is_rejected() {
     let fixture = Fixture::open();
     for identifier in ["made-up", BACKEND, ""] {
         let response = fixture.post(&[(SESSION, identifier)], initialize()).await;
-        assert_eq!((response.status, response.json()), (400, no_session()));
+        assert_eq!(response.status, 400);
+        assert_eq!(response.json(), no_session());
     }
-    assert!(fixture.inner.seen().is_empty() && fixture.sessions.is_empty());
+    assert!(fixture.inner.seen().is_empty());
+    assert!(fixture.sessions.is_empty());
 }
 
-/// E4: requests go to the session with the backend's own identifier; the client sees only ours.
+/// E4: requests are forwarded with the backend's identifier. The client receives only the endpoint's.
 #[tokio::test]
 async fn requests_in_a_session_are_mapped_both_ways() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+    fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
     let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
-    assert_eq!((response.status, response.header(SESSION)), (200, Some(&*identifier)));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header(SESSION), Some(&*identifier));
     assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
 
-    fixture.inner.responds(200, &[(SESSION, "another-backend-session")], "{}");
+    fixture.inner.add_response(200, &[(SESSION, "another-backend-session")], "{}");
     let response = fixture.send("GET", &[(SESSION, &identifier)], "").await;
-    assert_eq!((response.status, response.header(SESSION)), (200, None));
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header(SESSION), None);
     assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
 
     for message in [
@@ -73,29 +84,31 @@ async fn requests_in_a_session_are_mapped_both_ways() {
     assert_eq!(fixture.sessions.len(), 1);
 }
 
-/// E3: neither side's identifier shows where headers are printed.
+/// E3: printed headers contain neither identifier.
 #[tokio::test]
 async fn identifiers_are_redacted_in_headers() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+    fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
     let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
     let shown = format!("{:?} {:?}", response.headers, fixture.inner.last().headers);
-    assert!(shown.contains(SESSION) && !shown.contains(&identifier) && !shown.contains(BACKEND), "{shown}");
+    assert!(shown.contains(SESSION), "{shown}");
+    assert!(!shown.contains(&identifier), "{shown}");
+    assert!(!shown.contains(BACKEND), "{shown}");
 }
 
-/// E4: a backend without sessions of its own is given no identifier, and its clients have one all the same.
+/// E4: a backend without sessions receives no identifier, although its clients have one.
 #[tokio::test]
 async fn a_backend_without_sessions_sees_no_identifier() {
     let fixture = Fixture::open();
     let response = fixture.post(&[], initialize()).await;
     let identifier = response.header(SESSION).unwrap().to_owned();
-    fixture.inner.responds(404, &[], "no such method");
+    fixture.inner.add_response(404, &[], "no such method");
     let response = fixture.post(&[(SESSION, &identifier)], request("tools/list", json!({}))).await;
     assert_eq!(response.status, 404);
     assert_eq!(fixture.inner.last().header(SESSION), None);
     assert_eq!(fixture.sessions.len(), 1);
-    fixture.inner.responds(400, &[], "what session?");
+    fixture.inner.add_response(400, &[], "what session?");
     assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 204);
     assert!(fixture.sessions.is_empty());
 }
@@ -124,29 +137,32 @@ async fn a_post_without_a_session_is_rejected_for_every_body() {
         {
             let headers = [headers, &[("content-type", content_type)]].concat();
             let response = fixture.send("POST", &headers, body.to_vec()).await;
-            assert_eq!((response.status, response.json()), (400, no_session()), "{}", body.escape_ascii());
+            assert_eq!(response.status, 400, "{}", body.escape_ascii());
+            assert_eq!(response.json(), no_session(), "{}", body.escape_ascii());
         }
     }
     assert!(fixture.inner.seen().is_empty());
 }
 
-/// E5, E6: a session that `Connection` names away is none, and nothing else that it names goes on.
+/// E5, E6: headers that `Connection` lists are removed, including the session header.
 #[tokio::test]
-async fn connection_options_are_no_part_of_a_request() {
+async fn headers_that_connection_lists_are_removed() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
     let seen = fixture.inner.seen().len();
     let headers = [("connection", "close, Mcp-Session-Id"), (SESSION, &*identifier)];
     let response = fixture.post(&headers, request("tools/list", json!({}))).await;
-    assert_eq!((response.status, response.json()), (400, no_session()));
+    assert_eq!(response.status, 400);
+    assert_eq!(response.json(), no_session());
     assert_eq!(fixture.send("GET", &headers, "").await.status, 400);
     assert_eq!(fixture.inner.seen().len(), seen);
     let headers = [("connection", "x-mine"), ("x-mine", "1"), (SESSION, &*identifier)];
     assert_eq!(fixture.send("GET", &headers, "").await.status, 200);
-    assert_eq!((fixture.inner.last().header("connection"), fixture.inner.last().header("x-mine")), (None, None));
+    assert_eq!(fixture.inner.last().header("connection"), None);
+    assert_eq!(fixture.inner.last().header("x-mine"), None);
 }
 
-/// E5: initialize is checked like any message.
+/// E5: `initialize` is checked as every message is.
 #[tokio::test]
 async fn initialize_must_be_json() {
     let fixture = Fixture::open();
@@ -157,14 +173,15 @@ async fn initialize_must_be_json() {
     assert!(fixture.inner.seen().is_empty());
 }
 
-/// E6: GET and DELETE without a usable session get plain text.
+/// E6: GET and DELETE without a valid session get a plain text error.
 #[tokio::test]
-async fn streams_without_a_session_are_refused_in_plain_text() {
+async fn get_and_delete_without_a_session_get_plain_text() {
     let fixture = Fixture::open();
     for method in ["GET", "DELETE"] {
         for headers in [&[][..], &[(SESSION, "unknown")], &[(SESSION, "")], &[(SESSION, "a"), (SESSION, "b")]] {
             let response = fixture.send(method, headers, "").await;
-            assert_eq!((response.status, response.body.as_ref()), (400, b"Invalid or missing session ID".as_ref()));
+            assert_eq!(response.status, 400);
+            assert_eq!(response.body.as_ref(), b"Invalid or missing session ID".as_ref());
             assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"));
         }
     }
@@ -172,27 +189,29 @@ async fn streams_without_a_session_are_refused_in_plain_text() {
     assert_eq!(fixture.decided(), (400, Some("session.repeated")));
 }
 
-/// E1: the header's name is configurable; under the usual name nothing passes in either direction.
+/// E1: the name of the session header is configurable. The default header is then removed in both directions.
 #[tokio::test]
 async fn the_session_header_can_have_another_name() {
     let mut fixture = Fixture::open();
     fixture.settings.session_header = HeaderName::from_static("acme-session-id");
-    fixture.inner.responds(200, &[("acme-session-id", BACKEND), (SESSION, "stray")], "{}");
+    fixture.inner.add_response(200, &[("acme-session-id", BACKEND), (SESSION, "stray")], "{}");
     let response = fixture.post(&[], initialize()).await;
     let identifier = response.header("acme-session-id").unwrap().to_owned();
     assert_eq!(response.header(SESSION), None);
     fixture.send("GET", &[("acme-session-id", &identifier), (SESSION, "guess")], "").await;
     let seen = fixture.inner.last();
-    assert_eq!((seen.header("acme-session-id"), seen.header(SESSION)), (Some(BACKEND), None));
+    assert_eq!(seen.header("acme-session-id"), Some(BACKEND));
+    assert_eq!(seen.header(SESSION), None);
     assert_eq!(fixture.send("GET", &[(SESSION, &identifier)], "").await.status, 400);
 }
 
-/// E1: any identifier that is not ours is an unknown one, however odd.
+/// E1: an identifier in any other format is unknown.
 #[tokio::test]
-async fn odd_identifiers_are_unknown() {
+async fn malformed_identifiers_are_unknown() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    let (long, spaced) = ("a".repeat(100_000), format!("{identifier} "));
+    let long = "a".repeat(100_000);
+    let spaced = format!("{identifier} ");
     for odd in [&*long, &spaced, "a b", "\t", &identifier[1..], &identifier.to_ascii_uppercase()] {
         let response = fixture.post(&[(SESSION, odd)], request("ping", json!({}))).await;
         assert_eq!(response.json(), no_session());

@@ -23,42 +23,44 @@ async fn no_session_is_needed_or_opened() {
             }
             let modern_headers = [(SESSION, "made-up"), (VERSION, "2026-07-28"), ("mcp-method", "tools/list")];
             let headers = if is_modern { &modern_headers[..] } else { headers };
-            fixture.inner.responds(200, &[(SESSION, BACKEND)], "{}");
+            fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
             let response = fixture.post(headers, &message).await;
-            assert_eq!((response.status, response.header(SESSION)), (200, None), "{message}");
+            assert_eq!(response.status, 200, "{message}");
+            assert_eq!(response.header(SESSION), None, "{message}");
             assert_eq!(fixture.inner.last().header(SESSION), None);
         }
     }
     assert!(fixture.sessions.is_empty());
 }
 
-/// E14: there is no stream to open and no session to delete.
+/// E14: GET and DELETE are not supported.
 #[tokio::test]
 async fn get_and_delete_are_not_served() {
     let fixture = stateless();
     for method in ["GET", "DELETE", "PUT"] {
         let response = fixture.send(method, &[(SESSION, "made-up")], "").await;
-        assert_eq!((response.status, response.header("allow")), (405, Some("POST")), "{method}");
+        assert_eq!(response.status, 405, "{method}");
+        assert_eq!(response.header("allow"), Some("POST"), "{method}");
         assert_eq!(fixture.decided(), (405, Some("endpoint.method")));
     }
     assert!(fixture.inner.seen().is_empty());
 }
 
-/// E11, E14: the negotiated revision must be served all the same.
+/// E11, E14: the negotiated revision must be a served one.
 #[tokio::test]
 async fn the_negotiated_revision_is_checked() {
     let fixture = stateless();
     let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;
-    fixture.inner.responds(200, &[("content-type", "application/json")], body);
+    fixture.inner.add_response(200, &[("content-type", "application/json")], body);
     assert_eq!(fixture.post(&[], initialize()).await.error(), (400, -32022));
 }
 
-/// E14: scopes are needed all the same.
+/// E14: the required scopes are checked.
 #[tokio::test]
 async fn scopes_are_needed() {
     let mut fixture = stateless();
     let token = fixture.test_issuer.token().scope("other");
-    fixture.comes_with(&token);
+    fixture.use_token(&token);
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
     assert_eq!(fixture.post(&[], request("tools/list", json!({}))).await.status, 403);
 }

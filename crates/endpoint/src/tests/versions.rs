@@ -1,4 +1,4 @@
-//! Which revision a request in a session is of.
+//! The revision of requests in a session.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::fixture::*;
 use crate::{BackendSessionGuard, BodyBudget};
 
-/// F6: a version header must be a served legacy one; without it the session's own counts.
+/// F6: the version header must be a served legacy revision. Without it, the session's revision applies.
 #[tokio::test]
 async fn the_version_of_a_session_is_kept() {
     let fixture = Fixture::open();
@@ -19,10 +19,12 @@ async fn the_version_of_a_session_is_kept() {
     let ping = request("ping", json!({}));
     fixture.post(&[(SESSION, &identifier)], &ping).await;
     assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
+
     fixture.post(&[(SESSION, &identifier), (VERSION, "2025-06-18")], &ping).await;
     assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_06_18) });
     fixture.send("GET", &[(SESSION, &identifier)], "").await;
     assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
+
     let seen = fixture.inner.seen().len();
     for bad in ["2024-11-05", "2099-01-01", "x", ""] {
         let response = fixture.post(&[(SESSION, &identifier), (VERSION, bad)], &ping).await;
@@ -36,13 +38,14 @@ async fn the_version_of_a_session_is_kept() {
     assert_eq!(fixture.inner.seen().len(), seen);
 }
 
-/// F6: a session follows the version that the backend settled on, be it another one than the client asked for, and however
-/// the response comes; where the response does not say, what was asked for.
+/// F6: a session has the revision in the backend's response, in every format of the response. If the response has none,
+/// the session has the requested revision.
 #[tokio::test]
 async fn the_version_is_the_negotiated_one() {
     let json = ("content-type", "application/json");
     let events = ("content-type", "text/event-stream; charset=utf-8");
-    let (asked, older) = (Some(Revision::V2025_11_25), Some(Revision::V2025_06_18));
+    let asked = Some(Revision::V2025_11_25);
+    let older = Some(Revision::V2025_06_18);
     const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
     const STREAM: &str = "id: 0\ndata:\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n\
         data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n: later\n\n";
@@ -59,7 +62,7 @@ async fn the_version_is_the_negotiated_one() {
         (&[], RESPONSE, asked),
     ] {
         let fixture = Fixture::open();
-        fixture.inner.responds(200, &[headers, &[(SESSION, BACKEND)]].concat(), body);
+        fixture.inner.add_response(200, &[headers, &[(SESSION, BACKEND)]].concat(), body);
         let response = fixture.post(&[], initialize()).await;
         assert_eq!(response.body, body, "the body is forwarded unchanged");
         let identifier = response.header(SESSION).unwrap().to_owned();
@@ -68,9 +71,9 @@ async fn the_version_is_the_negotiated_one() {
     }
 }
 
-/// E11: an `initialize` that settles on a revision that is not served opens nothing, and the inner service's session ends.
+/// E11: a negotiated revision that is not served opens no session, and the inner service's session is ended.
 #[tokio::test]
-async fn a_negotiated_version_that_is_not_served_fails_at_once() {
+async fn a_negotiated_version_that_is_not_served_is_rejected() {
     for (content_type, body) in [
         ("application/json", r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#),
         ("application/json", r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2026-07-28"}}"#),
@@ -86,20 +89,23 @@ async fn a_negotiated_version_that_is_not_served_fails_at_once() {
                 ended.fetch_add(1, Ordering::Relaxed);
             }
         });
-        fixture.inner.responds(200, &[("content-type", content_type), (SESSION, BACKEND)], body);
+        fixture.inner.add_response(200, &[("content-type", content_type), (SESSION, BACKEND)], body);
         fixture.inner.with_extension(guard);
         let response = fixture.post(&[], initialize()).await;
-        assert_eq!((response.error(), response.header(SESSION)), ((400, -32022), None), "{body}");
+        assert_eq!(response.error(), (400, -32022), "{body}");
+        assert_eq!(response.header(SESSION), None, "{body}");
         let json = response.json();
         assert_eq!(json["id"], 1);
         assert_eq!(json["error"]["data"], json!({"supported": ["2025-11-25"], "requested": "2025-11-25"}));
         assert!(json["error"]["message"].as_str().unwrap().contains("2025-11-25"), "{json}");
         assert_eq!(fixture.decided(), (400, Some("era.version_negotiated")));
-        assert_eq!((fixture.sessions.len(), fixture.ended().len(), ended.load(Ordering::Relaxed)), (0, 0, 1));
+        assert_eq!(fixture.sessions.len(), 0);
+        assert_eq!(fixture.ended().len(), 0);
+        assert_eq!(ended.load(Ordering::Relaxed), 1);
     }
 }
 
-/// E11: a session that is recorded is not ended with the response, and one whose client goes away before is.
+/// E11: a session whose client disconnects before it is recorded ends. A recorded one continues.
 #[tokio::test]
 async fn a_session_is_recorded_or_ends() {
     const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#;
@@ -107,22 +113,23 @@ async fn a_session_is_recorded_or_ends() {
         let fixture = Fixture::open();
         let ended = Arc::new(AtomicUsize::new(0));
         let end = Arc::clone(&ended);
-        fixture.inner.responds(200, &[("content-type", content_type), (SESSION, BACKEND)], body);
+        fixture.inner.add_response(200, &[("content-type", content_type), (SESSION, BACKEND)], body);
         fixture.inner.with_extension(BackendSessionGuard::new(move || {
             end.fetch_add(1, Ordering::Relaxed);
         }));
         assert_eq!(fixture.post(&[], initialize()).await.status, 200);
-        assert_eq!((fixture.sessions.len(), ended.load(Ordering::Relaxed)), (1, 0), "{content_type}");
+        assert_eq!(fixture.sessions.len(), 1, "{content_type}");
+        assert_eq!(ended.load(Ordering::Relaxed), 0, "{content_type}");
     }
 }
 
-/// E11: what the client asked for counts where the budget of all bodies is spent.
+/// E11: if the budget for bodies is used up, the session has the requested revision.
 #[tokio::test]
 async fn a_response_is_held_back_within_the_budget() {
     let mut fixture = Fixture::open();
     let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#;
     fixture.settings.budget = BodyBudget::new(initialize().to_string().len() + body.len() - 1);
-    fixture.inner.responds(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body);
+    fixture.inner.add_response(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body);
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.body, body);
     let identifier = response.header(SESSION).unwrap().to_owned();
@@ -130,16 +137,18 @@ async fn a_response_is_held_back_within_the_budget() {
     assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
 }
 
-/// E11: 2025-03-26 has no version header of its own; later clients send it all the same.
+/// E11: 2025-03-26 does not define a version header. Clients of later revisions may send it.
 #[tokio::test]
 async fn the_oldest_served_revision_works_with_and_without_its_header() {
     let fixture = Fixture::open();
     let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{}}}"#;
-    fixture.inner.responds(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body);
+    fixture.inner.add_response(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body);
     let mut asks = initialize();
     asks["params"]["protocolVersion"] = json!("2025-03-26");
     let response = fixture.post(&[], asks).await;
-    assert_eq!((response.status, &*response.body), (200, body.as_bytes()));
+    assert_eq!(response.status, 200);
+    assert_eq!(&*response.body, body.as_bytes());
+
     let identifier = response.header(SESSION).unwrap().to_owned();
     let era = Era::Legacy { version: Some(Revision::V2025_03_26) };
     for headers in [&[(SESSION, &*identifier)][..], &[(SESSION, &identifier), (VERSION, "2025-03-26")]] {
@@ -152,7 +161,7 @@ async fn the_oldest_served_revision_works_with_and_without_its_header() {
     assert_eq!(fixture.post(&[(SESSION, &identifier)], batch).await.error(), (400, -32600));
 }
 
-/// F6: only so much of a response is held back, and all of it is handed on.
+/// F6: a response is held back up to a limit, and then forwarded completely.
 #[tokio::test]
 async fn an_endless_response_to_initialize_is_not_held_back() {
     let response = |length: usize| {
@@ -160,8 +169,13 @@ async fn an_endless_response_to_initialize_is_not_held_back() {
         format!("{head}{}{tail}", " ".repeat(length - head.len() - tail.len()))
     };
     for (length, settled) in [(256 << 10, Revision::V2025_06_18), ((256 << 10) + 1, Revision::V2025_11_25)] {
-        let (fixture, body) = (Fixture::open(), response(length));
-        fixture.inner.responds(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body.clone().leak());
+        let fixture = Fixture::open();
+        let body = response(length);
+        fixture.inner.add_response(
+            200,
+            &[("content-type", "application/json"), (SESSION, BACKEND)],
+            body.clone().leak(),
+        );
         let response = fixture.post(&[], initialize()).await;
         assert_eq!(response.body, body);
         let identifier = response.header(SESSION).unwrap().to_owned();

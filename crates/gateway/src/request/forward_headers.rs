@@ -85,7 +85,9 @@ mod tests {
         ] {
             let error = checked(name).expect_err(name);
             let text = error.to_string();
-            assert!(text.contains("forward_headers") && text.contains(name) && text.contains("remove it"), "{text}");
+            assert!(text.contains("forward_headers"), "{text}");
+            assert!(text.contains(name), "{text}");
+            assert!(text.contains("remove it"), "{text}");
             assert_eq!(error.code(), "upstream.forward_header");
         }
         for name in ["x-user", "x-forwarded-user", "cf-connecting-ip", "client-cert", "x-custom"] {

@@ -49,7 +49,8 @@ impl PublicAddress {
     /// # Errors
     /// Fails if the URL is neither `http` nor `https` or has no host.
     pub(super) fn new(url: &Url) -> Result<Self, UpstreamSettingsError> {
-        let (scheme, host) = (url.scheme(), &url[url::Position::BeforeHost..url::Position::AfterPort]);
+        let scheme = url.scheme();
+        let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
         if !matches!(scheme, "http" | "https") || host.is_empty() {
             return Err(UpstreamSettingsError::PublicUrl);
         }
@@ -130,7 +131,8 @@ mod tests {
     fn values() {
         let [forwarded, address, proto, host] = forward("https://mcp.example.com:8443/mcp", Some("192.0.2.7"));
         assert_eq!(forwarded.unwrap(), r#"for=192.0.2.7;host="mcp.example.com:8443";proto=https"#);
-        assert_eq!((address.unwrap(), proto.unwrap()), ("192.0.2.7".into(), "https".into()));
+        assert_eq!(address.unwrap(), "192.0.2.7");
+        assert_eq!(proto.unwrap(), "https");
         assert_eq!(host.unwrap(), "mcp.example.com:8443");
 
         let [forwarded, address, ..] = forward("http://localhost", Some("2001:db8::1"));
@@ -141,7 +143,8 @@ mod tests {
         assert!(forwarded.unwrap().starts_with("for=192.0.2.7;"));
 
         let [forwarded, address, ..] = forward("http://localhost", None);
-        assert_eq!((forwarded.unwrap().split(';').next(), address), (Some("for=unknown"), None));
+        assert_eq!(forwarded.unwrap().split(';').next(), Some("for=unknown"));
+        assert_eq!(address, None);
     }
 
     /// L2: addresses that share a cache slot are not confused.

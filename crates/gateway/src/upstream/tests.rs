@@ -1,4 +1,4 @@
-//! Tests of the upstream over real sockets.
+//! The fixture of the upstream's tests over real sockets, and the end of sessions.
 
 mod connections;
 mod limits;
@@ -46,6 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<S> {
         }
     }
 
+    /// Sends a request with a canary token.
     async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
@@ -117,7 +118,8 @@ impl TestUpstream {
     async fn notice(&self) {
         let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (one, accepted) = tokio::join!(TcpStream::connect(other.local_addr().unwrap()), other.accept());
-        let (mut one, mut two) = (one.unwrap(), accepted.unwrap().0);
+        let mut one = one.unwrap();
+        let mut two = accepted.unwrap().0;
         let (_, byte) = tokio::join!(async { one.write_u8(1).await.unwrap() }, two.read_u8());
         byte.unwrap();
     }
@@ -174,25 +176,26 @@ async fn failure(response: Response<UpstreamBody>) -> (u16, &'static str, String
 /// E9: a session that ended here is ended at the upstream with a time limit.
 #[tokio::test]
 async fn sessions_are_ended_at_the_upstream() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let header = HeaderName::from_static("mcp-session-id");
     let serve = async {
-        let mut served = bench.accept().await;
+        let mut served = test_upstream.accept().await;
         (served.respond("HTTP/1.1 204 No Content\r\n\r\n").await, served)
     };
     let (status, (request, mut served)) =
-        tokio::join!(bench.upstream.end_session(header.clone(), b"backend-id"), serve);
+        tokio::join!(test_upstream.upstream.end_session(header.clone(), b"backend-id"), serve);
     assert_eq!(status, StatusCode::NO_CONTENT);
-    assert!(request.starts_with("DELETE /mcp HTTP/1.1\r\n") && request.contains("mcp-session-id: backend-id\r\n"));
+    assert!(request.starts_with("DELETE /mcp HTTP/1.1\r\n"));
+    assert!(request.contains("mcp-session-id: backend-id\r\n"));
 
-    assert_eq!(bench.upstream.end_session(header.clone(), b"two\r\nlines").await, StatusCode::BAD_REQUEST);
+    assert_eq!(test_upstream.upstream.end_session(header.clone(), b"two\r\nlines").await, StatusCode::BAD_REQUEST);
 
     tokio::time::pause();
     let silent = async {
         served.request().await.unwrap();
         served.closed().await;
     };
-    let (status, ()) = tokio::join!(bench.upstream.end_session(header, b"backend-id"), silent);
+    let (status, ()) = tokio::join!(test_upstream.upstream.end_session(header, b"backend-id"), silent);
     assert_eq!(status, StatusCode::GATEWAY_TIMEOUT);
 }
 

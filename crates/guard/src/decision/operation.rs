@@ -37,7 +37,8 @@ impl Operation {
 
     /// Creates an operation with its first target, if it has one.
     pub fn new(name: &str, target: Option<&str>) -> Self {
-        let (name, target) = (truncate(name), target.map(truncate));
+        let name = truncate(name);
+        let target = target.map(truncate);
         let mut text = String::with_capacity(name.len() + target.map_or(0, str::len));
         text.push_str(name);
         text.push_str(target.unwrap_or_default());
@@ -97,13 +98,19 @@ mod tests {
     #[test]
     fn both_texts_are_kept_and_bounded() {
         let plain = Operation::new("tools/call", Some("add"));
-        assert_eq!((plain.name(), plain.target()), ("tools/call", Some("add")));
+        assert_eq!(plain.name(), "tools/call");
+        assert_eq!(plain.target(), Some("add"));
         let prompt = Operation::new("prompts/get", Some("add"));
-        assert_eq!((plain.tool(), prompt.tool()), (Some("add"), None));
+        assert_eq!(plain.tool(), Some("add"));
+        assert_eq!(prompt.tool(), None);
+
         let alone = Operation::new("ping", None);
-        assert_eq!((alone.name(), alone.target()), ("ping", None));
+        assert_eq!(alone.name(), "ping");
+        assert_eq!(alone.target(), None);
         let empty = Operation::new("tools/call", Some(""));
-        assert_eq!((empty.name(), empty.target()), ("tools/call", Some("")));
+        assert_eq!(empty.name(), "tools/call");
+        assert_eq!(empty.target(), Some(""));
+
         let long = format!("{}\u{e9}b", "a".repeat(Operation::MAX_BYTES - 1));
         let long = Operation::new(&long, Some(&long));
         assert_eq!(long.name(), "a".repeat(Operation::MAX_BYTES - 1));
@@ -114,14 +121,17 @@ mod tests {
     #[test]
     fn additional_targets_are_kept_and_counted() {
         let plain = Operation::new("tools/call", Some("add"));
-        assert_eq!((plain.additional_targets().count(), plain.target_count()), (0, 1));
+        assert_eq!(plain.additional_targets().count(), 0);
+        assert_eq!(plain.target_count(), 1);
         assert_eq!(plain.clone().with_additional_targets(std::iter::empty::<&str>()), plain);
         assert_eq!(Operation::new("ping", None).target_count(), 0);
         let several = plain.with_additional_targets(["a", "b"].iter());
-        assert_eq!((several.additional_targets().collect::<Vec<_>>(), several.target_count()), (vec!["a", "b"], 3));
+        assert_eq!(several.additional_targets().collect::<Vec<_>>(), vec!["a", "b"]);
+        assert_eq!(several.target_count(), 3);
         let long = "a".repeat(Operation::MAX_BYTES + 1);
         let many = Operation::new("subscriptions/listen", Some("a")).with_additional_targets((0..999).map(|_| &long));
-        assert_eq!((many.additional_targets().count(), many.target_count()), (Operation::MAX_ADDITIONAL_TARGETS, 1000));
+        assert_eq!(many.additional_targets().count(), Operation::MAX_ADDITIONAL_TARGETS);
+        assert_eq!(many.target_count(), 1000);
         assert!(many.additional_targets().all(|target| target.len() == Operation::MAX_BYTES));
     }
 }

@@ -220,7 +220,8 @@ mod tests {
                 let count = |held: &[Permit], stream: bool| {
                     held.iter().filter(|permit| permit.key == key && matches!(permit.counts_as, CountsAs::Stream) == stream).count()
                 };
-                let (requests, streams) = (count(&held, false), count(&held, true));
+                let requests = count(&held, false);
+                let streams = count(&held, true);
                 match step {
                     0 | 1 => {
                         let started = limiter.start(key);

@@ -1,5 +1,8 @@
 //! [`RateLimiter`]: requests per time and client address or principal.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fmt,
     net::{IpAddr, Ipv6Addr},

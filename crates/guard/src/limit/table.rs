@@ -140,78 +140,102 @@ mod tests {
 
     use super::*;
 
-    fn held(table: &Table) -> usize {
+    const CAPACITY: usize = 4 * SHARDS;
+
+    fn table(capacity: usize) -> (ManualClock, Table) {
+        let clock = ManualClock::new();
+        (clock.clone(), Table::new(capacity, Arc::new(clock)))
+    }
+
+    /// Returns the number of counters.
+    fn len(table: &Table) -> usize {
         table.shards.iter().map(|shard| shard.lock().unwrap().counts.len()).sum()
     }
 
-    /// Sets the counters of these keys to be idle from the given time on.
-    fn count(table: &Table, keys: impl Iterator<Item = Key>, until: Duration) {
+    /// Returns the keys of the first shard, sorted.
+    fn first_shard(table: &Table) -> Vec<Key> {
+        let mut keys: Vec<Key> = table.shards[0].lock().unwrap().counts.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Returns a key with this number, in the shard that its last digit selects.
+    fn spread(number: u64) -> Key {
+        number << (Key::BITS - SHARDS.ilog2()) | number
+    }
+
+    /// Uses each key, so that its counter is idle from the given time on.
+    fn count(table: &Table, keys: impl IntoIterator<Item = Key>, idle_from: Duration) {
         for key in keys {
-            table.measure_and_replace(&(key << 60 | key), |_| Ok::<_, ()>(((), until.into()))).unwrap();
+            table.measure_and_replace(&key, |_| Ok::<_, ()>(((), idle_from.into()))).unwrap();
         }
     }
 
-    /// J5: the table never exceeds its capacity. Idle counters of a full shard are removed once a second.
+    /// J5: the table never exceeds its capacity, and counters that are not idle stay.
     #[test]
     fn the_table_is_bounded() {
-        let clock = ManualClock::new();
-        let table = Table::new(64, Arc::new(clock.clone()));
-        count(&table, 0..1000, Duration::from_secs(10));
-        assert_eq!(held(&table), 64);
+        let (clock, table) = table(CAPACITY);
+        count(&table, (0..1000).map(spread), Duration::from_secs(10));
+        assert_eq!(len(&table), CAPACITY);
         clock.advance(Duration::from_secs(9));
-        count(&table, 1000..2000, Duration::from_millis(9_500));
-        assert_eq!(held(&table), 64);
-        assert!(table.shards[0].lock().unwrap().counts.contains_key(&0), "a counter that is not idle stays");
-        clock.advance(Duration::from_secs(1));
-        count(&table, 2000..2001, Duration::from_secs(20));
-        let shard = &table.shards[0].lock().unwrap().counts;
-        assert!(shard.len() == 1 && shard.contains_key(&2000), "idle counters are removed: {shard:?}");
+        count(&table, (1000..2000).map(spread), Duration::from_millis(9_500));
+        assert_eq!(len(&table), CAPACITY);
+        assert!(first_shard(&table).contains(&spread(0)));
+    }
+
+    /// J5: a new key removes the idle counters of its full shard.
+    #[test]
+    fn idle_counters_of_a_full_shard_are_removed() {
+        let (clock, table) = table(CAPACITY);
+        count(&table, (0..1000).map(spread), Duration::from_secs(10));
+        clock.advance(Duration::from_secs(10));
+        count(&table, [spread(2000)], Duration::from_secs(20));
+        assert_eq!(first_shard(&table), [spread(2000)]);
     }
 
     /// J5: new keys clean up a full shard at most once a second.
     #[test]
     fn a_full_shard_is_cleaned_up_once_a_second() {
-        let clock = ManualClock::new();
-        let table = Table::new(SHARDS, Arc::new(clock.clone()));
-        let held = || table.shards[0].lock().unwrap().counts.keys().copied().collect::<Vec<_>>();
-        count(&table, [16, 32].into_iter(), Duration::from_millis(500));
-        assert_eq!(held(), [16]);
+        let (clock, table) = table(SHARDS);
+        let [first, second, third, fourth] = [1, 2, 3, 4];
+        count(&table, [first, second], Duration::from_millis(500));
+        assert_eq!(first_shard(&table), [first]);
         clock.advance(Duration::from_millis(999));
-        count(&table, [48].into_iter(), Duration::from_secs(9));
-        assert_eq!(held(), [16]);
+        count(&table, [third], Duration::from_secs(9));
+        assert_eq!(first_shard(&table), [first]);
         clock.advance(Duration::from_millis(1));
-        count(&table, [64].into_iter(), Duration::from_secs(9));
-        assert_eq!(held(), [64]);
+        count(&table, [fourth], Duration::from_secs(9));
+        assert_eq!(first_shard(&table), [fourth]);
     }
 
     /// J5: a shard is cleaned up only when it is full.
     #[test]
     fn a_shard_with_capacity_is_not_cleaned_up() {
-        let clock = ManualClock::new();
-        let table = Table::new(2 * SHARDS, Arc::new(clock.clone()));
-        count(&table, [16].into_iter(), Duration::from_millis(100));
-        count(&table, [32].into_iter(), Duration::from_secs(9));
+        let (clock, table) = table(2 * SHARDS);
+        let [idle, busy, late] = [1, 2, 3];
+        count(&table, [idle], Duration::from_millis(100));
+        count(&table, [busy], Duration::from_secs(9));
         clock.advance(Duration::from_millis(500));
-        count(&table, [48].into_iter(), Duration::from_secs(9));
-        let shard = &table.shards[0].lock().unwrap().counts;
-        assert!(shard.len() == 2 && !shard.contains_key(&16), "{shard:?}");
+        assert_eq!(first_shard(&table), [idle, busy]);
+        count(&table, [late], Duration::from_secs(9));
+        assert_eq!(first_shard(&table), [busy, late]);
     }
 
     /// E13: uses of other processes add counters within the capacity.
     #[test]
     fn uses_of_others_stay_within_the_capacity() {
-        let table = Table::new(64, Arc::new(ManualClock::new()));
-        table.add_uses((0..1000).map(|key| (key << 60 | key, 1)), Duration::from_secs(1), Duration::from_secs(9));
-        assert_eq!(held(&table), 64);
+        let (_, table) = table(CAPACITY);
+        table.add_uses((0..1000).map(|number| (spread(number), 1)), Duration::from_secs(1), Duration::from_secs(9));
+        assert_eq!(len(&table), CAPACITY);
     }
 
     /// J5: a rejected request changes no counter and adds none.
     #[test]
     fn rejected_requests_are_not_counted() {
-        let table = Table::new(0, Arc::new(ManualClock::new()));
-        assert_eq!(table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("no")), Err("no"));
-        let table = Table::new(64, Arc::new(ManualClock::new()));
-        assert_eq!(table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("no")), Err("no"));
-        assert_eq!(held(&table), 0);
+        for capacity in [0, CAPACITY] {
+            let (_, table) = table(capacity);
+            assert_eq!(table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("rejected")), Err("rejected"));
+            assert_eq!(len(&table), 0, "capacity {capacity}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Claim rules.
+//! Claim rules: values, domains and report-only mode.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -95,9 +95,12 @@ async fn domains() {
 /// C14: every enforced rule must be met. A report-only rule rejects nothing, and the decision has its denial.
 #[tokio::test]
 async fn report_only_rules() {
-    let (team, org) = (one_of("team", &["a"]), present("org"));
-    let (trial, trial_org) = (team.clone().report_only(), org.clone().report_only());
-    let (good, bad) = (("team", json!("a")), ("team", json!("b")));
+    let team = one_of("team", &["a"]);
+    let org = present("org");
+    let trial = team.clone().report_only();
+    let trial_org = org.clone().report_only();
+    let good = ("team", json!("a"));
+    let bad = ("team", json!("b"));
     let org_claim = ("org", json!(false));
     for nothing in [json!([]), json!([null])] {
         let present = check(std::slice::from_ref(&org), &[("org", nothing)]).await;
@@ -122,9 +125,11 @@ async fn denied_claims_get_no_challenge() {
     let mut setup = Setup::new().require("read");
     setup.settings.claims = vec![present("org")];
     let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
-    assert_eq!((answer.status, answer.header("www-authenticate")), (StatusCode::FORBIDDEN, None));
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    assert_eq!(answer.header("www-authenticate"), None);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    assert!(answer.body.contains("access_denied") && !answer.body.contains("org"), "{}", answer.body);
+    assert!(answer.body.contains("access_denied"), "{}", answer.body);
+    assert!(!answer.body.contains("org"), "{}", answer.body);
     assert_eq!(setup.sink.only().subject.as_deref(), Some("alice"));
     assert_eq!(setup.inner.count(), 0);
 }

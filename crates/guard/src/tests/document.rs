@@ -1,4 +1,4 @@
-//! The metadata document.
+//! The metadata document: its members, path, caching and methods.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ async fn the_document_has_the_configured_members() {
             "bearer_methods_supported": ["header"],
         })
     );
+
     setup.settings.metadata.scopes_supported = vec!["read".to_owned(), "write".to_owned()];
     setup.settings.metadata.resource_name = Some("Test".to_owned());
     setup.settings.metadata.extra.insert("resource_name#de".to_owned(), "Probe".into());
@@ -89,17 +90,22 @@ async fn get_and_head() {
     assert_eq!(get.header("cache-control"), Some("public, max-age=300"));
     assert_eq!(get.header("access-control-allow-origin"), Some("*"));
     assert_eq!(get.header("content-length"), Some(get.body.len().to_string().as_str()));
+
     let etag = get.header("etag").unwrap().to_owned();
-    assert!(etag.starts_with('"') && etag.ends_with('"') && etag.len() == 34);
+    assert!(etag.starts_with('"'));
+    assert!(etag.ends_with('"'));
+    assert_eq!(etag.len(), 34);
 
     let head = setup.send(request(Method::HEAD, METADATA_PATH)).await;
-    assert_eq!((head.status, head.body.as_str()), (StatusCode::OK, ""));
+    assert_eq!(head.status, StatusCode::OK);
+    assert_eq!(head.body.as_str(), "");
     for name in ["content-type", "content-length", "etag", "cache-control", "access-control-allow-origin"] {
         assert_eq!(head.header(name), get.header(name), "{name}");
     }
     for known in [etag.clone(), format!("W/{etag}"), "*".to_owned(), format!("\"other\", {etag}")] {
         let answer = setup.send(request(Method::GET, METADATA_PATH).with("if-none-match", &known)).await;
-        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NOT_MODIFIED, ""), "{known}");
+        assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "{known}");
+        assert_eq!(answer.body.as_str(), "", "{known}");
         assert_eq!(answer.header("etag"), Some(etag.as_str()));
         assert_eq!(answer.header("cache-control"), get.header("cache-control"));
     }

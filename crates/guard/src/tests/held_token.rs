@@ -1,4 +1,4 @@
-//! The token that is kept for later checks.
+//! Introspected tokens are kept for later checks, signed ones are not.
 
 use http::Method;
 use portcullis_testkit::ScriptedFetch;

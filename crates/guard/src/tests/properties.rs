@@ -1,4 +1,4 @@
-//! Properties for arbitrary requests and settings.
+//! Properties of arbitrary requests, and of challenges with arbitrary settings.
 
 use http::{HeaderValue, Method, Request};
 use proptest::prelude::*;
@@ -25,6 +25,7 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Any request, often one for the protected path.
 fn any_request() -> impl Strategy<Value = Request<()>> {
     let method = prop::sample::select(vec!["GET", "HEAD", "POST", "OPTIONS", "X"]);
     let path = prop_oneof![

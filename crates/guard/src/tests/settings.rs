@@ -1,4 +1,4 @@
-//! Settings that are rejected.
+//! Invalid and unenforceable settings are rejected.
 
 use portcullis_metadata::ResourceUri;
 

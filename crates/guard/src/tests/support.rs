@@ -188,6 +188,7 @@ impl Setup {
         Self::with_issuer(RESOURCE, test_issuer, issuer.clone(), |issuer| issuer.validation = validation)
     }
 
+    /// A guard for this resource, whose keys come from the scripted issuer.
     fn with_issuer(
         resource: &str,
         test_issuer: TestIssuer,
@@ -216,7 +217,8 @@ impl Setup {
     }
 
     pub(super) fn route(mut self, methods: &[Method], path: &str, scopes: &str) -> Self {
-        let (path, scopes) = (PathGlob::parse(path).unwrap(), Scopes::parse(scopes).unwrap());
+        let path = PathGlob::parse(path).unwrap();
+        let scopes = Scopes::parse(scopes).unwrap();
         self.settings.routes.push(RouteRule { methods: methods.to_vec(), path, scopes });
         self
     }

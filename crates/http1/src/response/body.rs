@@ -84,12 +84,16 @@ mod tests {
     /// L1: data is taken up to the end of the body. What follows stays in the buffer.
     #[test]
     fn a_body_ends_at_its_length() {
-        let (mut body, mut buffer) = (BodyReader::from(BodyLength::Known(3)), BytesMut::from("ab"));
+        let mut body = BodyReader::from(BodyLength::Known(3));
+        let mut buffer = BytesMut::from("ab");
         assert_eq!(body.read(&mut buffer), Ok(Some(Bytes::from_static(b"ab"))));
-        assert_eq!((body.read(&mut buffer), body.remaining()), (Ok(None), Some(1)));
+        assert_eq!(body.read(&mut buffer), Ok(None));
+        assert_eq!(body.remaining(), Some(1));
         buffer.extend_from_slice(b"cd");
         assert_eq!(body.read(&mut buffer), Ok(Some(Bytes::from_static(b"c"))));
-        assert!(body.is_complete() && body.read(&mut buffer) == Ok(None) && &buffer[..] == b"d");
+        assert!(body.is_complete());
+        assert!(body.read(&mut buffer) == Ok(None));
+        assert_eq!(&buffer[..], b"d");
     }
 
     /// L1: only a body without a length ends with the connection.
@@ -102,7 +106,8 @@ mod tests {
             (BodyLength::UntilClose, Ok(())),
         ] {
             let mut body = BodyReader::from(length);
-            assert_eq!((body.close(), body.is_complete()), (expected, true), "{length:?}");
+            assert_eq!(body.close(), expected, "{length:?}");
+            assert!(body.is_complete(), "{length:?}");
         }
     }
 }

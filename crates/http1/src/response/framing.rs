@@ -145,6 +145,7 @@ mod tests {
             values.iter().try_for_each(|value| headers.add_transfer_encoding(&HeaderValue::from_static(value)))
         };
         assert_eq!(read(&["Chunked"]), Ok(()));
+
         for values in [
             &["gzip, chunked"][..],
             &["chunked, chunked"],
@@ -193,7 +194,8 @@ mod tests {
         assert!(!is_unambiguous(None, true, 304, false));
         assert!(is_unambiguous(Some(5), false, 200, true));
         assert!(!is_unambiguous(None, true, 200, true));
-        assert!(is_unambiguous(Some(5), false, 200, false) && is_unambiguous(None, true, 200, false));
+        assert!(is_unambiguous(Some(5), false, 200, false));
+        assert!(is_unambiguous(None, true, 200, false));
         assert!(!is_unambiguous(Some(5), true, 200, false));
     }
 

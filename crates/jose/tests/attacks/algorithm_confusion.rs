@@ -1,4 +1,4 @@
-//! Tokens with another algorithm than the key's.
+//! Tokens with another algorithm than the key's are rejected.
 
 use josekit::{
     jwk::Jwk,
@@ -123,6 +123,7 @@ fn rsa_pem(jwk: &Value) -> Vec<u8> {
     pem
 }
 
+/// The RSA public key as a PEM file (PKCS #1), as an attacker finds it.
 fn encode_pem(jwk: &Jwk) -> Vec<u8> {
     let integer = |name: &str| {
         let mut bytes = decode(jwk.parameter(name).unwrap().as_str().unwrap());
@@ -139,6 +140,7 @@ fn encode_pem(jwk: &Jwk) -> Vec<u8> {
     format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", lines.join("\n")).into_bytes()
 }
 
+/// A DER value with this tag.
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).unwrap().to_be_bytes();
     let head = match length {

@@ -1,4 +1,4 @@
-//! Malformed and non-canonical encodings.
+//! Malformed and non-canonical encodings are rejected, and no bytes panic.
 
 use std::sync::{Arc, LazyLock};
 

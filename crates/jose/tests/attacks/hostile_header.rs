@@ -1,4 +1,4 @@
-//! Malformed and malicious headers.
+//! Malformed headers, and headers that name their own keys, are rejected.
 
 use std::sync::LazyLock;
 
@@ -120,6 +120,7 @@ fn a_header_must_be_an_object() {
         assert_rejected(header, JoseError::MalformedHeader);
     }
     assert_rejected(b"{\"alg\":\"ES256\",\"kid\":\"ec\",\"x\":\"\xff\"}", JoseError::MalformedHeader);
+
     let with_whitespace = " {\n\"alg\" :\t\"ES256\", \"kid\":\"ec\" }\r\n";
     assert_eq!(verify(&keys(), &token(with_whitespace)), Ok(PAYLOAD.to_vec()));
 }
@@ -138,7 +139,9 @@ fn escapes_are_decoded() {
     let token = token(r#"{"\u0061lg":"\u0045S256","kid":"\u0065c","typ":"at\u002bjwt"}"#);
     let compact = CompactJws::parse(&token, 1024).unwrap();
     let header = compact.header();
-    assert_eq!((header.alg(), header.kid(), header.typ()), (Algorithm::Es256, Some("ec"), Some("at+jwt")));
+    assert_eq!(header.alg(), Algorithm::Es256);
+    assert_eq!(header.kid(), Some("ec"));
+    assert_eq!(header.typ(), Some("at+jwt"));
 }
 
 #[test]

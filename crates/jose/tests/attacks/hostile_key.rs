@@ -1,4 +1,4 @@
-//! Malformed, weak and misused published keys.
+//! Malformed, weak and misused published keys are not used.
 
 use portcullis_jose::{Algorithm, KeyError, KeySet, MAX_KEYS, SigningKey};
 use portcullis_metadata::JwkSet;
@@ -74,6 +74,7 @@ fn rsa_signature_length() {
     let (signed, signature) = token.rsplit_once('.').unwrap();
     let bytes = decode(signature);
     assert_eq!(bytes.len(), 256);
+
     for changed_key in [
         [&[0], &bytes[..]].concat(),
         [&bytes[..], &[0]].concat(),
@@ -190,6 +191,7 @@ fn ed25519_without_a_private_key() {
             assert_eq!(rejection(&changed_key), Some(KeyError::Point), "{x:x?}");
         }
     }
+
     // The second largest canonical encoding is accepted.
     let accepted = changed(ed, json!({ "x": encode(key_bytes(0xeb, 0xff, 0x7f)) }));
     assert_eq!(rejection(&accepted), None);
@@ -248,7 +250,8 @@ fn an_invalid_key_among_valid_ones() {
     );
     assert_eq!(keys.len(), 1);
     assert_eq!(rejected.len(), 1);
-    assert_eq!((rejected[0].kid.as_deref(), rejected[0].reason), (Some("bad"), KeyError::Malformed));
+    assert_eq!(rejected[0].kid.as_deref(), Some("bad"));
+    assert_eq!(rejected[0].reason, KeyError::Malformed);
     assert!(verify(&keys, &good.sign("JWT", PAYLOAD).unwrap()).is_ok());
 }
 

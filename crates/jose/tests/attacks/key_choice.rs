@@ -1,4 +1,4 @@
-//! The choice of the key for a token.
+//! Exactly one key must match a token.
 
 use portcullis_jose::{Algorithm, JoseError};
 use serde_json::json;
@@ -8,7 +8,8 @@ use crate::support::{PAYLOAD, RSA, all, changed, import, key, published, verify}
 /// C2: a token is verified only with the key that its `kid` names.
 #[test]
 fn the_kid_of_another_key() {
-    let (first, second) = (key(Algorithm::Es256, "first"), key(Algorithm::Es256, "second"));
+    let first = key(Algorithm::Es256, "first");
+    let second = key(Algorithm::Es256, "second");
     let keys = published(&[&first, &second]);
     let header = br#"{"alg":"ES256","kid":"second"}"#;
     let token = first.dangerous_sign_with_header(header, PAYLOAD).unwrap();
@@ -32,7 +33,8 @@ fn an_unknown_kid() {
 /// C2: two keys of different types can share an identifier, because the algorithm is part of the choice.
 #[test]
 fn one_kid_for_two_types() {
-    let (ec, ed) = (key(Algorithm::Es256, "k"), key(Algorithm::EdDsa, "k"));
+    let ec = key(Algorithm::Es256, "k");
+    let ed = key(Algorithm::EdDsa, "k");
     let keys = published(&[&ec, &ed]);
     for signer in [ec, ed] {
         assert_eq!(verify(&keys, &signer.sign("JWT", PAYLOAD).unwrap()), Ok(PAYLOAD.to_vec()));
@@ -42,7 +44,8 @@ fn one_kid_for_two_types() {
 /// C2: keys with the same identifier and algorithm are ambiguous. Other keys are not affected.
 #[test]
 fn one_kid_for_two_keys_of_one_algorithm() {
-    let (first, second) = (key(Algorithm::Es256, "k"), key(Algorithm::Es256, "k"));
+    let first = key(Algorithm::Es256, "k");
+    let second = key(Algorithm::Es256, "k");
     let other = key(Algorithm::Es256, "other");
     let keys = published(&[&first, &second, &other]);
     for signer in [first, second] {
@@ -54,7 +57,8 @@ fn one_kid_for_two_keys_of_one_algorithm() {
 /// C3: a token without `kid` is verified with the only key for its algorithm, whether that key has a `kid` or not.
 #[test]
 fn no_kid_and_one_matching_key() {
-    let (ec, ed) = (key(Algorithm::Es256, "ec"), key(Algorithm::EdDsa, "ed"));
+    let ec = key(Algorithm::Es256, "ec");
+    let ed = key(Algorithm::EdDsa, "ed");
     let token = ec.dangerous_sign_with_header(br#"{"alg":"ES256"}"#, PAYLOAD).unwrap();
     assert_eq!(verify(&published(&[&ec, &ed]), &token), Ok(PAYLOAD.to_vec()));
     let (nameless, _) = import(&[changed(ec.public_jwk(), json!({ "kid": null })), ed.public_jwk()], all());
@@ -65,7 +69,8 @@ fn no_kid_and_one_matching_key() {
 /// C3: a token without `kid` is rejected if several keys or no key match its algorithm.
 #[test]
 fn no_kid_and_no_single_matching_key() {
-    let (first, second) = (key(Algorithm::Es256, "first"), key(Algorithm::Es256, "second"));
+    let first = key(Algorithm::Es256, "first");
+    let second = key(Algorithm::Es256, "second");
     let token = first.dangerous_sign_with_header(br#"{"alg":"ES256"}"#, PAYLOAD).unwrap();
     assert_eq!(verify(&published(&[&first, &second]), &token), Err(JoseError::AmbiguousKey));
     assert_eq!(verify(&published(&[&RSA]), &token), Err(JoseError::UnknownKey));

@@ -71,7 +71,8 @@ impl<'a> Scanner<'a> {
         self.next();
         let start = self.at;
         // Values with a depth of at most 1 allocate nothing.
-        let (mut innermost, mut outer) = (None, Vec::new());
+        let mut innermost = None;
+        let mut outer = Vec::new();
         loop {
             let opened = self.scalar_or_container()?;
             if let Some(container) = opened {
@@ -130,7 +131,8 @@ impl<'a> Scanner<'a> {
     /// Consumes a string with its quotes. Returns whether it has no escapes.
     fn string(&mut self) -> Result<bool, EnvelopeError> {
         let bytes = self.text.as_bytes();
-        let (mut at, mut is_plain) = (self.at + 1, true);
+        let mut at = self.at + 1;
+        let mut is_plain = true;
         loop {
             match bytes.get(at) {
                 Some(b'"') => break,
@@ -229,12 +231,14 @@ mod tests {
     #[test]
     fn numbers_and_escapes_follow_the_rfc() {
         for good in ["0", "-0", "10", "1.50", "1e9", "1E-09", "0.0e+0", r#""\"\\\/\b\f\n\r\t""#, r#""\uD83D\u00e9""#] {
-            assert_eq!((scanned(good), by_serde(good)), (Some(good), Some(good)));
+            assert_eq!(scanned(good), Some(good));
+            assert_eq!(by_serde(good), Some(good));
         }
         for bad in
             ["-", "01", "1.", ".5", "1e", "1e+", "+1", "--1", r#""\x""#, r#""\u12g4""#, r#""\u123""#, "\"\\", "\"\n\""]
         {
-            assert_eq!((scanned(bad), by_serde(bad)), (None, None), "{bad}");
+            assert_eq!(scanned(bad), None, "{bad}");
+            assert_eq!(by_serde(bad), None, "{bad}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tests of the era of a message and of mirrored headers.
+//! The era of a message follows from its body, and mirrored headers must match.
 
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
@@ -79,7 +79,8 @@ fn a_mirrored_header_is_present_once_and_matches() {
             pairs[position].1 = value;
             let error = classify_message(&call, &pairs).unwrap_err();
             assert_eq!(error, EraError::mismatch(HeaderName::from_static(good[position].0)), "{value}");
-            assert_eq!((error.rpc_code().value(), error.status()), (-32020, StatusCode::BAD_REQUEST));
+            assert_eq!(error.rpc_code().value(), -32020);
+            assert_eq!(error.status(), StatusCode::BAD_REQUEST);
         }
     }
 }
@@ -128,7 +129,8 @@ fn missing_members_of_meta_are_invalid_params() {
     ] {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": body}).to_string();
         let error = classify_message(&body, &pairs).unwrap_err();
-        assert_eq!((&error, error.rpc_code().value()), (&EraError::MissingMeta { key }, -32602), "{body}");
+        assert_eq!(error, EraError::MissingMeta { key }, "{body}");
+        assert_eq!(error.rpc_code().value(), -32602, "{body}");
     }
 }
 
@@ -145,11 +147,13 @@ fn an_unsupported_version_names_the_served_ones() {
         error.data().unwrap(),
         json!({"supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2099-01-01"})
     );
+
     let legacy_only = ask("2026-07-28", Revisions::from_iter(LEGACY_ONLY));
     assert_eq!(
         legacy_only.data().unwrap(),
         json!({"supported": ["2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2026-07-28"})
     );
+
     let long = ask(&"9".repeat(1000), Revisions::ALL);
     assert_eq!(long.data().unwrap()["requested"].as_str().unwrap().len(), 64);
 }
@@ -165,7 +169,9 @@ fn a_negotiated_version_that_is_not_served_names_the_served_ones() {
     );
     assert_eq!(error.to_string(), "Unsupported protocol version 2024-11-05; this endpoint serves 2025-06-18");
     assert_eq!(error.data().unwrap(), json!({"supported": ["2025-06-18"], "requested": "2024-10-07"}));
-    assert_eq!((error.rpc_code().value(), error.status(), error.is_legacy()), (-32022, StatusCode::BAD_REQUEST, false));
+    assert_eq!(error.rpc_code().value(), -32022);
+    assert_eq!(error.status(), StatusCode::BAD_REQUEST);
+    assert!(!error.is_legacy());
 }
 
 /// F5, E11: if no legacy revision is served, the errors for legacy messages list the served revisions.
@@ -189,7 +195,8 @@ fn initialize_is_never_modern() {
     let initialize = modern_body("initialize", json!({"protocolVersion": "2025-11-25"}), "2026-07-28");
     let pairs = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "initialize")];
     let error = classify_message(&initialize, &pairs).unwrap_err();
-    assert_eq!((error.rpc_code().value(), error.status()), (-32601, StatusCode::NOT_FOUND));
+    assert_eq!(error.rpc_code().value(), -32601);
+    assert_eq!(error.status(), StatusCode::NOT_FOUND);
 }
 
 /// F6: a legacy header must name a served legacy revision. Without it, the negotiated revision applies.
@@ -206,11 +213,13 @@ fn a_legacy_version_must_be_served() {
         let pairs = [("mcp-protocol-version", bad)];
         let error = classify_message(&body, &pairs).unwrap_err();
         assert_eq!(error, EraError::LegacyVersion, "{bad}");
-        assert!(error.is_legacy() && error.status() == StatusCode::BAD_REQUEST);
+        assert!(error.is_legacy());
+        assert!(error.status() == StatusCode::BAD_REQUEST);
         assert_eq!(legacy_version(&headers(&pairs), Revisions::ALL), Err(EraError::LegacyVersion));
     }
     let twice = [("mcp-protocol-version", "2025-11-25"), ("mcp-protocol-version", "2025-11-25")];
     assert_eq!(classify_message(&body, &twice), Err(EraError::LegacyVersion));
+
     let older_only = Revisions::from_iter([Revision::V2025_06_18]);
     assert_eq!(
         classify_with(&body, &[("mcp-protocol-version", "2025-11-25")], older_only),

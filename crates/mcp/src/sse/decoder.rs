@@ -227,8 +227,10 @@ mod tests {
         let held = decoder.line.as_ptr();
         assert_eq!(decoder.held(), 6 + (8 << 16));
         let events = decoder.push(b"\n\n").unwrap();
-        assert_eq!((events[0].data.len(), events[0].data.as_ptr()), (8 << 16, held));
-        assert_eq!((decoder.held(), decoder.line.capacity()), (0, 0), "no buffer remains");
+        assert_eq!(events[0].data.len(), 8 << 16);
+        assert_eq!(events[0].data.as_ptr(), held);
+        assert_eq!(decoder.held(), 0, "no buffer remains");
+        assert_eq!(decoder.line.capacity(), 0, "no buffer remains");
     }
 
     #[test]
@@ -266,7 +268,8 @@ mod tests {
         fn encoded_events_can_be_split_anywhere(events in vec(event(), 0..4), cuts in vec(1_usize..20, 1..8)) {
             let stream: String = events.iter().map(|event| event.encode().unwrap()).collect();
             let mut decoder = Decoder::new(4096);
-            let (mut read, mut rest) = (Vec::new(), stream.as_bytes());
+            let mut read = Vec::new();
+            let mut rest = stream.as_bytes();
             for cut in cuts.iter().cycle() {
                 let (piece, after) = rest.split_at((*cut).min(rest.len()));
                 read.extend(decoder.push(piece).unwrap());
@@ -283,7 +286,8 @@ mod tests {
             let mut decoder = Decoder::new(64);
             for piece in &pieces {
                 let _ = decoder.push(piece);
-                prop_assert!(decoder.line.len() <= 64 && decoder.held <= 64);
+                prop_assert!(decoder.line.len() <= 64);
+                prop_assert!(decoder.held <= 64);
             }
         }
     }

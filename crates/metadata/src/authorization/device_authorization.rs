@@ -105,8 +105,10 @@ mod tests {
     #[test]
     fn a_response_is_parsed() {
         let parsed = parse(&response()).unwrap();
-        assert_eq!((parsed.device_code.secret(), &*parsed.user_code), ("hush", "BCDF-GHJK"));
-        assert_eq!((parsed.expires_in, parsed.interval), (600, Some(5)));
+        assert_eq!(parsed.device_code.secret(), "hush");
+        assert_eq!(&*parsed.user_code, "BCDF-GHJK");
+        assert_eq!(parsed.expires_in, 600);
+        assert_eq!(parsed.interval, Some(5));
         assert!(!format!("{parsed:?}").contains("hush"));
         let google =
             json!({"device_code": "a", "user_code": "b", "verification_url": "https://as.example/", "expires_in": 1});

@@ -127,7 +127,8 @@ mod tests {
     /// I1: a generated verifier matches only its own challenge.
     #[test]
     fn a_verifier_matches_only_its_own_challenge() {
-        let (one, other) = (PkceVerifier::generate().unwrap(), PkceVerifier::generate().unwrap());
+        let one = PkceVerifier::generate().unwrap();
+        let other = PkceVerifier::generate().unwrap();
         assert_eq!(one.secret().len(), 43);
         assert!(one.challenge().matches(one.secret()));
         assert!(!one.challenge().matches(other.secret()));

@@ -1,4 +1,4 @@
-//! Tests of the challenge parser and builder.
+//! Challenges are parsed strictly and within limits, and built with valid quoting.
 
 use http::HeaderValue;
 use proptest::{option, prelude::*};
@@ -181,6 +181,7 @@ fn built_values() {
         BearerChallengeBuilder::new("mcp", &metadata_url()).build(),
         r#"Bearer realm="mcp", resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp""#
     );
+
     let scopes = Scopes::parse("b a").unwrap();
     let value = BearerChallengeBuilder::new("mcp", &metadata_url())
         .scope(&scopes)

@@ -1,4 +1,4 @@
-//! Tests of the claim parsers.
+//! Claims are parsed strictly: types, dates, duplicates and scopes.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -226,6 +226,7 @@ proptest! {
         prop_assert_eq!(claims.sub(), value.get("sub").and_then(Value::as_str));
         prop_assert_eq!(claims.has_cnf(), value.contains_key("cnf"));
         prop_assert_eq!(claims.contains_unknown_claim("a"), value.contains_key("a"));
+
         let owned = parse(&payload);
         prop_assert_eq!(owned.clone().map(|owned| owned.scope), claims.scopes());
         if let Ok(owned) = owned {

@@ -246,6 +246,7 @@ mod tests {
         .unwrap();
         assert_eq!(set.keys.len(), 1);
         assert_eq!(set.keys[0].kid.as_deref(), Some("good"));
+
         let codes: Vec<_> = set.rejected.iter().map(|key| (key.index, key.kid.as_deref(), key.reason.code())).collect();
         assert_eq!(
             codes,

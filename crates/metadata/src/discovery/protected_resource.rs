@@ -271,6 +271,7 @@ mod tests {
             assert_eq!(error.code(), code, "{document}");
         }
         assert_eq!(ProtectedResourceMetadata::parse(b"{\"a\":\"\xff\"}"), Err(DocumentError::NotJson));
+
         let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
         assert_eq!(ProtectedResourceMetadata::parse(&deep), Err(DocumentError::NotAnObject));
         let deep_member = [br#"{"x":"#.to_vec(), deep, b"}".to_vec()].concat();

@@ -202,6 +202,7 @@ mod tests {
         };
         assert_eq!(requested("tools", &[LONG]), LONG);
         assert_eq!(requested("offline_access tools", &["other", LONG]), format!("{LONG} offline_access"));
+
         for (listed, why) in [
             (&["tools", LONG][..], "it is listed as it is"),
             (&[LONG, "api://2/tools"], "two applications have it"),
@@ -237,7 +238,8 @@ mod tests {
             assert!(twice.covers(&Scopes::from_names(names.iter().rev().map(String::as_str)).unwrap()));
             assert!(!twice.covers(&Scopes::from_names(names.iter().map(String::as_str).chain(["t"])).unwrap()));
             let halved = Scopes::from_names(names[..count / 2].iter().map(String::as_str)).unwrap();
-            assert!(twice.covers(&halved) && !halved.covers(&twice));
+            assert!(twice.covers(&halved));
+            assert!(!halved.covers(&twice));
         }
         let bad = (0..20).map(|number| if number == 18 { "a b" } else { "a" });
         assert_eq!(Scopes::from_names(bad), Err(ScopesError::InvalidName));

@@ -210,7 +210,8 @@ mod tests {
     }
 
     fn chained(records: &[&str]) -> String {
-        let (mut chain, mut out) = (Chain::new(Some(key("k")), Head::default()), Vec::new());
+        let mut chain = Chain::new(Some(key("k")), Head::default());
+        let mut out = Vec::new();
         for record in records {
             chain.append(format!("{record}\n").as_bytes(), &mut out);
         }
@@ -224,8 +225,10 @@ mod tests {
         let lines: Vec<_> = text.lines().map(|line| ChainedLine::parse(line.as_bytes()).unwrap()).collect();
         assert_eq!(lines[0].authenticated, br#"{"a":1,"seq":1"#);
         assert_eq!(lines[0].head.to_string(), "1:VgwlMLp0lCI36YvlqA3rVFwgcPLnSNhw6EdYEJ8bVr8");
-        assert!(lines[0].follows(&Head::default(), &key("k")) && lines[1].follows(&lines[0].head, &key("k")));
-        assert!(!lines[1].follows(&Head::default(), &key("k")) && !lines[1].follows(&lines[0].head, &key("l")));
+        assert!(lines[0].follows(&Head::default(), &key("k")));
+        assert!(lines[1].follows(&lines[0].head, &key("k")));
+        assert!(!lines[1].follows(&Head::default(), &key("k")));
+        assert!(!lines[1].follows(&lines[0].head, &key("l")));
         let moved = Head { seq: 1, mac: lines[1].head.mac };
         assert!(!lines[1].follows(&moved, &key("k")));
         assert!(serde_json::from_str::<serde_json::Value>(text.lines().next().unwrap()).unwrap()["mac"].is_string());
@@ -251,7 +254,8 @@ mod tests {
         assert_eq!(parse(&format!("\n {secret}\r\n\n{secret}2")), Ok(2));
         assert!(parse("\n").unwrap_err().contains("no key"));
         let error = parse(&format!("{secret}\nhunter2")).unwrap_err();
-        assert!(error.starts_with("line 2 ") && !error.contains("hunter2"), "{error}");
+        assert!(error.starts_with("line 2 "), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
         assert!(parse(&format!("{secret}\n").repeat(17)).unwrap_err().contains("more than 16"));
     }
 

@@ -100,7 +100,8 @@ mod tests {
 
     /// Writes this many bytes of the batch. Returns what is written: the complete records in bytes, and bytes of the next.
     fn written_after(bytes: usize) -> (usize, usize) {
-        let (mut chain, mut chunk) = (Chain::new(None, Head::default()), Chunk::default());
+        let mut chain = Chain::new(None, Head::default());
+        let mut chunk = Chunk::default();
         chunk.fill(&mut chain, BATCH, 0, u64::MAX);
         chunk.advance(bytes);
         assert_eq!(chunk.unwritten(), &BATCH[bytes..]);
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_chunk_ends_after_the_record_that_fills_it() {
-        let (mut chain, mut chunk) = (Chain::new(None, Head::default()), Chunk::default());
+        let mut chain = Chain::new(None, Head::default());
+        let mut chunk = Chunk::default();
         chunk.fill(&mut chain, BATCH, 8, 1);
         assert_eq!(chunk.unwritten(), &BATCH[8..17]);
         chunk.restart(Position { in_batch: 17, head: Head::default() });

@@ -122,14 +122,16 @@ mod tests {
             subject in any_text(), client in any_text(), tool in proptest::option::of(any_text())
         ) {
             let fixture = VerifierFixture::new();
-            let (one, again) = (fixture.verified(&subject, &client), fixture.verified(&subject, &client));
+            let one = fixture.verified(&subject, &client);
+            let again = fixture.verified(&subject, &client);
             let tool = tool.as_deref();
             let key = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), tool);
             prop_assert_eq!(&UsageKey::new(TestIssuer::RESOURCE, Some(again.principal()), tool), &key);
             prop_assert_eq!(&key.clone().into_owned(), &key);
             let other_tool = UsageKey::new(TestIssuer::RESOURCE, Some(one.principal()), Some("another tool"));
             let other_resource = UsageKey::new("https://mcp.example.com/other", Some(one.principal()), tool);
-            prop_assert!(other_tool != key && other_resource != key);
+            prop_assert!(other_tool != key);
+            prop_assert!(other_resource != key);
             prop_assert_ne!(&UsageKey::new(TestIssuer::RESOURCE, None, tool), &key);
         }
     }

@@ -142,6 +142,7 @@ mod tests {
             .collect();
         assert_eq!(names[0], folder.path().join("audit.jsonl.20270115T080000.000Z"));
         assert_eq!(rotated_files(&path), names);
+
         rotation.remove_old(&path);
         assert_eq!(rotated_files(&path), names[2..]);
         assert_eq!(fs::read_to_string(newest_rotated(&path).unwrap()).unwrap(), "3");

@@ -74,7 +74,8 @@ mod tests {
 
     fn chained(records: usize) -> (Vec<u8>, Head) {
         let keys = ChainKeys::parse(&"k".repeat(32)).unwrap();
-        let (mut chain, mut out) = (Chain::new(keys.current().cloned(), Head::default()), Vec::new());
+        let mut chain = Chain::new(keys.current().cloned(), Head::default());
+        let mut out = Vec::new();
         (0..records).for_each(|_| chain.append(b"{\"timestamp\":\"2027-01-15T08:00:00.000Z\"}\n", &mut out));
         (out, chain.head())
     }

@@ -131,10 +131,13 @@ mod tests {
         usage.drain_into(&mut collected);
         let requests: u64 = collected.rows().map(|(_, counts)| counts.requests).sum();
         assert_eq!(requests, 7);
-        assert_eq!((collected.rows.len(), collected.rows().count()), (1, 2));
+        assert_eq!(collected.rows.len(), 1);
+        assert_eq!(collected.rows().count(), 2);
+
         let (denied, failed) =
             collected.rows().fold((0, 0), |(denied, failed), (_, row)| (denied + row.denied, failed + row.failed));
-        assert_eq!((denied, failed), (1, 1));
+        assert_eq!(denied, 1);
+        assert_eq!(failed, 1);
         assert_eq!(usage.rows().count(), 0, "it was moved");
     }
 }

@@ -6,8 +6,11 @@ use clap::{Args, Subcommand};
 
 /// The further help of `admin`.
 pub(crate) const MORE: &str = "\
-Exit codes: 0 done; 1 rejected, or the server cannot be reached; 2 invalid arguments; 3 the action took effect in the process
-that was asked, but could not be recorded or did not reach all replicas, so that it may not last or not hold there: try again.";
+Exit codes:
+  0  done
+  1  rejected, or the server cannot be reached
+  2  invalid arguments
+  3  done by this server, but not recorded, or not sent to all replicas; run the command again";
 
 #[derive(Args)]
 pub(crate) struct Admin {
@@ -32,8 +35,9 @@ pub(crate) enum AdminCommand {
     DropTokens(AdminDropTokens),
 }
 
+/// The server that a command is sent to, and the credentials and output of the command.
 #[derive(Args)]
-pub(crate) struct AdminServer {
+pub(crate) struct AdminTarget {
     /// The configuration file of the server, with its `[admin]` table. Default: portcullis.toml.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["url", "socket"])]
     pub(crate) config: Option<PathBuf>,
@@ -57,7 +61,7 @@ pub(crate) struct AdminServer {
 #[derive(Args)]
 pub(crate) struct AdminSessions {
     #[command(flatten)]
-    pub(crate) server: AdminServer,
+    pub(crate) target: AdminTarget,
     /// Only sessions of this subject.
     #[arg(long)]
     pub(crate) subject: Option<String>,
@@ -71,7 +75,7 @@ pub(crate) struct AdminSessions {
     #[arg(long, value_name = "URL")]
     pub(crate) resource: Option<String>,
     /// Only the session with this hash.
-    #[arg(long)]
+    #[arg(long, value_name = "HASH")]
     pub(crate) session: Option<String>,
     /// The maximum number of sessions to print.
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -81,7 +85,7 @@ pub(crate) struct AdminSessions {
 #[derive(Args)]
 pub(crate) struct AdminEnd {
     #[command(flatten)]
-    pub(crate) server: AdminServer,
+    pub(crate) target: AdminTarget,
     /// End all sessions of this subject.
     #[arg(long, required_unless_present_any = ["client", "session"])]
     pub(crate) subject: Option<String>,
@@ -92,7 +96,7 @@ pub(crate) struct AdminEnd {
     #[arg(long)]
     pub(crate) issuer: Option<String>,
     /// End the session with this hash, which logs, the audit trail and `admin sessions` show.
-    #[arg(long, conflicts_with_all = ["subject", "client", "issuer"])]
+    #[arg(long, value_name = "HASH", conflicts_with_all = ["subject", "client", "issuer"])]
     pub(crate) session: Option<String>,
     /// A note for the audit trail, such as a ticket number.
     #[arg(long, value_name = "TEXT")]
@@ -102,7 +106,7 @@ pub(crate) struct AdminEnd {
 #[derive(Args)]
 pub(crate) struct AdminDropTokens {
     #[command(flatten)]
-    pub(crate) server: AdminServer,
+    pub(crate) target: AdminTarget,
     /// The issuer, exactly as in the configuration.
     #[arg(long)]
     pub(crate) issuer: String,

@@ -23,6 +23,7 @@ use crate::{
 /// The exit code for an action that took effect in one process, without a record or at one replica only.
 const NOT_RECORDED: u8 = 3;
 
+/// Runs a subcommand of `admin`.
 pub(crate) fn run(arguments: &Admin) -> anyhow::Result<ExitCode> {
     let runtime = super::control_runtime()?;
     runtime.block_on(async {
@@ -44,8 +45,9 @@ struct Listing {
     has_more: bool,
 }
 
+/// Prints the sessions of the server, page by page up to the limit.
 async fn sessions(arguments: &AdminSessions) -> anyhow::Result<ExitCode> {
-    let target = Target::new(&arguments.server)?;
+    let target = Target::new(&arguments.target)?;
     let limit = usize::try_from(arguments.limit)?;
     let mut listing = Listing { sessions: Vec::new(), total: 0, has_more: false };
     let mut after = None;
@@ -61,7 +63,7 @@ async fn sessions(arguments: &AdminSessions) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    if arguments.server.json {
+    if arguments.target.json {
         super::print_json(&listing)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -72,6 +74,7 @@ async fn sessions(arguments: &AdminSessions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the query for one page of at most `limit` sessions, after this position.
 fn query(arguments: &AdminSessions, after: Option<&str>, limit: usize) -> String {
     let AdminSessions { subject, client, issuer, resource, session, .. } = arguments;
     let mut query = Serializer::new(String::new());
@@ -83,8 +86,9 @@ fn query(arguments: &AdminSessions, after: Option<&str>, limit: usize) -> String
     query.finish()
 }
 
+/// Ends sessions, and prints how many.
 async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
-    let AdminEnd { server, subject, client, issuer, session, note } = arguments;
+    let AdminEnd { target, subject, client, issuer, session, note } = arguments;
     let request = EndRequest {
         session: session.clone(),
         subject: subject.clone(),
@@ -92,17 +96,17 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
         issuer: issuer.clone(),
         note: note.clone(),
     };
-    let answer = Target::new(server)?.post(END_SESSIONS, &request).await?;
+    let answer = Target::new(target)?.post(END_SESSIONS, &request).await?;
     if let Some(code) = not_recorded(&answer) {
         return Ok(code);
     }
     let ended: EndResult = result(answer)?;
-    if server.json {
+    if target.json {
         super::print_json(&ended)?;
     } else {
         let more = if session.is_some() { "" } else { ", and all sessions of this owner that are in no table" };
-        let (sessions, streams) =
-            (counted(ended.sessions_ended, "session"), counted(ended.streams_ended, "event stream"));
+        let sessions = counted(ended.sessions_ended, "session");
+        let streams = counted(ended.streams_ended, "event stream");
         super::print(format_args!("ended {sessions} in the server's table and {streams}{more}"))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -116,20 +120,21 @@ fn not_recorded(answer: &Answer) -> Option<ExitCode> {
     })
 }
 
+/// Drops the cached tokens of an issuer, and prints how many.
 async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
-    let AdminDropTokens { server, issuer, note } = arguments;
+    let AdminDropTokens { target, issuer, note } = arguments;
     let request = DropRequest { issuer: issuer.clone(), note: note.clone() };
-    let answer = Target::new(server)?.post(DROP_TOKENS, &request).await?;
+    let answer = Target::new(target)?.post(DROP_TOKENS, &request).await?;
     if let Some(code) = not_recorded(&answer) {
         return Ok(code);
     }
     let dropped: DropResult = result(answer)?;
-    if server.json {
+    if target.json {
         super::print_json(&dropped)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (tokens, streams) =
-        (counted(dropped.tokens_dropped, "cached token"), counted(dropped.streams_ended, "event stream"));
+    let tokens = counted(dropped.tokens_dropped, "cached token");
+    let streams = counted(dropped.streams_ended, "event stream");
     super::print(format_args!("dropped {tokens} and ended {streams}"))?;
     if !dropped.keys_fetched {
         super::tell("the issuer's keys could not be fetched again: the former ones remain in use");
@@ -146,6 +151,7 @@ fn result<T: DeserializeOwned>(answer: Answer) -> anyhow::Result<T> {
         .context("the server sent an unexpected response; is this the listener of [admin]?")
 }
 
+/// Returns the server's message and code, or the status if the body is not an error of the administration API.
 fn refusal(answer: &Answer) -> String {
     match serde_json::from_slice::<ErrorResponse>(&answer.body) {
         Ok(refusal) => format!("{} ({})", refusal.error.message, refusal.error.code),

@@ -172,7 +172,8 @@ mod tests {
     fn a_replaced_file_has_a_backup() {
         let (_directory, file, names) = scratch("old");
         let backup = file.replace("new").unwrap();
-        assert_eq!((fs::read_to_string(&file.path).unwrap().as_str(), names().len()), ("new", 2));
+        assert_eq!(fs::read_to_string(&file.path).unwrap(), "new");
+        assert_eq!(names().len(), 2);
         assert_eq!(fs::read_to_string(backup).unwrap(), "old");
     }
 
@@ -181,7 +182,8 @@ mod tests {
         let (_directory, file, names) = scratch("old");
         fs::write(&file.path, "changed").unwrap();
         assert!(file.replace("new").is_err());
-        assert_eq!((fs::read_to_string(&file.path).unwrap().as_str(), names()), ("changed", vec!["mcp.json".into()]));
+        assert_eq!(fs::read_to_string(&file.path).unwrap(), "changed");
+        assert_eq!(names(), ["mcp.json"]);
     }
 
     #[test]

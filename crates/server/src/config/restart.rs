@@ -105,7 +105,8 @@ mod tests {
 
     /// Changes the settings in `running` to those in `new`. Returns the keys that are kept, and those that change.
     fn reload(running: &str, new: &str) -> (String, String) {
-        let (running, mut new) = (config(running), config(new));
+        let running = config(running);
+        let mut new = config(new);
         let keys = |changes: Vec<Change>| changes.into_iter().map(|change| change.key).collect::<Vec<_>>().join(" ");
         (keys(keep_until_restart(&running, &mut new)), keys(changes(&running, &new)))
     }

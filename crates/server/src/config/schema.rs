@@ -137,7 +137,9 @@ mod tests {
         ] {
             assert!(has(&at(key)), "{key}");
         }
-        assert!(names(&at("resource[0].identity_headers")) && !names(&at("resource[0].identity_headers.the")));
+        assert!(names(&at("resource[0].identity_headers")));
+        assert!(!names(&at("resource[0].identity_headers.the")));
+
         for key in ["lisen", "issuer.issuer", "issuer[0].cooldown", "resource[0].upstream.htp", "limits[0]"] {
             assert!(!has(&at(key)), "{key}");
         }

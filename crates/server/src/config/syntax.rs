@@ -132,9 +132,11 @@ mod tests {
             ("// comment\n", 1, "", "begin a comment with #"),
         ] {
             let (found, message) = error(text);
-            assert!(message.starts_with(start) && message.contains(fix), "{text}: {message}");
+            assert!(message.starts_with(start), "{text}: {message}");
+            assert!(message.contains(fix), "{text}: {message}");
             assert_eq!(found, line, "{text}: {message}");
-            assert!(!message.contains("hunter2") && !message.contains('\n'), "{message}");
+            assert!(!message.contains("hunter2"), "{message}");
+            assert!(!message.contains('\n'), "{message}");
         }
     }
 

@@ -160,7 +160,8 @@ mod tests {
             ] {
                 assert_eq!(lines.line(&KeyPath::parse(key)), line, "{key}");
             }
-            assert!(lines.is_table(&KeyPath::parse("session")) && !lines.is_table(&KeyPath::parse("issuer")));
+            assert!(lines.is_table(&KeyPath::parse("session")));
+            assert!(!lines.is_table(&KeyPath::parse("issuer")));
             assert!(lines.is_array_of_tables(&KeyPath::parse("issuer[1].rule")));
             assert_eq!(lines.first_table(), Some((8, "[session]")));
         }

@@ -46,7 +46,8 @@ mod tests {
     /// F8, J7: a renewed certificate changes its expiry; an unknown one is left out.
     #[test]
     fn the_expiry_follows_the_certificate() {
-        let (certificates, expiry) = (Certificates::default(), Expiry::default());
+        let certificates = Certificates::default();
+        let expiry = Expiry::default();
         certificates.add("tls", expiry.clone());
         let text = || {
             let mut out = Exposition::new();
@@ -54,6 +55,7 @@ mod tests {
             out.finish()
         };
         assert_eq!(text(), "");
+
         for expires in [1_800_000_000, 1_900_000_000] {
             expiry.set(Some(UnixTime::from_secs(expires)));
             let sample = format!("portcullis_certificate_expiry_timestamp_seconds{{table=\"tls\"}} {expires}\n");

@@ -98,7 +98,8 @@ mod tests {
         for micros in [10, 60, 40_000_000] {
             histogram.observe(std::time::Duration::from_micros(micros));
         }
-        let (mut counted, mut out) = (Counted::default(), Exposition::new());
+        let mut counted = Counted::default();
+        let mut out = Exposition::new();
         histogram.add_to(&mut counted);
         out.histogram(&family::UPSTREAM_DURATION, &[("resource", "r")], &counted);
         let text = out.finish();
@@ -107,9 +108,7 @@ mod tests {
                 format!("portcullis_upstream_duration_seconds_bucket{{resource=\"r\",le=\"{bound}\"}} {count}\n");
             assert!(text.contains(&line), "{line}{text}");
         }
-        assert!(
-            text.contains("_sum{resource=\"r\"} 40.000070\n") && text.contains("_count{resource=\"r\"} 3\n"),
-            "{text}"
-        );
+        assert!(text.contains("_sum{resource=\"r\"} 40.000070\n"), "{text}");
+        assert!(text.contains("_count{resource=\"r\"} 3\n"), "{text}");
     }
 }

@@ -116,7 +116,8 @@ mod tests {
         for family in FAMILIES {
             assert_eq!(family.metric_type == "counter", family.name.ends_with("_total"), "{}", family.name);
             assert!(family.metric_type != "histogram" || family.name.ends_with("_seconds"), "{}", family.name);
-            assert!(family.help.ends_with('.') && !family.help.contains(['\n', '\\']), "{}", family.help);
+            assert!(family.help.ends_with('.'), "{}", family.help);
+            assert!(!family.help.contains(['\n', '\\']), "{}", family.help);
         }
     }
 

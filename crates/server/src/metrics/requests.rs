@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn parts_are_added() {
         let metrics = ResourceMetrics::new(3);
-        let (id, resource) = (RequestId::generate(), ResourceUri::parse("https://r").unwrap());
+        let id = RequestId::generate();
+        let resource = ResourceUri::parse("https://r").unwrap();
         let decision = |code, upstream| {
             let mut decision = Decision::new(&id, UnixTime::default(), &Method::POST, "/", StatusCode::OK, &resource);
             (decision.code, decision.upstream) = (code, upstream);

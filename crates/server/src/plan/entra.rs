@@ -170,7 +170,9 @@ mod tests {
             format!("https://sts.windows.net/{ID}"),
         ] {
             let note = notes_of(&wrong);
-            assert!(note.contains("every token is rejected") && note.contains(&v2) && note.contains(&v1), "{note}");
+            assert!(note.contains("every token is rejected"), "{note}");
+            assert!(note.contains(&v2), "{note}");
+            assert!(note.contains(&v1), "{note}");
         }
         for alias in ["common", "organizations", "contoso.onmicrosoft.com"] {
             let note = notes_of(&format!("https://login.microsoftonline.com/{alias}/v2.0"));
@@ -183,7 +185,8 @@ mod tests {
     fn versions_are_explained() {
         let v2 = format!("https://login.microsoftonline.com/{ID}/v2.0");
         let v1 = format!("https://sts.windows.net/{ID}/");
-        assert!(notes_of(&v2).contains("requestedAccessTokenVersion = 2") && notes_of(&v2).contains(&v1));
+        assert!(notes_of(&v2).contains("requestedAccessTokenVersion = 2"));
+        assert!(notes_of(&v2).contains(&v1));
         assert!(notes_of(&v1).contains(&v2));
         let name = "\"api://mcp\"";
         assert!(notes(&[issuer(&v2, name), issuer(&v1, name)]).is_empty());

@@ -55,7 +55,8 @@ fn a_valid_configuration_has_no_warnings() {
 #[test]
 fn the_base_url_is_https_or_loopback() {
     let message = error("https://mcp.example.com", "http://mcp.example.com");
-    assert!(message.contains("base_url") && message.contains("use https"), "{message}");
+    assert!(message.contains("base_url"), "{message}");
+    assert!(message.contains("use https"), "{message}");
     for loopback in ["http://127.0.0.1:3000", "http://localhost", "http://[::1]:3000"] {
         assert!(check(&GOOD.replace("https://mcp.example.com", loopback)).is_ok(), "{loopback}");
     }

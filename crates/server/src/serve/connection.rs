@@ -112,7 +112,8 @@ pub(super) async fn serve<S, H>(
     let io = TokioIo::new(LingeringClose::new(stream, unread.clone()));
 
     let service = service_fn({
-        let (activity, last_requests) = (Arc::clone(&activity), draining.clone());
+        let activity = Arc::clone(&activity);
+        let last_requests = draining.clone();
         move |request: Request<Incoming>| {
             let Some(in_flight) = activity.begin() else { return CountedResponse::never() };
             let is_http1 = request.version() < Version::HTTP_2;
@@ -131,7 +132,8 @@ pub(super) async fn serve<S, H>(
     let mut connection = pin!(protocol.serve_connection(io, service));
     let inactivity_limits = InactivityLimits { idle: limits.idle, blocked: limits.body.pause };
     let mut timer = pin!(sleep_until(Instant::now() + limits.idle.min(limits.body.pause)));
-    let (mut is_draining, mut is_closing) = (false, false);
+    let mut is_draining = false;
+    let mut is_closing = false;
     loop {
         tokio::select! {
             biased;
@@ -258,7 +260,8 @@ mod tests {
     async fn an_idle_connection_is_closed() {
         for sent in ["", "P", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "] {
             let lasted = lifetime(sent.as_bytes()).await;
-            assert!(lasted >= LIMITS.idle && lasted <= LIMITS.idle + CLOSE_TIMEOUT, "{sent:?}: {lasted:?}");
+            assert!(lasted >= LIMITS.idle, "{sent:?}: {lasted:?}");
+            assert!(lasted <= LIMITS.idle + CLOSE_TIMEOUT, "{sent:?}: {lasted:?}");
         }
     }
 
@@ -297,14 +300,16 @@ mod tests {
             task.await.unwrap();
             let lasted = started.elapsed();
             // hyper may take one more piece into its buffer when the timer wakes it.
-            assert!(lasted >= LIMITS.body.pause && lasted <= LIMITS.body.pause * 2 + CLOSE_TIMEOUT * 2, "{lasted:?}");
+            assert!(lasted >= LIMITS.body.pause, "{lasted:?}");
+            assert!(lasted <= LIMITS.body.pause * 2 + CLOSE_TIMEOUT * 2, "{lasted:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_gets_everything() {
         let (started, (mut client, _task)) = (Instant::now(), connection_with_requests(1).await);
-        let (mut piece, mut received) = ([0; 4 << 10], 0);
+        let mut piece = [0; 4 << 10];
+        let mut received = 0;
         while received < MIB {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let length = client.read(&mut piece).await.unwrap();

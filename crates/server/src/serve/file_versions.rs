@@ -1,13 +1,8 @@
 //! [`FileVersions`]: whether files have changed, without reading them.
 
-use std::{
-    fs,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::path::{Path, PathBuf};
 
-use crate::config::Config;
+use crate::{config::Config, plan::FileVersion};
 
 /// The versions of files. Two values are equal if no file has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,15 +12,7 @@ pub(super) struct FileVersions(Vec<VersionedFile>);
 struct VersionedFile {
     path: PathBuf,
     /// `None` if the file cannot be read.
-    version: Option<Version>,
-}
-
-/// What differs if a file was written or replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
-    modified: SystemTime,
-    length: u64,
-    inode: u64,
+    version: Option<FileVersion>,
 }
 
 impl FileVersions {
@@ -52,17 +39,14 @@ impl FileVersions {
 
 impl VersionedFile {
     fn now(path: PathBuf) -> Self {
-        let metadata = fs::metadata(&path).ok();
-        let version = metadata.and_then(|metadata| {
-            Some(Version { modified: metadata.modified().ok()?, length: metadata.len(), inode: metadata.ino() })
-        });
+        let version = FileVersion::of(&path);
         Self { path, version }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::env;
+    use std::{env, fs};
 
     use super::*;
     use crate::config::from_text;
@@ -72,7 +56,9 @@ mod tests {
     fn changed_files_have_other_versions() {
         let directory = env::temp_dir().join(format!("portcullis-versions-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let (file, keys, other) = (directory.join("portcullis.toml"), directory.join("keys"), directory.join("other"));
+        let file = directory.join("portcullis.toml");
+        let keys = directory.join("keys");
+        let other = directory.join("other");
         let text = format!(
             "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\n[[resource]]\n\
              endpoint = '/mcp'\nupstream = 'demo'",
@@ -83,6 +69,7 @@ mod tests {
         let config = from_text(&text).unwrap();
         let mut versions = FileVersions::of(&file, &config);
         assert_eq!(versions.now(), versions);
+
         let steps: [(&str, &dyn Fn()); 4] = [
             ("created", &|| fs::write(&keys, "1").unwrap()),
             ("written", &|| fs::write(&keys, "22").unwrap()),

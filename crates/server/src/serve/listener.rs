@@ -109,7 +109,8 @@ mod tests {
         let other_port = SocketAddr::new(address.ip(), address.port() ^ 1);
         for other in [other_port, SocketAddr::from(([0, 0, 0, 0], address.port())), SocketAddr::from(([0; 16], 0))] {
             let error = passed.check_address(other).unwrap_err().to_string();
-            assert!(error.contains(&address.to_string()) && error.contains("remove `listen`"), "{error}");
+            assert!(error.contains(&address.to_string()), "{error}");
+            assert!(error.contains("remove `listen`"), "{error}");
         }
     }
 }

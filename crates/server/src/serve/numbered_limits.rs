@@ -58,16 +58,21 @@ mod tests {
             RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
         };
         let replica = || {
-            let (one, other) = (limiter(3), limiter(3));
+            let one = limiter(3);
+            let other = limiter(3);
             let limits = NumberedLimits::new([("one".to_owned(), &one), ("other".to_owned(), &other)]);
             (one, other, limits)
         };
-        let (here, there) = (replica(), replica());
-        assert!(here.2.take_uses().is_empty() && there.2.take_uses().is_empty());
+        let here = replica();
+        let there = replica();
+        assert!(here.2.take_uses().is_empty());
+        assert!(there.2.take_uses().is_empty());
         assert!((0..2).all(|_| here.0.check_address(None).is_ok()));
+
         there.2.add(&here.2.take_uses());
         assert!(here.2.take_uses().is_empty());
         let passing = |limiter: &RateLimiter| (0..9).filter(|_| limiter.check_address(None).is_ok()).count();
-        assert_eq!((passing(&there.0), passing(&there.1)), (1, 3));
+        assert_eq!(passing(&there.0), 1);
+        assert_eq!(passing(&there.1), 3);
     }
 }

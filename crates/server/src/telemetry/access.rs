@@ -56,7 +56,8 @@ impl AccessLog {
     /// Fails when a line cannot be written.
     pub(crate) fn flush(&self, out: &mut impl Write) -> io::Result<()> {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut slot, mut lost) = (0, 0);
+        let mut slot = 0;
+        let mut lost = 0;
         while self.queue.take(slot, &mut batch).is_some() {
             let written = out.write_all(&batch.lines);
             lost += batch.lost;
@@ -209,10 +210,15 @@ mod tests {
         };
         let tool = Operation::new("tools/call", Some("a\"dd"));
         let value: Value = serde_json::from_str(&line(LogFormat::Json, &tool)).unwrap();
-        assert_eq!((&value["latency.us"], &value["upstream.us"]), (&json!(7), &json!(5)));
-        assert_eq!((&value["resource"], &value["client.address"]), (&json!(resource.as_str()), &json!("192.0.2.7")));
-        assert_eq!((&value["mcp.method"], &value["mcp.tool"]), (&json!("tools/call"), &json!("a\"dd")));
-        assert_eq!((&value["trace.id"], &value["mcp.target"]), (&json!("ab".repeat(16)), &Value::Null));
+        assert_eq!(value["latency.us"], 7);
+        assert_eq!(value["upstream.us"], 5);
+        assert_eq!(value["resource"], json!(resource.as_str()));
+        assert_eq!(value["client.address"], "192.0.2.7");
+        assert_eq!(value["mcp.method"], "tools/call");
+        assert_eq!(value["mcp.tool"], "a\"dd");
+        assert_eq!(value["trace.id"], json!("ab".repeat(16)));
+        assert_eq!(value["mcp.target"], Value::Null);
+
         let human = line(LogFormat::Human, &Operation::new("resources/read", Some("file:///a")));
         let end = format!(
             " latency.us=7 upstream.us=5 client.address=192.0.2.7 trace.id={} resource=\"https://mcp.example.com/mcp\" \
@@ -220,6 +226,7 @@ mod tests {
             "ab".repeat(16)
         );
         assert!(human.ends_with(&end), "{human}");
+
         let long = line(LogFormat::Json, &Operation::new("tools/call", Some(&"x".repeat(100_000))));
         assert!(long.len() < 1000, "{}", long.len());
     }
@@ -234,7 +241,8 @@ mod tests {
         assert!(line.contains(r#" principal.subject="/a\u009b31m\u202e\u2028\u200bb""#), "{line}");
         let json = written_of(LogFormat::Json, text, Some(verified.principal()));
         let value: Value = serde_json::from_str(&json).unwrap();
-        assert_eq!((&value["http.path"], &value["principal.subject"]), (&json!(text), &json!(text)));
+        assert_eq!(value["http.path"], json!(text));
+        assert_eq!(value["principal.subject"], json!(text));
         for line in [line, json] {
             assert!(!line.trim_end_matches('\n').contains(EscapedText::escapes), "{line:?}");
         }
@@ -259,7 +267,8 @@ mod tests {
                 let line = written_of(LogFormat::Json, "/", principal);
                 let line: serde_json::Value = serde_json::from_str(&line).unwrap();
                 prop_assert_eq!(&line["principal.issuer"], "https://issuer.example");
-                prop_assert_eq!((&line["principal.subject"], &line["principal.client"]), (&subject, &client));
+                prop_assert_eq!(&line["principal.subject"], &subject);
+                prop_assert_eq!(&line["principal.client"], &client);
                 let line = written_of(LogFormat::Human, "/", principal);
                 prop_assert!(line.contains(r#" deny.code="token.missing" principal.issuer="https://issuer.example" "#));
                 prop_assert!(line.ends_with(&end), "{}", line);

@@ -174,7 +174,8 @@ mod tests {
             text: String, optional in proptest::option::of("[ -~]*"), list: Vec<String>, number: u64
         ) {
             let optional = optional.as_deref();
-            let (mut written, mut expected) = (Vec::new(), Vec::new());
+            let mut written = Vec::new();
+            let mut expected = Vec::new();
             JsonObject::write(&mut written, |object| {
                 object.text("text", &text);
                 object.optional_text("optional", optional);

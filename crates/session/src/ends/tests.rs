@@ -44,14 +44,19 @@ fn a_tombstone_names_one_session() {
     let ends = ends();
     assert_eq!(ends.end("alice", 1, CREATED, CREATED), RaisedFloors::default());
     assert!(ends.has_ended("alice", 1, CREATED));
-    assert!(!ends.has_ended("alice", 2, CREATED) && !ends.has_ended("bob", 1, CREATED));
+    assert!(!ends.has_ended("alice", 2, CREATED));
+    assert!(!ends.has_ended("bob", 1, CREATED));
     assert!(!ends.has_ended("alice", 1, CREATED + 1));
+
     ends.prune(at(CREATED + LIFETIME - 1));
     assert_eq!(ends.all().len(), 1);
     ends.prune(at(CREATED + LIFETIME));
     assert_eq!(ends.all().len(), 1, "at most once a minute");
+
     ends.prune(at(2 * CREATED + LIFETIME));
-    assert_eq!((ends.all().len(), ends.scopes.len(), ends.tombstones.load(Ordering::SeqCst)), (0, 0, 0));
+    assert_eq!(ends.all().len(), 0);
+    assert_eq!(ends.scopes.len(), 0);
+    assert_eq!(ends.tombstones.load(Ordering::SeqCst), 0);
     assert_eq!(ends.end("alice", 1, 10, 10 + LIFETIME), RaisedFloors::default());
     assert!(ends.all().is_empty(), "expired already");
 }
@@ -63,14 +68,17 @@ fn a_known_floor_is_recognized() {
     for scope in [Some(ScopeId::of_owner(owner("alice"))), None] {
         assert!(!ends.has_floor(scope, at(0)));
         ends.raise(scope, at(10), at(10));
-        assert!(ends.has_floor(scope, at(10)) && ends.has_floor(scope, at(9)) && !ends.has_floor(scope, at(11)));
+        assert!(ends.has_floor(scope, at(10)));
+        assert!(ends.has_floor(scope, at(9)));
+        assert!(!ends.has_floor(scope, at(11)));
     }
 }
 
 /// E8, E12: a tombstone of generations ends the older identifiers alone, and never becomes weaker.
 #[test]
 fn generations_end_one_by_one() {
-    let (ends, alice) = (ends(), ScopeId::of_owner(owner("alice")));
+    let ends = ends();
+    let alice = ScopeId::of_owner(owner("alice"));
     let valid = || {
         let has_ended = |generation| ends.contains(owner("alice"), &target(), &[1; 16], at(10), generation);
         (0..5).filter(|generation| !has_ended(*generation)).collect::<Vec<_>>()
@@ -92,7 +100,9 @@ fn an_owner_with_too_many_tombstones_gets_a_floor() {
     }
     assert!(!ends.has_ended("alice", 9, 0));
     assert_eq!(ends.end("alice", 4, 40, 40), RaisedFloors { owner: Some(at(0)), global: None });
-    assert!(ends.has_ended("alice", 9, 0) && !ends.has_ended("alice", 9, 1) && !ends.has_ended("bob", 9, 0));
+    assert!(ends.has_ended("alice", 9, 0));
+    assert!(!ends.has_ended("alice", 9, 1));
+    assert!(!ends.has_ended("bob", 9, 0));
     assert_eq!(ends.end("alice", 5, 5, 40).owner, Some(at(5)), "the one that was created first goes first");
     assert!((0..6).all(|number| ends.has_ended("alice", number, [0, 10, 20, 30, 40, 5][usize::from(number)])));
     assert_eq!(ends.next_creation(owner("alice"), &target(), at(3)), at(6));
@@ -110,14 +120,17 @@ fn the_total_is_bounded_at_the_cost_of_the_owner_that_ends_sessions() {
     assert_eq!(ends.end("bob", 1, 10, 40), RaisedFloors::default());
     assert_eq!(ends.end("carol", 1, 20, 40), RaisedFloors { owner: Some(at(20)), global: None });
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 5);
-    assert!(ends.has_ended("carol", 1, 20) && !ends.has_ended("carol", 2, 21));
-    assert!(ends.has_ended("bob", 1, 10) && !ends.has_ended("bob", 2, 10));
+    assert!(ends.has_ended("carol", 1, 20));
+    assert!(!ends.has_ended("carol", 2, 21));
+    assert!(ends.has_ended("bob", 1, 10));
+    assert!(!ends.has_ended("bob", 2, 10));
 }
 
 /// E12: callers without authentication are one owner, with a higher limit.
 #[test]
 fn anonymous_callers_have_a_higher_limit() {
-    let (ends, anonymous) = (ends(), ScopeId::of_owner(Owner::Anonymous));
+    let ends = ends();
+    let anonymous = ScopeId::of_owner(Owner::Anonymous);
     for number in 0..8 {
         assert_eq!(ends.add(anonymous, [number; 16], at(10), ALL_GENERATIONS, at(20)), RaisedFloors::default());
     }
@@ -134,10 +147,13 @@ fn too_many_owners_raise_the_global_floor() {
         assert_eq!(raised.global.is_some(), number == 6, "{raised:?}");
     }
     assert!(ends.scopes.len() <= 6);
+
     for (number, subject) in (0..).zip(owners) {
         assert!(ends.has_ended(subject, 1, 100 + number));
     }
-    assert!(ends.has_ended("someone else", 1, 100) && !ends.has_ended("someone else", 1, 200));
+    assert!(ends.has_ended("someone else", 1, 100));
+    assert!(!ends.has_ended("someone else", 1, 200));
+
     // Expired entries go first.
     let ends = Ends::new(LIMITS, LIFETIME);
     for subject in &owners[..6] {
@@ -169,13 +185,15 @@ fn wide_scopes_have_floors() {
         let sessions = [(owner("alice"), &here), (bob, &here), (owner("alice"), &elsewhere), (owner("alice"), &moved)];
         let has_ended =
             |created| sessions.map(|(owner, target)| ends.contains(owner, target, &[1; 16], at(created), 0));
-        assert_eq!((has_ended(10), has_ended(11)), (expected, [false; 4]), "{scope:?}");
+        assert_eq!(has_ended(10), expected, "{scope:?}");
+        assert_eq!(has_ended(11), [false; 4], "{scope:?}");
         let next = sessions.map(|(owner, target)| ends.next_creation(owner, target, at(5)) == at(11));
         assert_eq!(next, expected, "{scope:?}");
     }
     let ends = ends();
     ends.raise(None, at(10), at(20));
-    assert!(ends.has_ended("alice", 1, 10) && !ends.has_ended("alice", 1, 11));
+    assert!(ends.has_ended("alice", 1, 10));
+    assert!(!ends.has_ended("alice", 1, 11));
 }
 
 proptest! {

@@ -171,7 +171,8 @@ pub(super) mod tests {
             backend_id: Some(Box::default()),
         };
         let first = Generation::new(record.session, 0, 0, 0, 0);
-        let (target, backend_id) = (resource.into(), Box::default());
+        let target = resource.into();
+        let backend_id = Box::default();
         let new = NewSession { first, record, key, target, encoded_owner: None, backend_id, is_adopted: false };
         Session::new(new, Now { unix, monotonic })
     }
@@ -191,11 +192,11 @@ pub(super) mod tests {
     fn one_value_is_attached() {
         let session = opened_at(Duration::ZERO);
         assert_eq!(session.attachment::<u8>(), None);
-        assert_eq!((session.attach(|| 1_u8), session.attach(|| 2_u8)), (Some(&1), Some(&1)));
-        assert_eq!(
-            (session.attachment::<u8>(), session.attachment::<u16>(), session.attach(|| 3_u16)),
-            (Some(&1), None, None)
-        );
+        assert_eq!(session.attach(|| 1_u8), Some(&1));
+        assert_eq!(session.attach(|| 2_u8), Some(&1));
+        assert_eq!(session.attachment::<u8>(), Some(&1));
+        assert_eq!(session.attachment::<u16>(), None);
+        assert_eq!(session.attach(|| 3_u16), None);
     }
 
     #[test]
@@ -229,7 +230,8 @@ pub(super) mod tests {
         assert_eq!(session.evict(2999), Eviction::UsedSince(3000));
         assert_eq!(session.evict(3000), Eviction::JustEnded);
         assert_eq!(session.evict(3000), Eviction::Ended);
-        assert_eq!((session.last_used(), session.end()), (None, false));
+        assert_eq!(session.last_used(), None);
+        assert!(!session.end());
         assert_eq!(session.begin_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
         assert_eq!(session.end_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
     }

@@ -151,27 +151,33 @@ mod tests {
         assert_eq!(used, usage(7, 0));
         assert!(!state.end_if(opened));
         assert!(state.end_if(used));
-        assert!(!state.end_if(used) && !state.end());
-        assert_eq!((state.usage(), state.change(Change::Continue)), (None, Status::Ended));
+        assert!(!state.end_if(used));
+        assert!(!state.end());
+        assert_eq!(state.usage(), None);
+        assert_eq!(state.change(Change::Continue), Status::Ended);
     }
 
     #[test]
     fn a_refused_change_changes_nothing() {
         let state = UseState::opened();
-        assert_eq!((state.change(|_| Change::Refuse), state.usage()), (Status::Ended, Some(usage(0, 1))));
+        assert_eq!(state.change(|_| Change::Refuse), Status::Ended);
+        assert_eq!(state.usage(), Some(usage(0, 1)));
         let idle = Status::JustEnded(EndReason::Idle);
-        assert_eq!((state.change(|_| Change::End(EndReason::Idle)), state.usage()), (idle, None));
+        assert_eq!(state.change(|_| Change::End(EndReason::Idle)), idle);
+        assert_eq!(state.usage(), None);
     }
 
     /// E9: a session does not end while another thread uses it.
     #[test]
     fn uses_and_ends_exclude_each_other() {
         for _ in 0..2_000 {
-            let (state, barrier) = (UseState::opened(), Barrier::new(3));
+            let state = UseState::opened();
+            let barrier = Barrier::new(3);
             state.change(|usage| Change::Continue(usage.finished(0)));
             thread::scope(|scope| {
                 for now in [1, 2] {
-                    let (state, barrier) = (&state, &barrier);
+                    let state = &state;
+                    let barrier = &barrier;
                     scope.spawn(move || {
                         barrier.wait();
                         let begun = state.change(|usage| usage.begun(now).map_or(Change::Refuse, Change::Continue));

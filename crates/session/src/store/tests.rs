@@ -1,4 +1,4 @@
-//! Tests of the store with a manual clock.
+//! The fixture of the tests of the store: a store with a manual clock.
 
 use std::{
     sync::{
@@ -39,16 +39,17 @@ const ALICE: Owner<'_> = Owner::Subject {
 };
 const MALLORY: Owner<'_> = Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some("app") };
 
+/// A clock that a test advances.
 #[derive(Default)]
-struct HandClock(AtomicU64);
+struct ManualClock(AtomicU64);
 
-impl HandClock {
+impl ManualClock {
     fn advance(&self, by: Duration) {
         self.0.fetch_add(by.as_millis() as u64, Ordering::SeqCst);
     }
 }
 
-impl Clock for HandClock {
+impl Clock for ManualClock {
     fn now(&self) -> UnixTime {
         UnixTime::from_millis(self.0.load(Ordering::SeqCst))
     }
@@ -58,25 +59,27 @@ impl Clock for HandClock {
     }
 }
 
+/// The ended sessions that the store reported: their identifiers and reasons.
 #[derive(Default)]
-struct Heard(Mutex<Vec<(Box<str>, EndReason)>>);
+struct EndedSessions(Mutex<Vec<(Box<str>, EndReason)>>);
 
-impl Heard {
+impl EndedSessions {
     fn take(&self) -> Vec<(Box<str>, EndReason)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
-impl SessionObserver for Heard {
+impl SessionObserver for EndedSessions {
     fn ended(&self, session: &Session, reason: EndReason) {
         self.0.lock().unwrap().push(((*session.identifier()).into(), reason));
     }
 }
 
-struct Bench {
+/// A store with its clock, its reported ends and one target.
+struct Fixture {
     store: SessionStore,
-    clock: Arc<HandClock>,
-    heard: Arc<Heard>,
+    clock: Arc<ManualClock>,
+    ended: Arc<EndedSessions>,
     target: SessionTarget,
 }
 
@@ -84,31 +87,36 @@ fn target() -> SessionTarget {
     ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into()
 }
 
-fn bench_with(change: impl FnOnce(&mut SessionSettings)) -> Bench {
+/// Returns a store with changed settings.
+fn fixture_with(change: impl FnOnce(&mut SessionSettings)) -> Fixture {
     let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
     change(&mut settings);
-    let (clock, heard) = (Arc::new(HandClock::default()), Arc::new(Heard::default()));
-    let store = SessionStore::new(settings, clock.clone(), heard.clone());
-    Bench { store, clock, heard, target: target() }
+    let clock = Arc::new(ManualClock::default());
+    let ended = Arc::new(EndedSessions::default());
+    let store = SessionStore::new(settings, clock.clone(), ended.clone());
+    Fixture { store, clock, ended, target: target() }
 }
 
-fn bench() -> Bench {
-    bench_with(|_| {})
+fn fixture() -> Fixture {
+    fixture_with(|_| {})
 }
 
-impl Bench {
+impl Fixture {
     fn reserve(&self, owner: Owner<'_>) -> Result<Reservation, ReservationError> {
         self.store.reserve(&self.target, owner, &Scopes::empty())
     }
 
+    /// Opens a session that is not in use.
     fn open(&self, owner: Owner<'_>) -> Arc<Session> {
         Arc::clone(self.open_in_use(owner).unwrap().session())
     }
 
+    /// Opens a session, which is in use until the returned value is dropped.
     fn open_in_use(&self, owner: Owner<'_>) -> Result<InUse, ReservationError> {
         self.reserve(owner)?.open(Box::from(*b"11111111-2222-3333-4444-555555555555"), Some("2025-11-25"))
     }
 
+    /// Uses a session of its owner until the returned value is dropped.
     fn hold(&self, session: &Session) -> InUse {
         self.resolve(session.owner(), session).unwrap()
     }

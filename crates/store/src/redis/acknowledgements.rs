@@ -172,6 +172,7 @@ mod tests {
         }
         acknowledgements.acknowledge(batch, "b".to_owned());
         assert!(ticket.is_done());
+
         let (alone, ends) = waiting();
         acknowledgements.expect(acknowledgements.publish(ends), names(&[]));
         assert!(alone.is_done());
@@ -186,13 +187,17 @@ mod tests {
         acknowledgements.expect(batch, names(&["a", "b"]));
         acknowledgements.acknowledge(batch, "a".to_owned());
         assert_eq!(acknowledgements.unconfirmed(Duration::ZERO), [(batch, vec![END])]);
+
         // The other replica is gone.
         acknowledgements.expect(batch, names(&["a"]));
-        assert!(confirmed.is_done() && acknowledgements.unconfirmed(Duration::ZERO).is_empty());
+        assert!(confirmed.is_done());
+        assert!(acknowledgements.unconfirmed(Duration::ZERO).is_empty());
+
         acknowledgements.publish(more);
         assert_eq!(acknowledgements.free(), MAX_RECORDS - 1);
         assert!(acknowledgements.unconfirmed(Duration::MAX).is_empty());
-        assert!(late.await.is_err() && acknowledgements.free() == MAX_RECORDS);
+        assert!(late.await.is_err());
+        assert!(acknowledgements.free() == MAX_RECORDS);
     }
 
     /// E13: without a connection, nothing is confirmed, and nothing is kept for another one.
@@ -203,7 +208,8 @@ mod tests {
         acknowledgements.publish(ends);
         acknowledgements.owe("a".to_owned(), 7);
         acknowledgements.disconnect();
-        assert!(ticket.await.is_err() && acknowledgements.take_owed().is_empty());
+        assert!(ticket.await.is_err());
+        assert!(acknowledgements.take_owed().is_empty());
         (0..=MAX_OWED).for_each(|_| acknowledgements.owe("a".to_owned(), 7));
         assert_eq!(acknowledgements.take_owed().len(), MAX_OWED);
     }

@@ -221,7 +221,8 @@ mod tests {
         assert_eq!(page.members, [member("a", 1_800_000_000_000), member("b", 7), member("c", u64::MAX)]);
         assert_eq!(page.next, Some(9));
         let last = parse_page((0, Vec::new())).unwrap();
-        assert!(last.members.is_empty() && last.next.is_none());
+        assert!(last.members.is_empty());
+        assert!(last.next.is_none());
     }
 
     /// E13: a list is not taken for complete if a part of it cannot be read.

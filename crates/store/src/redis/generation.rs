@@ -39,7 +39,9 @@ mod tests {
     /// Each text is rejected, including those that `u128::from_str_radix` accepts.
     #[test]
     fn other_texts_are_rejected() {
-        let (signed, upper, long) = (format!("+{}", "1".repeat(31)), "A".repeat(32), "1".repeat(33));
+        let signed = format!("+{}", "1".repeat(31));
+        let upper = "A".repeat(32);
+        let long = "1".repeat(33);
         let other = "g".repeat(32);
         for text in ["", "0f", &signed, &upper, &long, &other] {
             assert_eq!(Generation::parse(text), None, "{text}");

@@ -147,7 +147,8 @@ mod tests {
     /// E13: what one replica publishes, another one reads. Bytes after the last record are ignored.
     #[test]
     fn messages_are_decoded() {
-        let (connection, replica) = (NAME.to_owned(), NAME.to_owned());
+        let connection = NAME.to_owned();
+        let replica = NAME.to_owned();
         let used = LastUse { session: [1; 16], time: UnixTime::from_secs(7) };
         let uses = vec![LimitUse { limit: 1, key: u64::MAX, count: 3 }, LimitUse { limit: 2, key: 5, count: 6 }];
         let sessions = vec![AnnouncedSession { owner: ScopeId([4; 16]), session: 5 }];

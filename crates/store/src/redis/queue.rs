@@ -197,13 +197,16 @@ mod tests {
         let confirmed = queue.add_record(END, Duration::ZERO);
         queue.take_records(1).pop().unwrap().confirm();
         assert!(confirmed.await.is_ok());
+
         queue.disconnect();
         assert!(waiting.await.is_err());
         queue.connect();
         let tickets: Vec<_> = (0..MAX_RECORDS).map(|_| queue.add_record(END, Duration::ZERO)).collect();
         assert!(!queue.take_skipped());
         assert!(queue.add_record(END, Duration::ZERO).await.is_err());
-        assert!(queue.take_skipped() && !queue.take_skipped());
+        assert!(queue.take_skipped());
+        assert!(!queue.take_skipped());
+
         let taken = queue.take_records(MAX_RECORDS);
         queue.close();
         assert!(queue.add_record(END, Duration::ZERO).await.is_err());
@@ -218,18 +221,22 @@ mod tests {
         let uses = vec![LimitUse { limit: 1, key: 2, count: 3 }; MAX_USES];
         queue.add_limit_uses(&uses);
         assert!(queue.take_limit_uses().is_empty());
+
         queue.connect();
         queue.add_limit_uses(&uses[..9]);
         queue.add_limit_uses(&uses);
         assert_eq!(queue.take_limit_uses().len(), MAX_USES);
+
         queue.add_limit_uses(&uses[..9]);
         let session = AnnouncedSession { owner: ScopeId([1; 16]), session: 2 };
         queue.add_announced(&[session]);
         assert_eq!(queue.take_announced(), [session]);
+
         queue.add_announced(&vec![session; MAX_USES + 1]);
         queue.disconnect();
         queue.add_announced(&[session]);
-        assert!(queue.take_limit_uses().is_empty() && queue.take_announced().is_empty());
+        assert!(queue.take_limit_uses().is_empty());
+        assert!(queue.take_announced().is_empty());
     }
 
     /// E13: inactive tokens wait for the connection, up to a limit.

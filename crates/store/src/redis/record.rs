@@ -121,7 +121,8 @@ mod tests {
     #[test]
     fn drops_are_known_once() {
         let known = KnownDrops::default();
-        assert!(known.add(token_drop(1000)) && !known.add(token_drop(1000)));
+        assert!(known.add(token_drop(1000)));
+        assert!(!known.add(token_drop(1000)));
         assert!(known.add(TokenDrop { id: [8; 16], ..token_drop(1000) }), "another one at the same time");
         assert_eq!(known.since(UnixTime::from_secs(1300)).len(), 2);
         assert!(known.since(UnixTime::from_secs(1301)).is_empty());

@@ -112,23 +112,31 @@ mod tests {
     /// E13: a replica is complete until its lease ends, also while Redis is not connected.
     #[test]
     fn the_state_follows_the_lease_and_the_connection() {
-        let (status, second) = (Status::default(), Duration::from_secs);
-        assert_eq!((status.state(second(0)), status.alive()), (RedisState::Unreachable, 0));
+        let status = Status::default();
+        let second = Duration::from_secs;
+        assert_eq!(status.state(second(0)), RedisState::Unreachable);
+        assert_eq!(status.alive(), 0);
+
         status.connect();
         status.set_alive(3);
-        assert_eq!((status.state(second(0)), status.alive()), (RedisState::Joining, 3));
+        assert_eq!(status.state(second(0)), RedisState::Joining);
+        assert_eq!(status.alive(), 3);
         assert_eq!(status.set_complete_until(None), Change::None);
         assert!(!status.was_complete());
         assert_eq!(status.set_complete_until(Some(second(5))), Change::Completed);
         assert_eq!(status.set_complete_until(Some(second(6))), Change::None);
         assert_eq!([5, 6].map(|now| status.state(second(now))), [RedisState::Complete, RedisState::Joining]);
 
-        assert!(status.disconnect("timed out".to_owned()) && !status.disconnect("refused".to_owned()));
-        assert_eq!((status.state(second(5)), status.alive()), (RedisState::Unreachable, 0));
-        assert!(status.is_complete(second(5)) && !status.is_complete(second(6)));
+        assert!(status.disconnect("timed out".to_owned()));
+        assert!(!status.disconnect("refused".to_owned()));
+        assert_eq!(status.state(second(5)), RedisState::Unreachable);
+        assert_eq!(status.alive(), 0);
+        assert!(status.is_complete(second(5)));
+        assert!(!status.is_complete(second(6)));
         assert_eq!(status.failure().as_deref(), Some("refused"));
         assert_eq!(status.set_complete_until(None), Change::Interrupted);
         assert!(status.was_complete());
+
         status.connect();
         assert_eq!(*status.failure(), None);
     }

@@ -25,6 +25,7 @@ pub(super) fn forms(secret: &str) -> Vec<(&'static str, String)> {
         ("percent", joined(&|byte| format!("%{byte:02X}"))),
         ("reversed", secret.chars().rev().collect()),
     ];
+
     // Encoders differ in the characters that they leave unescaped and in the case of hexadecimal digits.
     for kept in ["-_.~", "-_.", "-_~", "-_", "-_.!~*'()", ""] {
         for upper in [true, false] {

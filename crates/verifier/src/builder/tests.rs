@@ -1,4 +1,4 @@
-//! Tests of the builder.
+//! The builder rejects incomplete and insecure arguments, and starts the refresh.
 
 use portcullis_metadata::AccessToken;
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
@@ -23,7 +23,8 @@ async fn settle() {
 /// verifier is dropped.
 #[tokio::test(start_paused = true)]
 async fn the_refresh_starts_by_itself_and_stops_on_drop() {
-    let (issuer, fetch) = (TestIssuer::new(ISSUER), ScriptedFetch::new());
+    let issuer = TestIssuer::new(ISSUER);
+    let fetch = ScriptedFetch::new();
     fetch.publish(&issuer);
     let clock = Arc::new(ManualClock::new());
     let builder = Verifier::builder(RESOURCE).issuer(ISSUER).fetch(Arc::new(fetch.clone())).clock(clock);
@@ -31,6 +32,7 @@ async fn the_refresh_starts_by_itself_and_stops_on_drop() {
     settle().await;
     let fetched = fetch.urls().len();
     assert!(fetched > 0, "nothing was fetched");
+
     let token = AccessToken::new(issuer.token().sign());
     assert_eq!(verifier.verify(&token).await.unwrap().principal().subject(), Some("alice"));
     assert_eq!(fetch.urls().len(), fetched);

@@ -1,4 +1,4 @@
-//! Tests of the cache.
+//! Entries end with their token, keys and lifetime, and their number is bounded.
 
 use std::cell::Cell;
 
@@ -13,6 +13,7 @@ fn now(seconds: u64) -> Now {
     Now { unix: UnixTime::from_secs(START + seconds), monotonic: Duration::from_secs(seconds) }
 }
 
+/// A verified token of this subject, which expires in these seconds.
 fn token(subject: &str, expires: u64) -> VerifiedToken {
     VerifiedToken::new(Principal::new(PrincipalFields {
         issuer: Issuer::parse("https://issuer.example").unwrap(),
@@ -116,8 +117,9 @@ fn an_expired_token_is_not_inserted() {
 /// C11: the hash depends on the cache and its generation.
 #[test]
 fn hashes_are_bound_to_cache_and_generation() {
-    let (one, same_generation, mut next) =
-        (Cache::new(1, 1).unwrap(), Cache::new(1, 1).unwrap(), Cache::new(1, 2).unwrap());
+    let one = Cache::new(1, 1).unwrap();
+    let same_generation = Cache::new(1, 1).unwrap();
+    let mut next = Cache::new(1, 2).unwrap();
     next.hash_key = one.hash_key.clone();
     assert_eq!(one.hash("a"), one.hash("a"));
     assert_ne!(one.hash("a"), one.hash("b"));
@@ -183,7 +185,8 @@ fn the_oldest_entry_is_replaced_first() {
     for dies in 8..=30 {
         let evicted = shard.insert(entry(dies), 7).unwrap();
         assert_eq!(evicted.evict_at, Duration::from_secs(dies - 7));
-        assert!(!shard.index.contains_key(&evicted.hash) && shard.index.contains_key(&TokenHash(u128::from(dies))));
+        assert!(!shard.index.contains_key(&evicted.hash));
+        assert!(shard.index.contains_key(&TokenHash(u128::from(dies))));
         assert_consistent(&shard, 7);
     }
 }
@@ -220,7 +223,8 @@ fn a_sweep_of_valid_entries_changes_nothing() {
 /// Checks that the index matches the entries.
 #[track_caller]
 fn assert_consistent(shard: &Shard, entries: usize) {
-    assert_eq!((shard.entries.len(), shard.index.len()), (entries, entries));
+    assert_eq!(shard.entries.len(), entries);
+    assert_eq!(shard.index.len(), entries);
     for (position, entry) in shard.entries.iter().enumerate() {
         assert_eq!(shard.index[&entry.hash], position);
     }
@@ -261,13 +265,15 @@ fn invalid_entries_are_removed() {
     let cache = Cache::new(1, 0).unwrap();
     insert(&cache, "a", 10, 0);
     insert(&cache, "b", 60, 20);
-    assert_eq!((cache.len(), get(&cache, "b", 20).as_deref()), (1, Some("b")));
+    assert_eq!(cache.len(), 1);
+    assert_eq!(get(&cache, "b", 20).as_deref(), Some("b"));
 
     let cache = Cache::new(1000, 0).unwrap();
     (0..50).for_each(|count| insert(&cache, &format!("short {count}"), 10, 0));
     (0..50).for_each(|count| insert(&cache, &format!("long {count}"), 60, 0));
     assert_eq!(cache.sweep(now(10), current(1)), 50);
-    assert_eq!((cache.len(), get(&cache, "long 7", 10).as_deref()), (50, Some("long 7")));
+    assert_eq!(cache.len(), 50);
+    assert_eq!(get(&cache, "long 7", 10).as_deref(), Some("long 7"));
     assert_eq!(cache.sweep(now(10), current(2)), 50);
     assert_eq!(cache.len(), 0);
 }

@@ -1,4 +1,4 @@
-//! Tests of the throttle.
+//! Invalid tokens take at most a tenth of the time, and valid ones are not delayed.
 
 use std::{
     sync::Mutex,
@@ -17,7 +17,8 @@ const MILLI: Duration = Duration::from_millis(1);
 
 /// Returns the throttle of a thread that has just served a cached token, and its clock.
 fn throttle() -> (Arc<Throttle>, ManualClock) {
-    let (throttle, clock) = (Arc::<Throttle>::default(), ManualClock::new());
+    let throttle = Arc::<Throttle>::default();
+    let clock = ManualClock::new();
     serve(&throttle, &clock);
     (throttle, clock)
 }
@@ -80,6 +81,7 @@ fn rejected_tokens_take_a_tenth() {
         }
         serve(&throttle, &clock);
     }
+
     // The first token uses the credit.
     assert_eq!(rejected, 101);
 }
@@ -176,7 +178,9 @@ async fn permits_are_issued_in_order() {
     reject(&throttle, &clock);
     let order = Arc::new(Mutex::new(Vec::<u32>::new()));
     for number in 0..3 {
-        let (throttle, clock, order) = (Arc::clone(&throttle), clock.clone(), Arc::clone(&order));
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
+        let order = Arc::clone(&order);
         tokio::spawn(async move {
             let permit = throttle.acquire(&clock, deadline()).await.unwrap();
             order.lock().unwrap().push(number);
@@ -188,11 +192,13 @@ async fn permits_are_issued_in_order() {
     let permits = || order.lock().unwrap().clone();
     pass(&throttle, &clock, 7).await;
     assert!(permits().is_empty());
+
     pass(&throttle, &clock, 2).await;
     assert_eq!(permits(), [0]);
     assert!(try_acquire(&throttle, &clock).is_none());
     pass(&throttle, &clock, 10).await;
     assert_eq!(permits(), [0, 1]);
+
     pass(&throttle, &clock, 10).await;
     assert_eq!(permits(), [0, 1, 2]);
     pass(&throttle, &clock, 10).await;
@@ -205,7 +211,8 @@ async fn waiting_ends_when_no_cached_token_is_served() {
     let (throttle, clock) = throttle();
     throttle.charges.add(clock.monotonic(), MAX_CHARGE);
     let waiting = {
-        let (throttle, clock) = (Arc::clone(&throttle), clock.clone());
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
         tokio::spawn(async move { throttle.acquire(&clock, deadline()).await.map(Permit::accept) })
     };
     settle().await;
@@ -222,13 +229,15 @@ async fn the_queue_is_bounded() {
     let (throttle, clock) = throttle();
     reject(&throttle, &clock);
     let wait = || {
-        let (throttle, clock) = (Arc::clone(&throttle), clock.clone());
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
         async move { throttle.acquire(&clock, deadline()).await.map(Permit::accept) }
     };
     let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| tokio::spawn(wait())).collect();
     settle().await;
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy);
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy, "a rejected token does not count");
+
     for task in waiting.drain(..MAX_WAITING - 1) {
         task.abort();
     }
@@ -236,6 +245,7 @@ async fn the_queue_is_bounded() {
     let last = tokio::spawn(wait());
     settle().await;
     assert!(!last.is_finished());
+
     pass(&throttle, &clock, 10).await;
     for waited in waiting.into_iter().chain([last]) {
         waited.await.unwrap().unwrap();
@@ -250,7 +260,8 @@ async fn waiting_ends_at_the_deadline() {
     let (throttle, clock) = throttle();
     reject(&throttle, &clock);
     let given_up = tokio::spawn({
-        let (throttle, clock) = (Arc::clone(&throttle), clock.clone());
+        let throttle = Arc::clone(&throttle);
+        let clock = clock.clone();
         async move { throttle.acquire(&clock, Instant::now() + 3 * MILLI).await.map(Permit::accept) }
     });
     pass(&throttle, &clock, 3).await;

@@ -1,4 +1,4 @@
-//! Tests of issuers.
+//! Keys are fetched once for all requests, within a cooldown, and refreshed in the background.
 
 use portcullis_jose::Algorithm;
 use portcullis_metadata::AccessToken;
@@ -57,7 +57,9 @@ async fn an_issuer_can_be_unavailable_at_startup() {
     fixture.fake.publish(&fixture.test_issuer);
     fixture.pass(10).await;
     let error = fixture.verifier.verify(&token).await.unwrap_err();
-    assert_eq!((error.code(), error.retry_after()), ("issuer.unavailable", Some(Duration::from_secs(20))));
+    assert_eq!(error.code(), "issuer.unavailable");
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(20)));
+
     fixture.pass(20).await;
     assert!(fixture.verifier.verify(&token).await.is_ok());
 }
@@ -83,6 +85,7 @@ async fn the_background_refresh_survives_an_outage() {
     fixture.issuer.spawn_refresh();
     settle().await;
     assert_eq!(fixture.fake.urls().len(), 1);
+
     for second in 0..10 * MINUTE {
         fixture.pass(1).await;
         assert!(fixture.fake.urls().len() <= 2 + second as usize);
@@ -208,7 +211,8 @@ async fn removed_keys_invalidate_cached_tokens() {
     let fixture = Fixture::with(|settings| {
         settings.algorithms = [Algorithm::Rs256, Algorithm::Es256].into_iter().collect();
     });
-    let (rsa, ec) = (fixture.test_issuer.key(), fixture.test_issuer.key_for(Algorithm::Es256));
+    let rsa = fixture.test_issuer.key();
+    let ec = fixture.test_issuer.key_for(Algorithm::Es256);
     let publish =
         |keys: &[&_]| fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(keys));
     publish(&[&rsa, &ec]);
@@ -275,11 +279,13 @@ async fn stale_keys_are_used_for_a_day() {
     fails(&fixture);
     fixture.pass(10 * MINUTE + 1).await;
     assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+
     settle().await;
     let age = Duration::from_secs(10 * MINUTE + 1);
     assert_eq!(fixture.issuer.health(), IssuerHealth::Stale { keys: 1, age, reason: Some("fetch.connect") });
     fixture.pass(24 * HOUR - 1).await;
     assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+
     fixture.pass(1).await;
     assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason: "fetch.connect" });
@@ -318,7 +324,8 @@ async fn stale_keys_are_refreshed_without_delay() {
 #[tokio::test]
 async fn debug_prints_the_health() {
     let shown = format!("{:?}", Fixture::new().issuer);
-    assert!(shown.starts_with("TrustedIssuer { issuer: ") && shown.contains("issuer.example"), "{shown}");
+    assert!(shown.starts_with("TrustedIssuer { issuer: "), "{shown}");
+    assert!(shown.contains("issuer.example"), "{shown}");
     assert!(shown.ends_with("health: Pending, .. }"), "{shown}");
 }
 
@@ -339,6 +346,7 @@ async fn rejected_keys_are_logged() {
     let lines = log.lines();
     let is_logged = |parts: [&str; 3]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(is_logged(["WARN ", "key.id=\"private\"", "key.failure=\"jwk.private\""]), "{lines:?}");
+
     let kid = format!("key.id={:?}", ec.kid());
     assert!(is_logged(["DEBUG ", &kid, "key.failure=\"key.algorithm_not_allowed\""]), "{lines:?}");
 }

@@ -1,4 +1,4 @@
-//! Tests of rechecks.
+//! Rechecks share calls, tolerate outages for a while, and end rejected tokens.
 
 use portcullis_metadata::{Issuer, ResourceUri, Secret};
 use portcullis_testkit::{ManualClock, TestIssuer};
@@ -83,15 +83,19 @@ async fn references_share_checks() {
     let first = watch(&fixture, TOKEN).await;
     let second = watch(&fixture, TOKEN).await;
     assert!(Arc::ptr_eq(&first, &second));
-    assert_eq!((calls(&fixture), fixture.issuer.rechecks().len()), (1, 1));
+    assert_eq!(calls(&fixture), 1);
+    assert_eq!(fixture.issuer.rechecks().len(), 1);
+
     pass(&fixture, INTERVAL - INTERVAL / 5 - 1).await;
     assert_eq!(calls(&fixture), 1);
     pass(&fixture, INTERVAL / 5 + 1).await;
     assert_eq!(calls(&fixture), 2);
+
     drop(first);
     pass(&fixture, INTERVAL).await;
     assert_eq!(calls(&fixture), 3);
     assert!(second.latest().is_ok());
+
     drop(second);
     assert_eq!(fixture.issuer.rechecks().len(), 0);
     pass(&fixture, 3 * INTERVAL).await;
@@ -106,7 +110,8 @@ async fn checks_are_spread() {
     let due: Vec<_> = (0..100).map(|_| rechecks.next_after(Duration::from_secs(100))).collect();
     let range = Duration::from_secs(108)..=Duration::from_secs(110);
     assert!(due.iter().all(|due| range.contains(due)), "{due:?}");
-    let (first, last) = (due.iter().min().unwrap(), due.iter().max().unwrap());
+    let first = due.iter().min().unwrap();
+    let last = due.iter().max().unwrap();
     assert!(*last - *first > Duration::from_secs(1), "{due:?}");
 }
 
@@ -142,9 +147,11 @@ async fn a_rejected_token_fails() {
         let before = calls(&fixture);
         set_response(&fixture, &active());
         pass(&fixture, INTERVAL).await;
-        assert_eq!((watched.latest().unwrap_err(), calls(&fixture)), (lost, before));
+        assert_eq!(watched.latest().unwrap_err(), lost);
+        assert_eq!(calls(&fixture), before);
         let again = watch(&fixture, TOKEN).await;
-        assert!(again.latest().is_ok() && !Arc::ptr_eq(&watched, &again));
+        assert!(again.latest().is_ok());
+        assert!(!Arc::ptr_eq(&watched, &again));
         drop(watched);
         assert_eq!(fixture.issuer.rechecks().len(), 1);
     }
@@ -154,7 +161,8 @@ async fn a_rejected_token_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_rejected_token_is_removed_from_the_cache() {
     let fixture = fixture().await;
-    let (token, before) = (AccessToken::new(TOKEN), fixture.verify(TOKEN).await.unwrap());
+    let token = AccessToken::new(TOKEN);
+    let before = fixture.verify(TOKEN).await.unwrap();
     fails(&fixture);
     assert!(fixture.verifier.verify_again(&token).await.unwrap_err().is_unavailable());
     assert_eq!(
@@ -173,7 +181,8 @@ async fn a_check_updates_the_token() {
     let fixture = fixture().await;
     let watched = watch(&fixture, TOKEN).await;
     let latest = watched.latest().unwrap();
-    assert_eq!((latest.principal().valid_until(), latest.principal().scopes().to_string()), (None, "a b".to_owned()));
+    assert_eq!(latest.principal().valid_until(), None);
+    assert_eq!(latest.principal().scopes().to_string(), "a b".to_owned());
     let exp = ManualClock::START.as_secs() + 1000;
     let mut response = with("exp", exp);
     response["scope"] = json!("a");
@@ -193,6 +202,7 @@ async fn failures_are_tolerated_for_two_intervals() {
     pass(&fixture, 2 * INTERVAL - 1).await;
     assert!(watched.latest().is_ok());
     assert_eq!(calls(&fixture), 2);
+
     pass(&fixture, 1).await;
     assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Unconfirmed);
     assert_eq!(calls(&fixture), 3);
@@ -253,6 +263,7 @@ async fn checks_leave_calls_to_requests() {
     fixture.issuer.start_due_rechecks();
     settle().await;
     assert_eq!(calls(&fixture), before + 2);
+
     gate.release();
     settle().await;
     assert_eq!(calls(&fixture), before + 10, "the others follow without another sweep");
@@ -273,6 +284,7 @@ async fn a_check_is_repeated_when_busy() {
     fixture.issuer.start_due_rechecks();
     settle().await;
     assert_eq!(calls(&fixture), before);
+
     gate.release();
     assert!(other.await.unwrap());
     pass(&fixture, 1).await;
@@ -334,5 +346,6 @@ async fn debug_prints_no_token() {
     let held = hold(&fixture, TOKEN).await;
     let watched = held.watch().unwrap();
     let shown = format!("{held:?} {watched:?} {:?} {:?}", held.clone(), fixture.issuer);
-    assert!(shown.contains("HeldToken") && !shown.contains("canary"), "{shown}");
+    assert!(shown.contains("HeldToken"), "{shown}");
+    assert!(!shown.contains("canary"), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! Tests of the verifier.
+//! Issuers, algorithms and keys are separate, and keys never come from a token.
 
 use std::time::Duration;
 
@@ -115,6 +115,7 @@ async fn only_configured_issuers_are_called() {
         fixture.rejection(&fixture.test_issuer.token().without("iss").sign()).await,
         Some("token.issuer_missing")
     );
+
     for iss in [json!(7), json!(["https://issuer.example"]), json!({})] {
         assert_eq!(fixture.rejection(&fixture.test_issuer.token().claim("iss", iss).sign()).await, Some("claims.type"));
     }
@@ -259,6 +260,7 @@ async fn other_strings_are_malformed() {
     }
     assert_eq!(fixture.rejection("opaque").await, Some("token.malformed"));
     assert_eq!(fixture.rejection("a.b.c.d.e").await, Some("token.encrypted"));
+
     for payload in ["", "7", "[]", "\"x\"", "{", "{}x", "[\"https://issuer.example\"]"] {
         let code = fixture.rejection(&fixture.test_issuer.token().raw_payload(payload).sign()).await;
         assert_eq!(code, Some("claims.not_an_object"), "{payload}");
@@ -387,9 +389,11 @@ async fn fixed_keys_need_no_fetch() {
 fn only_unavailable_errors_have_a_retry_time() {
     let second = Duration::from_secs(1);
     for error in [VerifyError::IssuerUnavailable { retry_after: second }, VerifyError::Busy] {
-        assert!(error.is_unavailable() && error.retry_after() == Some(second), "{error}");
+        assert!(error.is_unavailable(), "{error}");
+        assert!(error.retry_after() == Some(second), "{error}");
     }
     for error in [VerifyError::Expired, VerifyError::Inactive, VerifyError::Jws(JoseError::UnknownKey)] {
-        assert!(!error.is_unavailable() && error.retry_after().is_none(), "{error}");
+        assert!(!error.is_unavailable(), "{error}");
+        assert!(error.retry_after().is_none(), "{error}");
     }
 }

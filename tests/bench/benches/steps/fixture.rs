@@ -84,7 +84,8 @@ impl Fixture {
         let clock = Arc::new(SystemClock::new());
         let mut settings = IssuerSettings::new(self.test_issuer.issuer().clone());
         settings.keys = KeySource::Fixed(JwkSet::parse(self.test_issuer.jwks_json().as_bytes()).expect("a key set"));
-        let (fetch, control) = (Arc::new(ScriptedFetch::new()), self.runtime.handle().clone());
+        let fetch = Arc::new(ScriptedFetch::new());
+        let control = self.runtime.handle().clone();
         let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
         let mut settings = VerifierSettings::new(self.resource.clone());
         settings.cache_entries = cache_entries;

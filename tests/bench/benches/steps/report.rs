@@ -61,7 +61,8 @@ impl fmt::Display for Report {
             let allocations = step.allocations.map_or_else(|| "-".to_owned(), |count| count.to_string());
             writeln!(f, "{:<26} {:>10.0} {:>10.0} {allocations:>12}", step.name, step.median(), min(&step.times))?;
         }
-        let (cached, uncached) = (&self.cached[CACHED_GOAL_STEP], self.uncached_ratio());
+        let cached = &self.cached[CACHED_GOAL_STEP];
+        let uncached = self.uncached_ratio();
         let is_met = |met| if met { "met" } else { "missed" };
         let is_cached_met = cached.median() <= CACHED_GOAL_NS && cached.allocations == Some(0);
         writeln!(

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::ensure;
-use portcullis_scenarios::{Request, call, modern_request};
+use portcullis_scenarios::{Request, call_message, modern_request};
 use portcullis_testkit::TestIssuer;
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::sleep};
@@ -101,5 +101,5 @@ pub(super) async fn disconnect(traffic: Arc<Traffic>) -> anyhow::Result<()> {
 
 /// Returns a call of the tool `echo`.
 fn echo(id: usize) -> Request {
-    Request::post(PATH, call(id as u64, "tools/call", &json!({ "name": "echo", "arguments": {} })))
+    Request::post(PATH, call_message(id as u64, "tools/call", &json!({ "name": "echo", "arguments": {} })))
 }

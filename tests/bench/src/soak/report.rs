@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use anyhow::ensure;
 use serde::Serialize;
 
-use super::{server::Sample, slope::Slope};
+use super::{sample::Sample, slope::Slope};
 use crate::report::machine;
 
 /// The part of the duration that is not measured, in which caches and tables fill.
@@ -45,6 +45,7 @@ struct Figure {
 }
 
 impl Report {
+    /// Summarizes the samples after the warm-up.
     pub(super) fn new(samples: &[Sample], duration: Duration, requests: u64, rotations: u64, reloads: u64) -> Self {
         let warm_up = duration.as_secs_f64() * WARM_UP;
         let measured: Vec<Sample> = samples.iter().filter(|sample| sample.seconds >= warm_up).copied().collect();
@@ -62,6 +63,8 @@ impl Report {
         }
     }
 
+    /// Checks that nothing grew more than permitted.
+    ///
     /// # Errors
     /// Fails if a quantity grows, or if there are too few samples to know it.
     pub(super) fn check_goals(&self) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! The server of the soak, with everything on: administrators, sessions, an audit trail that is rotated, and reloads.
 
 use std::{
-    fmt, fs,
+    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -9,26 +9,28 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use portcullis_scenarios::{Administration, Request, Scratch, Signal, command, free_address};
-use serde::Serialize;
+use portcullis_scenarios::{Administration, Request, Scratch, Signal, free_address, portcullis_command};
 use tokio::time::{Instant, sleep};
 
+use super::sample::{Sample, value};
 use crate::{
     configuration::{BASE_URL, PATH},
     http::Connection,
     process::MeasuredProcess,
 };
 
-/// The line that valid and invalid reloads change.
+/// The line of the configuration that each reload replaces.
 const REALM: &str = "realm = \"soak\"";
 /// How often a failed request for the metrics is repeated.
 const METRICS_RETRIES: usize = 3;
 /// The maximum time of a reload.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often the server is asked whether it has reloaded.
+const RELOAD_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The length of the end of the log that an error has.
 const LOG_END: usize = 4_000;
 
-/// The running server.
+/// A running server and its upstream. Both stop on drop.
 pub(super) struct SoakServer {
     process: MeasuredProcess,
     admin: SocketAddr,
@@ -39,44 +41,21 @@ pub(super) struct SoakServer {
     _upstream: MeasuredProcess,
 }
 
-/// What the server used at one time.
-#[derive(Clone, Copy, Serialize)]
-pub(super) struct Sample {
-    /// The time since the start.
-    pub(super) seconds: f64,
-    /// Anonymous memory in bytes. Resident memory also has pages of the program's file, which the system reads and
-    /// drops as it likes.
-    pub(super) memory: f64,
-    resident: f64,
-    pub(super) descriptors: f64,
-    pub(super) tasks: f64,
-    sessions: f64,
-    streams: f64,
-}
-
 impl SoakServer {
     /// Starts the server and its upstream, with all files in this folder.
     pub(super) async fn start(program: &Path, folder: &Scratch, issuer: &str) -> anyhow::Result<Self> {
         let mut upstream = Command::new(std::env::current_exe()?);
         let upstream = MeasuredProcess::announcing(upstream.arg("streams-upstream"))?;
-        let (address, admin) = (free_address()?, free_address()?);
+        let address = free_address()?;
+        let admin = free_address()?;
         let path = |name: &str| folder.path().join(name);
-        let (file, log) = (path("soak.toml"), path("server.log"));
-        let admin_token = path("admin-token");
-        fs::write(&admin_token, Administration::TOKEN)?;
-        let configuration = format!(
-            "listen = \"{address}\"\nbase_url = \"{BASE_URL}\"\nworkers = 2\nstate_dir = \"{folder}/state\"\n\n\
-             [limits]\nheader_timeout = \"2m\"\n\n[session]\nidle_timeout = \"2m\"\nlifetime = \"4m\"\nmax_per_owner = 4\n\n\
-             [audit]\ntarget = {{ file = \"{folder}/audit.jsonl\" }}\nrotate_size = 1000000\nkeep = 2\n\n\
-             [admin]\nlisten = \"{admin}\"\ntoken = {{ file = {admin_token:?} }}\n\n\
-             [[issuer]]\nissuer = \"{issuer}\"\njwks = {{ cooldown = \"1s\" }}\nalgorithms = [\"ES256\"]\n\n\
-             [[resource]]\nendpoint = \"{PATH}\"\n{REALM}\nrequired_scopes = [\"mcp:tools\"]\n\
-             upstream = {{ http = \"http://{upstream}/mcp\" }}\n",
-            folder = folder.as_str(),
-            upstream = upstream.address,
-        );
+        let file = path("soak.toml");
+        let log = path("server.log");
+        fs::write(path("admin-token"), Administration::TOKEN)?;
+        let configuration =
+            configuration(&Addresses { server: address, admin, upstream: upstream.address }, issuer, folder);
         fs::write(&file, &configuration)?;
-        let mut server = command(program);
+        let mut server = portcullis_command(program);
         server.args(["serve", "--config"]).arg(&file).stdout(Stdio::null()).stderr(fs::File::create(&log)?);
         let mut process = MeasuredProcess::start(&mut server, address)?;
         drop(process.listening().await.with_context(|| fs::read_to_string(&log).unwrap_or_default())?);
@@ -94,32 +73,24 @@ impl SoakServer {
 
     /// Reads what the server uses.
     pub(super) async fn sample(&self, elapsed: Duration) -> anyhow::Result<Sample> {
-        let text = self.metrics().await?;
-        Ok(Sample {
-            seconds: elapsed.as_secs_f64(),
-            memory: self.process.memory()?.anonymous as f64,
-            resident: value(&text, "process_resident_memory_bytes")?,
-            descriptors: value(&text, "process_open_fds")?,
-            tasks: value(&text, "portcullis_tasks")?,
-            sessions: value(&text, "portcullis_sessions")?,
-            streams: value(&text, "portcullis_streams")?,
-        })
+        Sample::read(&self.metrics().await?, elapsed, self.process.memory()?.anonymous)
     }
 
     /// Reloads a valid configuration and an invalid one in turn, and waits until the server has counted it.
     pub(super) async fn reload(&mut self) -> anyhow::Result<()> {
-        let is_valid = self.reloads.is_multiple_of(2);
-        let line = if is_valid { format!("realm = \"soak {}\"", self.reloads) } else { "realms = \"soak\"".to_owned() };
-        fs::write(&self.file, self.configuration.replacen(REALM, &line, 1))?;
-        let count =
-            format!("portcullis_reloads_total{{result=\"{}\"}}", if is_valid { "accepted" } else { "rejected" });
-        let expected = value(&self.metrics().await?, &count)? + 1.0;
+        let (realm, counter) = if self.reloads.is_multiple_of(2) {
+            (format!("realm = \"soak {}\"", self.reloads), "portcullis_reloads_total{result=\"accepted\"}")
+        } else {
+            ("realms = \"soak\"".to_owned(), "portcullis_reloads_total{result=\"rejected\"}")
+        };
+        fs::write(&self.file, self.configuration.replacen(REALM, &realm, 1))?;
+        let expected = value(&self.metrics().await?, counter)? + 1.0;
         let deadline = Instant::now() + RELOAD_TIMEOUT;
         self.process.signal(Signal::HUP);
         self.reloads += 1;
-        while value(&self.metrics().await?, &count)? < expected {
-            ensure!(Instant::now() < deadline, "reload {} has not become {count}", self.reloads);
-            sleep(Duration::from_millis(50)).await;
+        while value(&self.metrics().await?, counter)? < expected {
+            ensure!(Instant::now() < deadline, "reload {} did not increment {counter}", self.reloads);
+            sleep(RELOAD_POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -149,39 +120,50 @@ impl SoakServer {
     }
 }
 
-/// Returns the value of a sample of the metrics.
-fn value(text: &str, sample: &str) -> anyhow::Result<f64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-    Ok(line.with_context(|| format!("the metrics have no {sample}; the program is too old"))?.parse()?)
+/// The addresses in the configuration.
+struct Addresses {
+    server: SocketAddr,
+    admin: SocketAddr,
+    upstream: SocketAddr,
 }
 
-#[cfg(test)]
-impl Sample {
-    /// Returns a sample without sessions and streams.
-    pub(super) fn new(seconds: f64, memory: f64, descriptors: f64, tasks: f64) -> Self {
-        Self { seconds, memory, resident: 0.0, descriptors, tasks, sessions: 0.0, streams: 0.0 }
-    }
-}
+/// Returns a configuration with everything on. Sessions and audit files are short-lived, so that they do not grow.
+fn configuration(addresses: &Addresses, issuer: &str, folder: &Scratch) -> String {
+    let Addresses { server, admin, upstream } = addresses;
+    let folder = folder.as_str();
+    format!(
+        r#"listen = "{server}"
+base_url = "{BASE_URL}"
+workers = 2
+state_dir = "{folder}/state"
 
-impl fmt::Display for Sample {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { descriptors, tasks, sessions, streams, .. } = self;
-        let (memory, resident) = (self.memory / 1e6, self.resident / 1e6);
-        write!(
-            f,
-            "{memory:.1} MB anonymous, {resident:.1} MB resident, {descriptors} descriptors, {tasks} tasks, {sessions} sessions, {streams} streams"
-        )
-    }
-}
+[limits]
+header_timeout = "2m"
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+[session]
+idle_timeout = "2m"
+lifetime = "4m"
+max_per_owner = 4
 
-    #[test]
-    fn values_are_found_by_their_whole_name() {
-        let text = "# HELP a b\na_max 7\na{x=\"y\"} 3\na 2\n";
-        assert_eq!((value(text, "a").unwrap(), value(text, "a{x=\"y\"}").unwrap()), (2.0, 3.0));
-        assert!(value(text, "b").is_err());
-    }
+[audit]
+target = {{ file = "{folder}/audit.jsonl" }}
+rotate_size = 1000000
+keep = 2
+
+[admin]
+listen = "{admin}"
+token = {{ file = "{folder}/admin-token" }}
+
+[[issuer]]
+issuer = "{issuer}"
+jwks = {{ cooldown = "1s" }}
+algorithms = ["ES256"]
+
+[[resource]]
+endpoint = "{PATH}"
+{REALM}
+required_scopes = ["mcp:tools"]
+upstream = {{ http = "http://{upstream}/mcp" }}
+"#
+    )
 }

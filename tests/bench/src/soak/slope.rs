@@ -55,21 +55,25 @@ mod tests {
     #[test]
     fn a_line_has_its_slope_without_error() {
         let slope = Slope::of(&points(0.5, 0.0));
-        assert!((slope.slope - 0.5).abs() < 1e-9 && slope.error < 1e-9, "{slope:?}");
+        assert!((slope.slope - 0.5).abs() < 1e-9, "{slope:?}");
+        assert!(slope.error < 1e-9, "{slope:?}");
         assert!(slope.is_positive());
     }
 
     #[test]
     fn scatter_is_no_slope() {
         let slope = Slope::of(&points(0.0, 10.0));
-        assert!(!slope.is_positive() && slope.error > 0.0, "{slope:?}");
+        assert!(!slope.is_positive(), "{slope:?}");
+        assert!(slope.error > 0.0, "{slope:?}");
         let falling = Slope::of(&points(-1.0, 10.0));
-        assert!(!falling.is_positive() && falling.slope < -0.9, "{falling:?}");
+        assert!(!falling.is_positive(), "{falling:?}");
+        assert!(falling.slope < -0.9, "{falling:?}");
     }
 
     #[test]
     fn a_leak_is_found_below_scatter() {
         let slope = Slope::of(&points(0.05, 10.0));
-        assert!(slope.is_positive() && (slope.slope - 0.05).abs() < 4.0 * slope.error, "{slope:?}");
+        assert!(slope.is_positive(), "{slope:?}");
+        assert!((slope.slope - 0.05).abs() < 4.0 * slope.error, "{slope:?}");
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use http::header::LOCATION;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_scenarios::{Process, block_on, command, free_address};
+use portcullis_scenarios::{Process, block_on, free_address, portcullis_command};
 use serde::Deserialize;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -41,7 +41,7 @@ async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Res
     let clients = results.join("clients.toml");
     let client = format!("[[client]]\nid = \"{CLIENT}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
     fs::write(&clients, client)?;
-    let mut idp = command(program);
+    let mut idp = portcullis_command(program);
     idp.args(["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--clients"]).arg(&clients);
     let (_idp, mut lines) = start("portcullis idp", idp)?;
     let named = |line: &str| line.strip_prefix("development authorization server: ").map(str::to_owned);
@@ -53,8 +53,10 @@ async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Res
     suite_command.arg("--output-dir").arg(results);
     let (mut suite, mut lines) = start("the suite", suite_command)?;
     let authorize = format!("{issuer}/authorize?");
+
     // The suite usually prints the address before its own server listens.
-    let (mut address, mut listens) = (None, false);
+    let mut address = None;
+    let mut listens = false;
     while let Some(line) = find(&mut lines, |line| Some(line.to_owned())).await? {
         listens |= line.starts_with("Callback server started");
         address = line.starts_with(&authorize).then_some(line).or(address);
@@ -114,7 +116,8 @@ struct Check {
 
 /// Prints every check. A warning, a skipped check and a scenario that did not run are failures.
 fn report(results: &Path, status: ExitStatus) -> anyhow::Result<()> {
-    let (mut passed, mut failed) = (0, 0);
+    let mut passed = 0;
+    let mut failed = 0;
     for scenario in SCENARIOS {
         println!("{scenario}");
         for check in checks(results, scenario)? {

@@ -57,6 +57,7 @@ const REFUSALS: [(&str, &str); 7] = [
     ("auth/metadata-issuer-mismatch", "discovery.issuer_mismatch"),
 ];
 
+/// Runs all scenarios, and fails if a required one does.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let suite = Suite::install()?;
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -95,12 +96,14 @@ impl Run {
         Ok(faulty)
     }
 
+    /// Runs one scenario with this program, or with the driver.
     fn one(&self, suite: &Suite, scenario: &str, program: Option<&Path>) -> anyhow::Result<Verdict> {
         let results = suite.results(&format!("{}/{}", self.revision, scenario.replace('/', "-")))?;
         let this = env::current_exe()?;
         let connect = program.map(|program| format!(" --connect {}", program.display())).unwrap_or_default();
         let command = format!("{} conformance driver{connect}", this.display());
-        let (folder, timeout) = (results.to_str().context("the path of the results is not UTF-8")?, "20000");
+        let folder = results.to_str().context("the path of the results is not UTF-8")?;
+        let timeout = "20000";
         let mut parameters = vec!["client", "--command", &command, "--scenario", scenario, "--timeout", timeout];
         parameters.extend(["--spec-version", self.revision, "--output-dir", folder]);
         if self.force {

@@ -65,7 +65,8 @@ fn context() -> anyhow::Result<Value> {
 }
 
 fn authorizer(fetch: &Arc<dyn Fetch>, context: &Value, revision: Revision) -> anyhow::Result<Authorizer> {
-    let (clock, settings) = (Arc::new(SystemClock::new()), credentials::settings(context, revision)?);
+    let clock = Arc::new(SystemClock::new());
+    let settings = credentials::settings(context, revision)?;
     Ok(match credentials::grant(context)? {
         Some(grant) => Authorizer::non_interactive(fetch.clone(), grant, clock, settings),
         None => Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch.clone())), clock, settings),
@@ -78,6 +79,7 @@ fn arguments(context: &Value, tool: &Value) -> Value {
     given.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone())
 }
 
+/// Does what the scenario expects of a client.
 async fn drive(url: &str) -> anyhow::Result<()> {
     // Older wires are negotiated down to by the server.
     let revision = Revision::parse(&version()?).unwrap_or(Revision::V2025_11_25);
@@ -89,6 +91,7 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
     let client = Arc::new(client.with_request_handler(Arc::new(accepting_handler::AcceptingHandler)));
     client.initialize().await?;
+
     // Not every server supports the GET stream.
     if let Ok(stream) = client.open_stream().await {
         let client = client.clone();

@@ -48,6 +48,7 @@ const SCORED: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// The folder of results, below that of the suite.
 const FOLDER: &str = "server";
 
+/// Runs the scenarios directly and through the gateway, and compares the results.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
     let suite = Suite::install()?;

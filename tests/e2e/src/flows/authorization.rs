@@ -66,7 +66,8 @@ impl<'a> Authorization<'a> {
         settings.client_name = CLIENT_NAME.to_owned();
         let recorder: Arc<Recorder> = Arc::clone(&test_client.recorder);
         let authorizer = Authorizer::new(recorder, Arc::new(interaction), Arc::new(SystemClock::new()), settings);
-        let (start, url) = (test_client.recorder.position(), test_client.start.clone());
+        let start = test_client.recorder.position();
+        let url = test_client.start.clone();
         let task = tokio::spawn(async move { authorizer.answer_challenge(&url, Some(&challenge)).await });
         Ok(Self { test_client, user, start, task, prompts })
     }
@@ -110,6 +111,7 @@ impl<'a> Authorization<'a> {
         ] {
             expect::equal(name, Some(expected), request.get(name).map(String::as_str))?;
         }
+
         // The base64url form of a SHA-256 hash (RFC 7636 section 4.2).
         expect::equal("length of code_challenge", Some(43), request.get("code_challenge").map(String::len))?;
         let state = request.get("state").filter(|state| state.len() >= 16);
@@ -169,7 +171,8 @@ impl<'a> Authorization<'a> {
     fn check_claims(&self, token: &str) -> anyhow::Result<()> {
         let mut parts = token.split('.').map(|part| URL_SAFE_NO_PAD.decode(part));
         let mut part = || parts.next().context("token: expected three parts, got fewer");
-        let (header, payload) = (part()??, part()??);
+        let header = part()??;
+        let payload = part()??;
         let header: Value = serde_json::from_slice(&header)?;
         expect::equal("alg", "RS256", &header["alg"])?;
         let token_type = if matches!(self.test_client.sign_in, SignIn::OidcProvider) { "at+jwt" } else { "JWT" };
@@ -182,6 +185,7 @@ impl<'a> Authorization<'a> {
         expect::equal("iss", Some(self.test_client.issuer.as_str()), claims.iss.as_deref())?;
         expect::that(claims.sub.is_some(), "sub", "one", &claims.sub)?;
         let payload: Value = serde_json::from_slice(&payload)?;
+
         // oidc-provider does not include `offline_access` in the scope of tokens for a resource.
         let (user, scope, numbers, texts): (_, _, &[_], &[_]) = match self.test_client.sign_in {
             SignIn::Hint => ("sub", REQUESTED_SCOPES, &["exp", "iat", "auth_time"], &["jti", "typ", "azp", "sid"]),

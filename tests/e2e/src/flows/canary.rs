@@ -27,6 +27,7 @@ pub(super) fn canaries(exchanges: &[Exchange]) -> Canaries {
     found
 }
 
+/// Calls `found` with each secret of an exchange.
 fn of_exchange(exchange: &Exchange, found: &mut dyn FnMut(&'static str, &str)) {
     for headers in [&exchange.request_headers, &exchange.headers] {
         found("session identifier", expect::header(headers, "mcp-session-id"));
@@ -47,6 +48,7 @@ fn of_exchange(exchange: &Exchange, found: &mut dyn FnMut(&'static str, &str)) {
     }
 }
 
+/// Calls `found` with each secret of a form or query.
 fn of_form(form: &str, found: &mut dyn FnMut(&'static str, &str)) {
     for (name, value) in form_urlencoded::parse(form.as_bytes()) {
         if let Some(what) = PARAMETERS.iter().find(|what| **what == name) {

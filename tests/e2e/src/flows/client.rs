@@ -116,7 +116,8 @@ impl Client {
             }
             sleep(PERIOD).await;
         }
-        let (status, output) = (process.wait().await?, process.output());
+        let status = process.wait().await?;
+        let output = process.output();
         ensure!(!output.contains(PANIC), "portcullis {command}: a panic: {output}");
         Ok(Run { code: status.code(), output, authorization: visited })
     }
@@ -128,7 +129,7 @@ impl Client {
         if opened.exists() {
             fs::remove_file(&opened)?;
         }
-        let mut process = portcullis_scenarios::command(&self.program);
+        let mut process = portcullis_scenarios::portcullis_command(&self.program);
         process.arg(command).arg(url.as_str()).args(more).arg("--store").arg(&self.store);
         process.env("BROWSER", self.folder.join("browser")).env("PORTCULLIS_LOG", "trace");
         process.envs(self.environment.iter().map(|(name, value)| (name, value)));

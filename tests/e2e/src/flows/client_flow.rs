@@ -200,6 +200,7 @@ impl ClientFlow<'_> {
         )
     }
 
+    /// Requests a token with this refresh token.
     async fn refreshed(&self, stored: &StoredToken, refresh_token: &str) -> anyhow::Result<FetchResponse> {
         let metadata = authorization_server_urls(self.issuer).remove(0);
         let metadata = self.recorder.fetch(FetchRequest::get(metadata, UrlPolicy::Operator)).await?;

@@ -44,6 +44,7 @@ impl DevDeployment {
         Self::start_with("-with-consent-page", &arguments, program, folder).await
     }
 
+    /// Starts an authorization server with these arguments, and a server that trusts it.
     async fn start_with(suffix: &str, arguments: &[&str], program: &Path, folder: &Path) -> anyhow::Result<Self> {
         let mut idp = command(program);
         idp.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments);
@@ -71,6 +72,7 @@ impl DevDeployment {
     }
 }
 
+/// The configuration of a server that trusts this issuer.
 fn configuration(address: SocketAddr, issuer: &Issuer) -> String {
     format!(
         r#"

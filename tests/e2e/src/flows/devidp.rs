@@ -46,6 +46,7 @@ pub(super) async fn run(
     library.and(stopped).and(shipped).and(stopped_again).and(searched)
 }
 
+/// Runs the flow of the shipped client.
 async fn shipped_client(
     deployment: &DevDeployment,
     recorder: &Recorder,

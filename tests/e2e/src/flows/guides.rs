@@ -144,6 +144,7 @@ impl Desk {
         Ok(Self { folder: folder.to_owned(), logs: logs.to_owned(), path: std::env::join_paths(folders)? })
     }
 
+    /// A shell that runs this line in the reader's environment.
     fn shell(&self, line: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]).current_dir(&self.folder).env("PATH", &self.path);

@@ -94,6 +94,7 @@ async fn lint(promtool: &Path, admin: SocketAddr, folder: &Path) -> anyhow::Resu
     Ok(())
 }
 
+/// Starts Prometheus with the rules of this repository.
 async fn start_prometheus(
     prometheus: &Path,
     repository: &Path,

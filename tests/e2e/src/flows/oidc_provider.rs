@@ -83,7 +83,8 @@ async fn shipped_client(
     client: &Client,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let (resource, other) = (deployment.resource("/mcp")?, deployment.resource("/signed-es256")?);
+    let resource = deployment.resource("/mcp")?;
+    let other = deployment.resource("/signed-es256")?;
     let brief = deployment.resource("/brief")?;
     let flow = ClientFlow {
         client,

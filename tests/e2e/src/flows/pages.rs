@@ -60,7 +60,8 @@ pub(super) async fn visit(
     redirect_uri: &str,
     user_input: &UserInput<'_>,
 ) -> anyhow::Result<Arrival> {
-    let (mut cookies, mut pages) = (BTreeMap::new(), Vec::new());
+    let mut cookies = BTreeMap::new();
+    let mut pages = Vec::new();
     let mut request = get(url.clone());
     for _ in 0..MAX_STEPS {
         let here = request.url.clone();
@@ -129,6 +130,7 @@ fn page_of(form: &Form) -> Option<Page> {
     }
 }
 
+/// Fills in the fields for name, password and consent.
 fn fill_in(form: &mut Form, user_input: &UserInput<'_>) {
     for (name, value) in [
         ("username", user_input.user),
@@ -143,6 +145,7 @@ fn fill_in(form: &mut Form, user_input: &UserInput<'_>) {
     form.fields.remove(if user_input.consents { "cancel" } else { "accept" });
 }
 
+/// Sends a request with the cookies, and stores new ones.
 async fn send(
     recorder: &Recorder,
     mut request: FetchRequest,

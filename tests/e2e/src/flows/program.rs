@@ -148,7 +148,8 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_listener_is_that_of_the_program() {
-        let (free, folder) = (portcullis_scenarios::free_address().unwrap(), env::temp_dir());
+        let free = portcullis_scenarios::free_address().unwrap();
+        let folder = env::temp_dir();
         let mut ended = Program::start("e2e-ended", &mut Command::new("false"), &folder).unwrap();
         assert!(ended.wait_for_listener(free).await.unwrap_err().to_string().contains("exit status: 1"));
         let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -164,6 +165,7 @@ mod tests {
         let mut program = Program::start("e2e-find-line", &mut shell, &env::temp_dir()).unwrap();
         assert_eq!(program.find_line(|line| line.strip_prefix("tw").map(str::to_owned)).await.unwrap(), "o");
         let message = program.find_line(|_| None::<()>).await.unwrap_err().to_string();
-        assert!(message.contains("exit status: 3") && message.contains("one"), "{message}");
+        assert!(message.contains("exit status: 3"), "{message}");
+        assert!(message.contains("one"), "{message}");
     }
 }

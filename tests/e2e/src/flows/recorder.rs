@@ -51,6 +51,7 @@ impl Recorder {
         self.exchanges().split_off(position)
     }
 
+    /// Keeps a request and its response.
     fn record(&self, request: FetchRequest, status: StatusCode, headers: &HeaderMap, body: &Bytes) {
         let exchange = Exchange {
             method: request.method,

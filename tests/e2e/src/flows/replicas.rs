@@ -105,6 +105,7 @@ async fn exercise(deployment: &Rc<Deployment>, tally: &Rc<Tally>, duration: Dura
     timeout(FINISH_LIMIT, finish).await.context("a request did not complete")?
 }
 
+/// Fails if something happened that must not, or too little happened.
 fn check(tally: &Tally, duration: Duration) -> anyhow::Result<()> {
     let needed = ENDS * duration.as_secs().min(SECONDS) / SECONDS;
     let faults = tally.faults();

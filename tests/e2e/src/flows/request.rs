@@ -29,6 +29,7 @@ pub(super) fn result(response: &FetchResponse) -> anyhow::Result<Value> {
     Ok(message["result"].clone())
 }
 
+/// A request of 2026-07-28, which calls a tool if one is given.
 fn message(address: SocketAddr, token: &str, method: &str, tool: Option<&str>) -> anyhow::Result<FetchRequest> {
     let mut params = json!({ "_meta": {
         "io.modelcontextprotocol/protocolVersion": REVISION,

@@ -71,6 +71,7 @@ async fn trial(program: &Path, command: Command, folder: &Path) -> anyhow::Resul
     let token = issuer.test_issuer().token().scope("mcp:tools").sign();
     let mut client = Client::start(command, &url, &token, folder).await?;
     let session = client.call().await.context("before the restart")?;
+
     // mcp-remote opens one more when it tries the transport.
     let opened = upstream.opened();
     server.stop().await?;

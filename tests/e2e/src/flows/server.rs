@@ -90,7 +90,7 @@ impl Server {
 
 /// Returns a command of the program that writes all log messages as JSON.
 pub(crate) fn command(program: &Path) -> Command {
-    let mut command = portcullis_scenarios::command(program);
+    let mut command = portcullis_scenarios::portcullis_command(program);
     command.args(["--log-format", "json"]).env("PORTCULLIS_LOG", "trace");
     command
 }

@@ -43,6 +43,7 @@ impl<'a> Session<'a> {
         let exchanges = test_client.recorder.since(start);
         expect::equal("messages of the handshake", 2, exchanges.len())?;
         let identifier = expect::header(&exchanges[0].headers, SESSION).to_owned();
+
         // 128 random bits in base64url have 22 characters.
         expect::that(identifier.len() >= 22, "session identifier", "one of 22 characters or more", identifier.len())?;
         let exposed = expect::header(&exchanges[0].headers, header::ACCESS_CONTROL_EXPOSE_HEADERS.as_str());

@@ -35,6 +35,7 @@ pub(super) enum SignIn {
 }
 
 impl TestClient {
+    /// Creates a client for this endpoint and issuer.
     pub(super) fn new(
         endpoint: &Url,
         issuer: &Issuer,

@@ -33,6 +33,7 @@ const PLAIN: [&str; 24] = [
     "test_input_required_result_capabilities",
 ];
 
+/// All tools with their schemas.
 pub(crate) fn tools() -> McpResult<ListToolsResult> {
     let object =
         |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
@@ -56,6 +57,7 @@ pub(crate) fn tools() -> McpResult<ListToolsResult> {
     result(json!({"tools": tools, "ttlMs": TTL, "cacheScope": "public"}))
 }
 
+/// A schema with keywords of JSON Schema 2020-12.
 fn schema_2020_12() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -82,9 +84,11 @@ fn schema_2020_12() -> Value {
     })
 }
 
+/// All resources.
 pub(crate) fn resources() -> McpResult<ListResourcesResult> {
     let resource = |name: &str, mime_type: &str| {
-        let (uri, description) = (format!("test://{name}"), format!("The resource {name}"));
+        let uri = format!("test://{name}");
+        let description = format!("The resource {name}");
         json!({"uri": uri, "name": name, "description": description, "mimeType": mime_type})
     };
     let resources = [
@@ -95,6 +99,7 @@ pub(crate) fn resources() -> McpResult<ListResourcesResult> {
     result(json!({"resources": resources, "ttlMs": TTL, "cacheScope": "public"}))
 }
 
+/// The only resource template.
 pub(crate) fn templates() -> McpResult<ListResourceTemplatesResult> {
     let template = json!({
         "uriTemplate": "test://template/{id}/data",
@@ -105,6 +110,7 @@ pub(crate) fn templates() -> McpResult<ListResourceTemplatesResult> {
     result(json!({"resourceTemplates": [template], "ttlMs": TTL, "cacheScope": "public"}))
 }
 
+/// All prompts.
 pub(crate) fn prompts() -> McpResult<ListPromptsResult> {
     let prompt = |name: &str, arguments: &[&str]| {
         let argument =

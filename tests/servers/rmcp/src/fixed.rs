@@ -37,6 +37,7 @@ pub(crate) fn tool(request: &CallToolRequestParams) -> McpResult<Option<CallTool
     result(json!({"content": content})).map(Some)
 }
 
+/// Returns the content of a resource.
 pub(crate) fn resource(uri: &str) -> McpResult<ReadResourceResult> {
     let template = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
     let content = match (uri, template) {
@@ -65,7 +66,8 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> McpResult<GetPromptRes
     let content = match request.name.as_str() {
         "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments" => {
-            let (first, second) = (argument("arg1"), argument("arg2"));
+            let first = argument("arg1");
+            let second = argument("arg2");
             vec![text(&format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))]
         }
         "test_prompt_with_embedded_resource" => {

@@ -23,7 +23,8 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpRes
     };
     let responses = request.input_responses.as_ref();
     let response_object = |key: &str| response_object(responses, key);
-    let (name_request, roots) = (("user_name", ask("What is your name?", "name", "string")?), list_roots());
+    let name_request = ("user_name", ask("What is your name?", "name", "string")?);
+    let roots = list_roots();
     let response = match name {
         "elicitation" => match response_object("user_name") {
             Some(response) => done(&format!("Hello, {}!", text_of(response, "name"))),

@@ -30,6 +30,7 @@ impl Listeners {
     }
 }
 
+/// Calls a tool that reports progress, logs, or asks the client.
 pub(crate) async fn tool(
     request: &CallToolRequestParams,
     context: &Context,
@@ -93,6 +94,7 @@ async fn log(context: &Context, level: LoggingLevel, message: &str) -> McpResult
     context.peer.notify_logging_message(message).await.map_err(internal)
 }
 
+/// Reports progress three times.
 async fn progress(context: &Context) -> McpResult<String> {
     let Some(token) = context.meta.get_progress_token() else { return Ok("no progress token".to_owned()) };
     for done in [0.0, 50.0, 100.0] {
@@ -110,6 +112,7 @@ async fn sampling(context: &Context, prompt: &str) -> McpResult<String> {
     Ok(format!("LLM response: {}", text.unwrap_or_default()))
 }
 
+/// Asks the user for these properties, and returns the answer as text.
 async fn elicitation(
     context: &Context,
     title: &str,
@@ -129,6 +132,7 @@ async fn elicitation(
     Ok(format!("{title}: action={}, content={content}", action.as_str().unwrap_or_default()))
 }
 
+/// Properties with defaults.
 fn defaults() -> Value {
     json!({
         "name": {"type": "string", "description": "User name", "default": "John Doe"},
@@ -139,13 +143,15 @@ fn defaults() -> Value {
     })
 }
 
+/// Properties with choices, in every form.
 fn enums() -> Value {
     let titled = |noun: &str| {
         let option =
             |(at, nth): (usize, &&str)| json!({"const": format!("value{}", at + 1), "title": format!("{nth} {noun}")});
         ["First", "Second", "Third"].iter().enumerate().map(option).collect::<Vec<_>>()
     };
-    let (options, legacy) = (["option1", "option2", "option3"], ["opt1", "opt2", "opt3"]);
+    let options = ["option1", "option2", "option3"];
+    let legacy = ["opt1", "opt2", "opt3"];
     json!({
         "untitledSingle": {"type": "string", "enum": options},
         "titledSingle": {"type": "string", "oneOf": titled("Option")},

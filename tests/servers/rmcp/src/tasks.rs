@@ -70,6 +70,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// Reads the arguments of a call.
     fn new(name: &'static str, request: &CallToolRequestParams) -> Self {
         let argument = |name: &str| request.arguments.as_ref().and_then(|arguments| arguments.get(name));
         let text = |name: &str| argument(name).and_then(Value::as_str).map(str::to_owned);
@@ -86,6 +87,7 @@ impl Job {
         self.finish().await.map(Into::into)
     }
 
+    /// Runs the tool as a task.
     async fn run(self, task: &TaskContext) -> Result<CallToolResult, TaskExit> {
         match self.name {
             "confirm_delete" => {
@@ -95,7 +97,8 @@ impl Job {
             }
             "multi_input" => {
                 let ask = || inputs::ask("Provide a value", "value", "string").map_err(TaskExit::Error);
-                let (first, second) = (task.request_input("input-a", ask()?), task.request_input("input-b", ask()?));
+                let first = task.request_input("input-a", ask()?);
+                let second = task.request_input("input-b", ask()?);
                 let (first, second) = tokio::join!(first, second);
                 Ok(done(format!("{} and {}", first?["content"]["value"], second?["content"]["value"])))
             }

@@ -1,4 +1,4 @@
-//! Tests of message parsing.
+//! Messages are classified and kept on one line; invalid ones are rejected, and no bytes panic.
 
 use proptest::prelude::*;
 
@@ -81,6 +81,7 @@ fn only_object_parameters_are_read() {
     assert_eq!(modern.params().name().as_deref(), Some("ä\""));
     assert_eq!(modern.params().uri(), None);
     assert_eq!(modern.params().request_id(), RequestId::parse(b"\"x\""));
+
     for odd in ["null", "[1]", "1", r#"{"_meta":1,"name":2,"requestId":{}}"#, r#"{"_meta":["a"]}"#] {
         let odd = message(odd);
         assert_eq!(odd.params().protocol_version(), None);
@@ -103,6 +104,7 @@ fn created_responses_are_messages() {
     }
 }
 
+/// Any JSON value, up to four levels deep.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),

@@ -58,7 +58,8 @@ mod tests {
     fn a_gate_opens_when_its_last_guard_is_dropped() {
         let gate = Gate::default();
         assert!(is_open(&gate));
-        let (first, second) = (gate.close(), gate.close());
+        let first = gate.close();
+        let second = gate.close();
         drop(first);
         assert!(!is_open(&gate));
         drop(second);

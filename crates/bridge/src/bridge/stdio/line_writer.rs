@@ -136,6 +136,7 @@ mod tests {
         output.send(Bytes::from_static(b"123456")).await.unwrap();
         let early = timeout(Duration::from_secs(1), output.send(Bytes::from_static(b"abc"))).await;
         assert!(early.is_err(), "there is no capacity");
+
         let (mut read, write) = tokio::io::duplex(4);
         let writer = tokio::spawn(lines.write(write));
         let reader = tokio::spawn(async move {

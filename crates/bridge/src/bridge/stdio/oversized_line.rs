@@ -244,7 +244,8 @@ mod tests {
             for piece in &pieces {
                 line.push(piece);
             }
-            prop_assert!(line.name.len() <= MAX_NAME + 1 && line.id.len() <= MAX_ID + 1);
+            prop_assert!(line.name.len() <= MAX_NAME + 1);
+            prop_assert!(line.id.len() <= MAX_ID + 1);
             let _ = line.finish();
         }
     }

@@ -88,10 +88,12 @@ async fn retries_are_limited() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let get_stream = server.requests().iter().filter(resumed).count();
     assert!((40..80).contains(&get_stream), "{get_stream} in a minute");
+
     client.request(1, "slow", json!({})).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     let both = server.requests().iter().filter(resumed).count() - get_stream;
     assert!((80..160).contains(&both), "{both} in a minute");
+
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     settle().await;
     let before = server.requests().iter().filter(resumed).count();
@@ -116,6 +118,7 @@ async fn a_flood_of_progress_causes_backpressure() {
     client.initialize().await;
     client.request(1, "slow", json!({})).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
+
     // The client's pipe of 1 MiB is full, too.
     assert!(server.chunks() < FLOOD / 2, "{} chunks were read", server.chunks());
     for number in 0..FLOOD {
@@ -144,7 +147,8 @@ async fn invalid_lines_get_an_error() {
         client.bytes(line).await;
         client.bytes(b"\n").await;
         let response = client.next().await;
-        assert_eq!((&response["error"]["code"], &response["id"]), (&json!(code), &Value::Null), "{}", line.len());
+        assert_eq!(response["error"]["code"], json!(code), "{}", line.len());
+        assert_eq!(response["id"], Value::Null, "{}", line.len());
     }
     client.request(7, "ping", json!({})).await;
     assert_eq!(client.next().await["id"], 7);

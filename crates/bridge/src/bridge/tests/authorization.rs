@@ -1,11 +1,11 @@
-//! Authorization while requests wait for a token.
+//! Requests wait for one sign-in, refresh or step-up; failures and loops end with an error.
 
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
-use http::{HeaderName, header};
+use http::header;
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use serde_json::{Value, json};
 use url::Url;
@@ -13,10 +13,7 @@ use url::Url;
 use super::server::{Client, settle};
 use crate::{
     BridgeSettings,
-    testing::{
-        FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form,
-        well_behaved,
-    },
+    testing::{FetchFn, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form, well_behaved},
 };
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, CredentialStore, Interaction, InteractionError,
@@ -48,12 +45,14 @@ fn network(reject: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'stati
     })
 }
 
-fn token(request: &FetchRequest) -> Option<String> {
+/// Returns the access token of a request.
+pub(super) fn token(request: &FetchRequest) -> Option<String> {
     let value = request.headers.get(header::AUTHORIZATION)?.to_str().unwrap();
     Some(value.strip_prefix("Bearer ").unwrap().to_owned())
 }
 
-fn served(request: &FetchRequest, body: &Value) -> Reply {
+/// The response of an MCP server with sessions.
+pub(super) fn served(request: &FetchRequest, body: &Value) -> Reply {
     if request.method != http::Method::POST || body["id"].is_null() {
         return Reply::status(if request.method == http::Method::GET { 405 } else { 202 });
     }
@@ -61,6 +60,7 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
     Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
 }
 
+/// Connects a client to a bridge whose user signs in.
 fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let mut settings = AuthorizerSettings::default();
     settings.store = store;
@@ -69,10 +69,12 @@ fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store:
     Client::with_token_manager(Arc::new(token_manager), network.clone(), BridgeSettings::default())
 }
 
-fn in_memory(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>) -> Client {
+/// The same without stored tokens.
+pub(super) fn in_memory(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>) -> Client {
     client(network, user, CredentialStore::in_memory())
 }
 
+/// Returns the grant types of all token requests.
 fn grants(network: &FetchFn) -> Vec<String> {
     network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
 }
@@ -80,7 +82,9 @@ fn grants(network: &FetchFn) -> Vec<String> {
 /// I5: concurrent instances ask the user once, and all of them get their responses.
 #[tokio::test(start_paused = true)]
 async fn concurrent_instances_sign_in_once() {
-    let (network, user, scratch) = (network(|_, _| None), ScriptedUser::consents(), ScratchDirectory::new());
+    let network = network(|_, _| None);
+    let user = ScriptedUser::consents();
+    let scratch = ScratchDirectory::new();
     let mut clients: Vec<_> =
         (0..4).map(|_| client(&network, &user, CredentialStore::in_directory(scratch.path()))).collect();
     for client in &mut clients {
@@ -113,7 +117,8 @@ async fn requests_wait_for_one_refresh() {
     for _ in 1..=5 {
         assert!(client.next().await["result"].is_object());
     }
-    assert_eq!((user.visits(), grants(&network)), (1, vec!["authorization_code".into(), "refresh_token".into()]));
+    assert_eq!(user.visits(), 1);
+    assert_eq!(grants(&network), ["authorization_code", "refresh_token"]);
     client.close().await;
 }
 
@@ -136,6 +141,7 @@ async fn requests_step_up() {
         assert!(client.next().await["result"].is_object());
     }
     assert_eq!(user.visits(), 2);
+
     let scope = user.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
     assert_eq!(scope, "mcp:admin mcp:tools");
 }
@@ -172,7 +178,8 @@ async fn a_token_survives_an_outage() {
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
-    assert_eq!((user.visits(), grants(&network).len()), (1, 1));
+    assert_eq!(user.visits(), 1);
+    assert_eq!(grants(&network).len(), 1);
 }
 
 /// A failed sign-in is an error of every request that waits for it. The next request tries again.
@@ -190,6 +197,7 @@ async fn a_failed_sign_in_is_reported() {
     client.request(0, "initialize", json!({})).await;
     let response = client.next().await;
     assert_eq!(response["id"], 0);
+
     let message = response["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("cannot get a token: "), "{message}");
     client.initialize().await;
@@ -255,7 +263,9 @@ async fn a_loop_of_403_ends() {
     let before = network.to(RESOURCE).len();
     client.request(1, "tools/call", json!({ "name": "t" })).await;
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
-    assert_eq!((network.to(RESOURCE).len() - before, user.visits()), (3, 3));
+    assert_eq!(network.to(RESOURCE).len() - before, 3);
+    assert_eq!(user.visits(), 3);
+
     client.request(2, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
 }
@@ -287,7 +297,8 @@ async fn the_end_of_the_input_does_not_wait_for_the_user() {
         settle().await;
         let began = tokio::time::Instant::now();
         let rest = if ends { client.close().await } else { client.stop().await };
-        assert_eq!((&rest[0]["id"], &rest[0]["error"]["data"]["reason"]), (&json!(0), &json!("bridge.ended")));
+        assert_eq!(rest[0]["id"], 0);
+        assert_eq!(rest[0]["error"]["data"]["reason"], "bridge.ended");
         assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
     }
     let mut client = in_memory(&network, &user);
@@ -310,78 +321,5 @@ async fn unusable_challenges() {
         let response = client.next().await;
         assert_eq!(response["error"]["code"], -32603, "{response}");
         assert_eq!(user.visits(), 0);
-    }
-}
-
-/// E7, I6: a server binds a session to the client that opened it. If the token with more scopes belongs to another client,
-/// because the authorization server has forgotten the first one, the session is opened again with its subscriptions.
-#[tokio::test(start_paused = true)]
-async fn a_step_up_to_another_client_opens_the_session_again() {
-    for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
-        let (clients, forgotten) = (AtomicUsize::new(0), Arc::new(Mutex::new(false)));
-        let is_forgotten = forgotten.clone();
-        let network = FetchFn::new(move |request| match request.url.as_str() {
-            REGISTRATION_URL => {
-                let number = clients.fetch_add(1, Ordering::Relaxed) + 1;
-                Some(Reply::json(201, json!({ "client_id": format!("c{number}") })))
-            }
-            TOKEN_URL if form(request)["client_id"] == "c1" && *is_forgotten.lock().unwrap() => {
-                Some(Reply::json(401, json!({ "error": "invalid_client" })))
-            }
-            TOKEN_URL => {
-                let token =
-                    json!({ "access_token": form(request)["client_id"], "token_type": "Bearer", "expires_in": 300 });
-                Some(Reply::json(200, token))
-            }
-            RESOURCE => {
-                let Some(client) = token(request) else { return Some(Reply::challenge()) };
-                let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap());
-                Some(match (message["method"].as_str(), session) {
-                    (Some("initialize"), _) => {
-                        served(request, &message).header(HeaderName::from_static("mcp-session-id"), &client)
-                    }
-                    (Some("tools/call"), _) if client == "c1" => {
-                        let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
-                        Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
-                    }
-                    (_, Some(owner)) if owner == client => served(request, &message),
-                    _ if body.is_empty() => Reply::status(status),
-                    _ => Reply::json(status, body),
-                })
-            }
-            _ => well_behaved(request),
-        });
-        let user = ScriptedUser::consents();
-        let mut client = in_memory(&network, &user);
-        client.initialize().await;
-        client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
-        assert!(client.next().await["result"].is_object());
-        *forgotten.lock().unwrap() = true;
-        client.request(2, "tools/call", json!({ "name": "admin" })).await;
-        assert!(client.next().await["result"].is_object());
-        settle().await;
-        let of_second = network.to(RESOURCE).into_iter().filter(|request| token(request).as_deref() == Some("c2"));
-        let of_second: Vec<_> = of_second.filter(|request| request.method == http::Method::POST).collect();
-        let sent: Vec<_> = of_second
-            .iter()
-            .map(|request| {
-                let body: Value = serde_json::from_slice(&request.body).unwrap();
-                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap().to_owned());
-                (body["method"].as_str().unwrap().to_owned(), session)
-            })
-            .collect();
-        let (first, second) = (Some("c1".to_owned()), Some("c2".to_owned()));
-        let expected = [
-            ("tools/call", first),
-            ("initialize", None),
-            ("notifications/initialized", second.clone()),
-            ("resources/subscribe", second.clone()),
-            ("tools/call", second),
-        ];
-        assert_eq!(sent, expected.map(|(method, session)| (method.to_owned(), session)), "{status}");
-        assert!(client.close().await.is_empty());
-        let ended = network.to(RESOURCE).pop().unwrap();
-        assert_eq!((ended.method.as_str(), &ended.headers["mcp-session-id"]), ("DELETE", &"c2".parse().unwrap()));
     }
 }

@@ -1,4 +1,4 @@
-//! The revisions with sessions.
+//! Revisions with sessions: from the handshake to DELETE, lost sessions and resumed streams.
 
 use std::{sync::Arc, time::Duration};
 
@@ -120,7 +120,8 @@ async fn a_session_is_opened_once_for_a_request() {
     let mut client = Client::initialized(&server).await;
     client.request(1, "tools/list", json!({})).await;
     let response = client.next().await;
-    assert_eq!((&response["id"], &response["error"]["code"]), (&json!(1), &json!(-32000)), "the server's own error");
+    assert_eq!(response["id"], 1, "the server's own error");
+    assert_eq!(response["error"]["code"], -32000, "the server's own error");
     assert_eq!(server.named("initialize").len(), 2);
     assert_eq!(server.named("tools/list").len(), 2);
 }
@@ -150,6 +151,7 @@ async fn other_rejections_are_forwarded() {
         client.next().await,
         json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32602, "message": "m", "data": [1] } })
     );
+
     client.request(3, "c", json!({})).await;
     assert_eq!(client.next().await["error"]["code"], -32601);
     for (id, name, reason) in [
@@ -195,8 +197,10 @@ async fn a_stream_is_resumed_after_its_last_event() {
     assert_eq!([client.next().await, client.next().await], [progress(1), progress(2)]);
     assert_eq!(client.next().await["result"], json!({}));
     assert!(began.elapsed() >= Duration::from_secs(21), "three times 7 s: {:?}", began.elapsed());
+
     let resumed = server.requests().into_iter().find(|request| request.header("last-event-id").is_some()).unwrap();
-    assert_eq!((resumed.header("mcp-session-id"), resumed.header("accept")), (Some("s1"), Some("text/event-stream")));
+    assert_eq!(resumed.header("mcp-session-id"), Some("s1"));
+    assert_eq!(resumed.header("accept"), Some("text/event-stream"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,6 +218,7 @@ async fn a_stream_that_cannot_be_resumed_is_an_error() {
     client.request(1, "bare", json!({})).await;
     assert_eq!(client.next().await, progress(1));
     assert_eq!(client.reason().await, (1, "mcp.ended".into()));
+
     for (id, name, reason) in [
         (2, "taken back", "mcp.ended"),
         (3, "forgotten", "mcp.session_lost"),
@@ -244,7 +249,9 @@ async fn a_cancelled_request_has_no_response() {
     client.notify("notifications/cancelled", json!({})).await;
     body.closed().await;
     let forwarded = server.named("notifications/cancelled");
-    assert_eq!((forwarded.len(), &forwarded[0].body["params"]["reason"]), (1, &json!("tired")));
+    assert_eq!(forwarded.len(), 1);
+    assert_eq!(forwarded[0].body["params"]["reason"], "tired");
+
     client.request(2, "ping", json!({})).await;
     assert_eq!(client.next().await["id"], 2);
     assert!(client.close().await.is_empty());
@@ -279,6 +286,7 @@ async fn requests_of_the_server_are_forwarded() {
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "roots/list" });
     body.send(Ok(format!("id: 1\nretry: 10\ndata: {question}\n\n").into())).unwrap();
     assert_eq!(client.next().await, question);
+
     let response = json!({ "jsonrpc": "2.0", "id": "q", "result": { "roots": [] } });
     client.send(response.clone()).await;
     settle().await;
@@ -288,7 +296,8 @@ async fn requests_of_the_server_are_forwarded() {
     drop(body);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let again = server.named("GET");
-    assert_eq!((again.len(), again[1].header("last-event-id")), (2, Some("1")), "the stream is resumed");
+    assert_eq!(again.len(), 2, "the stream is resumed");
+    assert_eq!(again[1].header("last-event-id"), Some("1"), "the stream is resumed");
     client.close().await;
 }
 
@@ -326,8 +335,10 @@ async fn the_end_of_the_input_leaves_time_for_responses() {
     client.request(2, "endless", json!({})).await;
     let rest = client.close().await;
     assert_eq!(rest.len(), 2, "{rest:?}");
-    assert_eq!((&rest[0]["id"], &rest[0]["result"]), (&json!(1), &json!({})));
-    assert_eq!((&rest[1]["id"], &rest[1]["error"]["data"]["reason"]), (&json!(2), &json!("bridge.ended")));
+    assert_eq!(rest[0]["id"], 1);
+    assert_eq!(rest[0]["result"], json!({}));
+    assert_eq!(rest[1]["id"], 2);
+    assert_eq!(rest[1]["error"]["data"]["reason"], "bridge.ended");
     assert_eq!(server.named("DELETE").len(), 1);
 }
 

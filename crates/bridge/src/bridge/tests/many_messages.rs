@@ -1,4 +1,4 @@
-//! Many concurrent messages, and large ones.
+//! Many concurrent messages do not delay each other, and large ones share a budget.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -54,6 +54,7 @@ async fn waiting_requests_delay_neither_responses_nor_cancellations() {
     settle().await;
     assert_eq!(server.requests().iter().filter(|request| request.id() == "q").count(), 1);
     assert_eq!(server.named("notifications/progress").len(), 1);
+
     let cancelled: Vec<Value> = server
         .named("notifications/cancelled")
         .iter()
@@ -80,8 +81,10 @@ async fn an_oversized_message_gets_an_error_with_its_id() {
     let text = "x".repeat(100_000);
     client.line(&format!(r#"{{"method":"m","params":{{"id":1,"text":"{text}"}},"jsonrpc":"2.0","id":"a"}}"#)).await;
     let response = client.next().await;
-    assert_eq!((&response["id"], &response["error"]["code"]), (&json!("a"), &json!(-32600)), "{response}");
+    assert_eq!(response["id"], "a", "{response}");
+    assert_eq!(response["error"]["code"], -32600, "{response}");
     assert_eq!(response["error"]["data"]["reason"], "bridge.too_large");
+
     client.request(2, "m", json!({ "text": text })).await;
     assert_eq!(client.reason().await, (2, "bridge.too_large".into()));
 
@@ -105,11 +108,13 @@ async fn requests_share_a_budget() {
         client.request(id, "slow", large.clone()).await;
     }
     assert_eq!(client.reason().await, (3, "bridge.busy".into()));
+
     client.notify("notifications/large", large.clone()).await;
     settle().await;
     assert_eq!(server.named("notifications/large").len(), 1, "notifications are always sent");
     complete(&bodies, 1);
     assert_eq!(client.next().await["id"], 1);
+
     tokio::time::sleep(Duration::from_secs(5)).await;
     client.request(4, "slow", large).await;
     settle().await;

@@ -24,7 +24,8 @@ async fn invalid_messages_get_an_error() {
     ] {
         client.line(line).await;
         let response = client.next().await;
-        assert_eq!((&response["error"]["code"], &response["id"]), (&json!(code), &json!(null)), "{line}");
+        assert_eq!(response["error"]["code"], json!(code), "{line}");
+        assert_eq!(response["id"], json!(null), "{line}");
     }
     client.line("").await;
     client.request(1, "ping", json!({})).await;
@@ -63,7 +64,8 @@ async fn too_many_requests_are_rejected() {
     for (id, text) in [(1, "a request with this identifier is still in progress"), (4, "too many requests are waiting")]
     {
         let rejection = client.next().await;
-        assert_eq!((&rejection["id"], &rejection["error"]["message"]), (&id.into(), &text.into()));
+        assert_eq!(rejection["id"], id);
+        assert_eq!(rejection["error"]["message"], text);
         assert_eq!(rejection["error"]["data"]["reason"], "bridge.busy");
     }
     settle().await;
@@ -95,7 +97,8 @@ async fn servers_that_do_not_respond() {
         let began = Instant::now();
         client.request(id, name, json!({})).await;
         assert_eq!(client.reason().await, (id, reason.to_owned()), "{name}");
-        assert_eq!((server.named(name).len(), began.elapsed().as_secs()), (attempts, seconds), "{name}");
+        assert_eq!(server.named(name).len(), attempts, "{name}");
+        assert_eq!(began.elapsed().as_secs(), seconds, "{name}");
     }
     client.request(5, "starting", json!({})).await;
     assert_eq!(client.next().await["result"], json!({}));
@@ -177,6 +180,7 @@ async fn additional_headers_are_sent() {
     client.initialize().await;
     client.close().await;
     for request in server.requests() {
-        assert_eq!((request.header("x-team"), request.header("authorization")), (Some("blue"), Some("Basic abc")));
+        assert_eq!(request.header("x-team"), Some("blue"));
+        assert_eq!(request.header("authorization"), Some("Basic abc"));
     }
 }

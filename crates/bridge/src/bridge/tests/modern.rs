@@ -1,4 +1,4 @@
-//! Requests of revision 2026-07-28.
+//! Revision 2026-07-28: mirrored headers, cancellations, and streams that end early.
 
 use serde_json::{Value, json};
 
@@ -35,15 +35,14 @@ async fn requests_are_mirrored() {
     }
     client.notify("notifications/own", json!({})).await;
     assert!(client.close().await.is_empty());
+
     let mirrored: Vec<_> = server
         .requests()
         .iter()
         .map(|request| {
             let header = |name: &str| request.header(name).map(str::to_owned);
-            assert_eq!(
-                (header("mcp-protocol-version").as_deref(), header("mcp-session-id")),
-                (Some("2026-07-28"), None)
-            );
+            assert_eq!(header("mcp-protocol-version").as_deref(), Some("2026-07-28"));
+            assert_eq!(header("mcp-session-id"), None);
             (header("mcp-method").unwrap(), header("mcp-name"))
         })
         .collect();
@@ -71,10 +70,12 @@ async fn arguments_are_sent_in_headers() {
     let mut client = Client::start(&server);
     client.request(1, "tools/list", params(json!({}))).await;
     assert_eq!(client.next().await["result"], json!({ "tools": [tool("Region")], "z": 1.0, "a": [] }));
+
     client.request(2, "tools/call", params(json!({ "name": "t", "arguments": { "region": "eu" } }))).await;
     client.next().await;
     let call = &server.named("tools/call")[0];
-    assert_eq!((call.header("mcp-param-region"), call.header("mcp-name")), (Some("eu"), Some("t")));
+    assert_eq!(call.header("mcp-param-region"), Some("eu"));
+    assert_eq!(call.header("mcp-name"), Some("t"));
 }
 
 /// If the server reports missing headers, the tools are listed and the request is repeated once.
@@ -95,6 +96,7 @@ async fn missing_headers_are_added() {
     let mut client = Client::start(&server);
     client.request(1, "tools/call", params(json!({ "name": "t", "arguments": { "region": "eu" } }))).await;
     assert_eq!(client.next().await, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+
     let lists = server.named("tools/list");
     assert_eq!(lists.len(), 2);
     assert!(lists.iter().all(|list| list.body["params"]["_meta"]["progressToken"].is_null()), "{lists:?}");
@@ -142,7 +144,8 @@ async fn a_legacy_server_is_detected_by_the_client() {
     let mut client = Client::start(&server);
     client.request(7, "server/discover", params(json!({}))).await;
     let response = client.next().await;
-    assert_eq!((&response["id"], &response["error"]["code"]), (&json!(7), &json!(-32603)));
+    assert_eq!(response["id"], 7);
+    assert_eq!(response["error"]["code"], -32603);
     client.initialize().await;
     client.request(1, "tools/list", json!({})).await;
     assert_eq!(client.next().await["result"], json!({}));

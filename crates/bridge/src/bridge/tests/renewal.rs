@@ -33,7 +33,8 @@ async fn request(client: &mut Client, method: &str, params: Value) {
     let id = i64::try_from(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap();
     client.request(id, method, params).await;
     let response = client.next().await;
-    assert_eq!((&response["id"], response["result"].is_object()), (&json!(id), true), "{response}");
+    assert_eq!(response["id"], json!(id), "{response}");
+    assert!(response["result"].is_object(), "{response}");
 }
 
 async fn subscribe(client: &mut Client, uri: &str) {
@@ -72,6 +73,7 @@ async fn subscriptions_outlive_their_session() {
         ("resources/subscribe", json!({ "uri": "a:3" })),
     ];
     assert_eq!(kept, expected.map(|(method, params)| (method.to_owned(), params)));
+
     let names = server.names();
     let place = |wanted: &str| names.iter().rposition(|name| name == wanted).unwrap();
     assert!(place("initialize") < place("notifications/initialized"), "{names:?}");
@@ -94,6 +96,7 @@ async fn rejected_subscriptions_are_not_restored() {
     subscribe(&mut client, "a:1").await;
     client.request(1, "resources/subscribe", json!({ "uri": "a:no" })).await;
     assert_eq!(client.next().await["error"]["code"], -32002);
+
     client.request(2, "ping", json!({})).await;
     client.next().await;
     assert_eq!(restored_state(&server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
@@ -165,11 +168,13 @@ async fn messages_wait_for_the_new_session() {
     settle().await;
     client.notify("notifications/roots/list_changed", json!({})).await;
     client.request(2, "tools/list", json!({})).await;
+
     // The request that detected the loss is cancelled, and the others still need the session.
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     settle().await;
     let opened = server.named("initialize").pop().unwrap();
     assert_eq!(server.names().last().map(String::as_str), Some("initialize"));
+
     let result = opened.result(json!({ "protocolVersion": "2025-11-25" }));
     body.send(Ok(format!("data: {result}\n\n").into())).unwrap();
     assert_eq!(client.next().await["id"], 2);
@@ -181,6 +186,7 @@ async fn messages_wait_for_the_new_session() {
         .map(ServerRequest::name)
         .collect();
     assert_eq!(second[0], "notifications/initialized");
+
     for name in ["notifications/roots/list_changed", "tools/list"] {
         assert_eq!(second.iter().filter(|sent| **sent == name).count(), 1, "{second:?}");
     }
@@ -222,7 +228,8 @@ async fn notifications_detect_a_lost_session() {
                 |request: &&ServerRequest| request.name() == name && request.header("mcp-session-id") == Some(session);
             requests.iter().filter(wanted).count()
         };
-        assert_eq!((sent("first"), sent("later")), (1, again), "{name}");
+        assert_eq!(sent("first"), 1, "{name}");
+        assert_eq!(sent("later"), again, "{name}");
         assert_eq!(
             requests.iter().filter(|request| request.name() == "notifications/initialized").count(),
             2,
@@ -242,7 +249,8 @@ struct RestartingServer {
 impl RestartingServer {
     fn start() -> Self {
         let streams: Arc<std::sync::Mutex<Vec<Body>>> = Arc::default();
-        let (opened, mut sessions) = (streams.clone(), 0);
+        let opened = streams.clone();
+        let mut sessions = 0;
         let server = Server::new(move |request| {
             let latest = format!("s{sessions}");
             match (request.name(), request.header("mcp-session-id")) {
@@ -313,7 +321,8 @@ async fn a_forgotten_event_is_not_a_lost_session() {
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!((server.named("initialize").len(), server.named("GET").len()), (1, 3));
+    assert_eq!(server.named("initialize").len(), 1);
+    assert_eq!(server.named("GET").len(), 3);
 }
 
 /// Without subscriptions, a lost session is replaced only at the next request.
@@ -376,6 +385,7 @@ async fn no_session_is_opened_after_the_end() {
     settle().await;
     let rest = client.stop().await;
     assert_eq!(rest[0]["error"]["data"]["reason"], "bridge.ended");
+
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(server.named("initialize").len(), 2);
     assert_eq!(server.named("notifications/initialized").len(), 1);

@@ -221,6 +221,7 @@ impl Client {
         Self::with_token_manager(Arc::new(token_manager), server.clone(), settings)
     }
 
+    /// Starts a bridge with this token manager, and connects a client to it.
     pub(super) fn with_token_manager(
         token_manager: Arc<TokenManager>,
         fetch: Arc<dyn Fetch>,
@@ -249,7 +250,8 @@ impl Client {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
         self.request(0, "initialize", params).await;
         let response = self.next().await;
-        assert_eq!((&response["id"], response["result"].is_object()), (&json!(0), true), "{response}");
+        assert_eq!(response["id"], 0, "{response}");
+        assert!(response["result"].is_object(), "{response}");
         self.notify("notifications/initialized", json!({})).await;
     }
 

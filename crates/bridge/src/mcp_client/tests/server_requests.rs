@@ -1,4 +1,4 @@
-//! Requests of the server to the client.
+//! Requests of the server to the client get a response.
 
 use super::*;
 
@@ -44,7 +44,8 @@ async fn required_input_is_sent() {
         })
     };
     let params = || Some(json!({ "name": "t", "arguments": {} }));
-    let (requesting, user) = (network(), ScriptedUser::consents());
+    let requesting = network();
+    let user = ScriptedUser::consents();
     let client_of = |network: &Arc<FetchFn>| client(network, &user, Revision::V2026_07_28);
     let completed = client_of(&requesting)
         .with_request_handler(Arc::new(AcceptingHandler))
@@ -52,12 +53,14 @@ async fn required_input_is_sent() {
         .await
         .unwrap();
     assert_eq!(completed["resultType"], "complete");
+
     // The first request is sent twice: without and with a token.
     let calls = sent(&requesting, "tools/call");
     assert_eq!(calls.len(), 4);
     assert_eq!(calls[2]["params"]["requestState"], "s 1 ");
     assert!(calls[3]["params"].get("requestState").is_none());
     assert_ne!(calls[1]["id"], calls[2]["id"]);
+
     let capabilities = &calls[0]["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(*capabilities, json!({ "elicitation": {} }));
 
@@ -73,8 +76,28 @@ async fn required_input_is_sent() {
         .await
         .unwrap_err();
     assert_eq!(error.code(), "mcp.rounds");
+
     // Without a token, with it, and after each of 16 rounds.
     assert_eq!(sent(&endless, "tools/call").len(), 2 + 16);
+}
+
+/// A request is observed before it is answered, which can wait for the user.
+#[tokio::test]
+async fn requests_are_observed_before_they_are_answered() {
+    let network = endpoint(|message, request| match (&request.method, message["method"].as_str()) {
+        (&Method::POST, Some("tools/call")) => {
+            Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":\"e\",\"method\":\"elicitation/create\"}\n\n"])
+        }
+        (&Method::POST, None) => Reply::status(500),
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
+    let client = client.with_request_handler(Arc::new(AcceptingHandler));
+    client.initialize().await.unwrap();
+    let mut observed = Vec::new();
+    let response = client.call_with_observer("tools/call", None, &mut |message| observed.push(message)).await;
+    assert_eq!(response.unwrap_err().code(), "mcp.status", "the server does not accept the answer");
+    assert_eq!(observed.len(), 1);
 }
 
 /// Requests of a legacy server on the GET stream get a response and are observed until the stream ends.
@@ -91,9 +114,11 @@ async fn requests_on_the_get_stream_get_a_response() {
     let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25)
         .with_request_handler(Arc::new(AcceptingHandler));
     client.initialize().await.unwrap();
-    let (stream, mut shown) = (client.open_stream().await.unwrap(), 0);
+    let stream = client.open_stream().await.unwrap();
+    let mut shown = 0;
     client.answer_stream(stream, &mut |_| shown += 1).await.unwrap();
     assert_eq!(shown, 2);
+
     let messages = network.to(RESOURCE).into_iter().filter_map(|request| serde_json::from_slice(&request.body).ok());
     let responses: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
     assert_eq!(responses, [json!({ "jsonrpc": "2.0", "id": "e", "result": { "action": "accept" } })]);
@@ -121,9 +146,11 @@ async fn requests_during_a_call_get_a_response() {
     let mut shown = 0;
     assert_eq!(client.call_with_observer("tools/call", None, &mut |_| shown += 1).await.unwrap(), "done");
     assert_eq!(shown, 3);
+
     let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
     let responses: Vec<Value> = messages.filter(|message: &Value| message.get("method").is_none()).collect();
     assert_eq!(responses[0]["result"], json!({ "action": "accept" }));
-    assert_eq!((&responses[1]["id"], &responses[1]["error"]["code"]), (&json!(71), &json!(-32601)));
+    assert_eq!(responses[1]["id"], 71);
+    assert_eq!(responses[1]["error"]["code"], -32601);
     assert_eq!(responses[2]["result"], json!({}));
 }

@@ -1,4 +1,4 @@
-//! DPoP-bound tokens.
+//! Tokens are bound by DPoP if the resource and the server support it.
 
 use super::*;
 use crate::token::dpop;
@@ -7,7 +7,9 @@ use crate::token::dpop;
 /// requires them and the server does not issue them, there is no token.
 #[tokio::test]
 async fn a_token_is_bound_if_both_sides_support_it() {
-    let (bearer, bound, both) = ("Bearer", "DPoP algs=\"ES256\"", "Bearer realm=\"a\", DPoP algs=\"ES256\"");
+    let bearer = "Bearer";
+    let bound = "DPoP algs=\"ES256\"";
+    let both = "Bearer realm=\"a\", DPoP algs=\"ES256\"";
     for (challenge, required, binds, expected) in [
         (bearer, false, true, Ok(false)),
         (bearer, true, true, Ok(true)),

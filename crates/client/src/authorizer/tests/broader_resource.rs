@@ -17,20 +17,24 @@ fn start() -> StartUrl {
 /// H4: without acceptance, a broader resource is rejected before a registration or sign-in.
 #[tokio::test]
 async fn it_is_rejected_by_default() {
-    let (network, user) = (broader(), ScriptedUser::consents());
+    let network = broader();
+    let user = ScriptedUser::consents();
     let error = run(&network, &user).await.unwrap_err();
     assert_eq!(error.code(), "client.broader_resource");
+
     let text = error.to_string();
     for part in [RESOURCE, "https://mcp.example.com:", "the other paths", "--accept-broader-resource"] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(network.to(REGISTRATION_URL).is_empty() && network.to(TOKEN_URL).is_empty());
+    assert!(network.to(REGISTRATION_URL).is_empty());
+    assert!(network.to(TOKEN_URL).is_empty());
     assert_eq!(user.visits(), 0);
 
     let user = ConfirmingUser::new(false);
     let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), AuthorizerSettings::default());
     assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
-    assert_eq!((user.questions().len(), user.scripted.visits()), (1, 0));
+    assert_eq!(user.questions().len(), 1);
+    assert_eq!(user.scripted.visits(), 0);
 
     let workload = Authorizer::non_interactive(
         network,
@@ -45,11 +49,13 @@ async fn it_is_rejected_by_default() {
 #[tokio::test]
 async fn it_is_used_when_it_is_accepted() {
     for (by_setting, questions) in [(true, 0), (false, 1)] {
-        let (network, user) = (broader(), ConfirmingUser::new(true));
+        let network = broader();
+        let user = ConfirmingUser::new(true);
         let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
         let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), settings);
         let token = authorizer.authorize(&start()).await.unwrap();
-        assert_eq!((token.resource().as_str(), token.start_url()), (ROOT, Some(&start())));
+        assert_eq!(token.resource().as_str(), ROOT);
+        assert_eq!(token.start_url(), Some(&start()));
         assert_eq!(user.questions(), vec![format!("{RESOURCE} {ROOT}"); questions]);
         assert_eq!(query(&user.scripted.last_visit())["resource"], ROOT);
         assert_eq!(form(&network.to(TOKEN_URL)[0])["resource"], ROOT);
@@ -79,14 +85,17 @@ async fn an_equal_resource_needs_no_acceptance() {
 /// H4: a token manager asks once, because the replaced token shows that the resource was accepted, until a sign-out.
 #[tokio::test]
 async fn it_is_asked_once_until_the_sign_out() {
-    let (user, store) = (ConfirmingUser::new(true), CredentialStore::in_memory());
+    let user = ConfirmingUser::new(true);
+    let store = CredentialStore::in_memory();
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
     let authorizer = Authorizer::new(broader(), user.clone(), clock(), settings);
     let token_manager = TokenManager::new(start(), Arc::new(authorizer));
     token_manager.sign_in().await.unwrap();
     token_manager.sign_in().await.unwrap();
-    assert_eq!((user.questions().len(), user.scripted.visits()), (1, 2));
+    assert_eq!(user.questions().len(), 1);
+    assert_eq!(user.scripted.visits(), 2);
     assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     token_manager.sign_in().await.unwrap();
-    assert_eq!((user.questions().len(), user.scripted.visits()), (2, 3));
+    assert_eq!(user.questions().len(), 2);
+    assert_eq!(user.scripted.visits(), 3);
 }

@@ -1,4 +1,4 @@
-//! The device flow (RFC 8628).
+//! The device flow (RFC 8628): polling, consent and its end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,7 +29,8 @@ fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
 }
 
 async fn sign_in(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
-    let (user, settings) = (ScriptedUser::consents(), AuthorizerSettings::default());
+    let user = ScriptedUser::consents();
+    let settings = AuthorizerSettings::default();
     let authorizer = Authorizer::device(network.clone(), user, clock(), settings);
     authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await
 }
@@ -42,14 +43,17 @@ async fn a_user_consents_on_another_device() {
     let token = sign_in(&network).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(before.elapsed().as_secs(), 5 + 5 + 10 + 10);
+
     let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
     let grants = sent["grant_types"].as_array().unwrap();
     assert!(grants.contains(&"urn:ietf:params:oauth:grant-type:device_code".into()), "{sent}");
     let request = form(&network.to(DEVICE_URL)[0]);
     let parameters = ["client_id", "resource", "scope"].map(|name| request[name].as_str());
     assert_eq!(parameters, ["registered", RESOURCE, "mcp:tools"]);
+
     let poll = form(&network.to(TOKEN_URL)[0]);
-    assert_eq!((poll["device_code"].as_str(), poll["resource"].as_str()), ("the-device", RESOURCE));
+    assert_eq!(poll["device_code"].as_str(), "the-device");
+    assert_eq!(poll["resource"].as_str(), RESOURCE);
 }
 
 /// I8: a denial and an expired code end the polling; a server without the endpoint is an error.

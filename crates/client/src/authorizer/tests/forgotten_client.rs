@@ -23,7 +23,8 @@ async fn registrations(
         }
         is_forgotten.load(Ordering::Relaxed).then(|| respond(request)).flatten()
     });
-    let (user, start) = (ScriptedUser::consents(), StartUrl::parse(RESOURCE).unwrap());
+    let user = ScriptedUser::consents();
+    let start = StartUrl::parse(RESOURCE).unwrap();
     let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     authorizer.authorize(&start).await.unwrap();
     forgot.store(true, Ordering::Relaxed);
@@ -48,7 +49,8 @@ async fn the_configuration_endpoint_is_queried() {
     }
     const ELSEWHERE: &str = "https://evil.example/register/c";
     let (count, network) = registrations(Some(ELSEWHERE), |_| None).await;
-    assert_eq!((count, network.to(ELSEWHERE).len()), (1, 0));
+    assert_eq!(count, 1);
+    assert_eq!(network.to(ELSEWHERE).len(), 0);
 }
 
 /// H3: otherwise a separate request is sent to the authorization endpoint, whose code is discarded.
@@ -64,7 +66,9 @@ async fn the_authorization_endpoint_is_queried() {
         })
     })
     .await;
-    assert_eq!((count, states.lock().unwrap().len()), (2, 1));
+    assert_eq!(count, 2);
+    assert_eq!(states.lock().unwrap().len(), 1);
+
     // The code of a server that grants immediately is discarded.
     let (count, granted) =
         registrations(None, |request| is_authorization(request).then(|| Reply::json(200, r#"{"code":"discarded"}"#)))
@@ -77,7 +81,8 @@ async fn the_authorization_endpoint_is_queried() {
 /// H3: `fresh_registration` registers again although the server knows the client.
 #[tokio::test]
 async fn a_fresh_registration_is_made() {
-    let (network, start) = (FetchFn::new(well_behaved), StartUrl::parse(RESOURCE).unwrap());
+    let network = FetchFn::new(well_behaved);
+    let start = StartUrl::parse(RESOURCE).unwrap();
     let settings = AuthorizerSettings::default();
     for fresh_registration in [false, true, false] {
         let settings = AuthorizerSettings { fresh_registration, ..settings.clone() };

@@ -1,4 +1,4 @@
-//! Selection and registration of clients.
+//! Clients are configured, registered or reused, and tokens belong to their client.
 
 use http::HeaderValue;
 use portcullis_metadata::Secret;
@@ -83,11 +83,13 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
         ClientAuthentication::Secret(secret()),
         ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
-        let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+        let network = FetchFn::new(well_behaved);
+        let user = ScriptedUser::consents();
         let authorizer = authorizer(&network, &user, configured_client(ISSUER, authentication.clone()));
         authorizer.authorize(&start).await.unwrap();
         let shown = format!("{authorizer:?}");
-        assert!(shown.contains("Authorizer { settings: ") && !shown.contains("quiet"), "{shown}");
+        assert!(shown.contains("Authorizer { settings: "), "{shown}");
+        assert!(!shown.contains("quiet"), "{shown}");
         assert!(network.to(REGISTRATION_URL).is_empty());
         assert_eq!(query(&user.last_visit())["client_id"], "mine");
         let sent = &network.to(TOKEN_URL)[0];
@@ -96,20 +98,24 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
         match authentication {
             ClientAuthentication::None => assert_eq!((basic, fields), (None, (Some("mine".into()), None))),
             ClientAuthentication::SecretPost(_) => {
-                assert_eq!((basic, fields), (None, (Some("mine".into()), Some("quiet".into()))));
+                assert_eq!(basic, None);
+                assert_eq!(fields, (Some("mine".into()), Some("quiet".into())));
             }
             ClientAuthentication::SecretBasic(_) | ClientAuthentication::Secret(_) => {
-                assert_eq!((basic, fields), (Some(&b"Basic bWluZTpxdWlldA=="[..]), (Some("mine".into()), None)));
+                assert_eq!(basic, Some(&b"Basic bWluZTpxdWlldA=="[..]));
+                assert_eq!(fields, (Some("mine".into()), None));
             }
             ClientAuthentication::PrivateKey(_) => {
-                assert_eq!((basic, fields), (None, (Some("mine".into()), None)));
+                assert_eq!(basic, None);
+                assert_eq!(fields, (Some("mine".into()), None));
                 let assertion_type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
                 assert_eq!(form(sent)["client_assertion_type"], assertion_type);
                 assert_eq!(form(sent)["client_assertion"].split('.').count(), 3);
             }
         }
     }
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     let authorizer =
         authorizer(&network, &user, configured_client("https://other.example", ClientAuthentication::None));
     assert_eq!(authorizer.authorize(&start).await.unwrap_err().code(), "client.server_not_listed");
@@ -173,7 +179,8 @@ async fn the_order_of_registration_methods() {
     ] {
         let user = ScriptedUser::consents();
         let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
-        assert_eq!((token.client_id(), query(&user.last_visit())["client_id"].as_str()), (Some(client_id), client_id));
+        assert_eq!(token.client_id(), Some(client_id));
+        assert_eq!(query(&user.last_visit())["client_id"].as_str(), client_id);
         assert_eq!(form(&network.to(TOKEN_URL)[0])["client_id"], client_id);
         assert_eq!(network.to(REGISTRATION_URL).len(), registrations);
     }
@@ -183,7 +190,8 @@ async fn the_order_of_registration_methods() {
 #[tokio::test]
 async fn a_token_belongs_to_its_client() {
     let issuer = Issuer::parse(ISSUER).unwrap();
-    let (network, user) = (FetchFn::new(well_behaved), ScriptedUser::consents());
+    let network = FetchFn::new(well_behaved);
+    let user = ScriptedUser::consents();
     for (settings, named) in
         [(with_document(), DOCUMENT), (configured_client(ISSUER, ClientAuthentication::None), "mine")]
     {
@@ -201,6 +209,7 @@ fn a_client_document_describes_a_public_client() {
     let document = crate::client_id_metadata_document(url(), "Mine", [&redirect]);
     let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
     assert_eq!(read, document);
+
     let parsed: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
     assert_eq!(
         parsed,
@@ -210,6 +219,7 @@ fn a_client_document_describes_a_public_client() {
             "token_endpoint_auth_method": "none", "application_type": "native",
         })
     );
+
     let web = Url::parse("https://client.example/callback").unwrap();
     let web = crate::client_id_metadata_document(url(), "Mine", [&web]);
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
@@ -224,7 +234,8 @@ async fn the_user_is_asked_for_the_client() {
     let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
     let details = crate::ClientInformation { client_id: "typed".into(), authentication };
 
-    let (user, network_of_first) = (ConfirmingUser::with_client(Some(details)), network());
+    let user = ConfirmingUser::with_client(Some(details));
+    let network_of_first = network();
     let settings = AuthorizerSettings::default();
     for _ in 0..2 {
         // The store outlives the authorizer.
@@ -233,6 +244,7 @@ async fn the_user_is_asked_for_the_client() {
         assert_eq!(token.client_id(), Some("typed"));
     }
     assert_eq!(user.clients(), [Issuer::parse(ISSUER).unwrap()]);
+
     let sent = network_of_first.to(TOKEN_URL);
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
 
@@ -254,12 +266,14 @@ async fn a_registration_without_the_redirect_uri_is_not_used() {
             let response = || Reply::json(201, format!(r#"{{{redirects}"client_id":"c"}}"#));
             (request.url.as_str() == REGISTRATION_URL).then(response)
         });
-        let (user, store) = (ScriptedUser::consents(), CredentialStore::in_memory());
+        let user = ScriptedUser::consents();
+        let store = CredentialStore::in_memory();
         let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
         let result = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
         assert_eq!(result.err().map(|error| error.code()), code, "{redirects}");
         let is_used = usize::from(code.is_none());
-        assert_eq!((user.visits(), network.to(TOKEN_URL).len()), (is_used, is_used));
+        assert_eq!(user.visits(), is_used);
+        assert_eq!(network.to(TOKEN_URL).len(), is_used);
         assert_eq!(store.knows(&Issuer::parse(ISSUER).unwrap()), code.is_none(), "{redirects}");
     }
 }

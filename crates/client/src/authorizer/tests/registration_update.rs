@@ -1,4 +1,4 @@
-//! Registrations that lack scopes.
+//! A registration that lacks scopes is updated or replaced.
 
 use http::Method;
 
@@ -42,7 +42,8 @@ async fn a_registration_is_updated() {
     assert_eq!(updates.len(), 1);
     assert_eq!(updates[0].headers[header::AUTHORIZATION], "Bearer rat");
     let sent: serde_json::Value = serde_json::from_slice(&updates[0].body).unwrap();
-    assert_eq!((&sent["scope"], &sent["client_id"]), (&"a b".into(), &"registered".into()));
+    assert_eq!(sent["scope"], "a b");
+    assert_eq!(sent["client_id"], "registered");
     assert_eq!(sent["redirect_uris"][0], "http://127.0.0.1:7/callback");
     for member in ["registration_access_token", "registration_client_uri", "client_id_issued_at"] {
         assert!(sent.get(member).is_none(), "{member}");

@@ -1,4 +1,4 @@
-//! Tests of the loopback redirect.
+//! Only the expected redirect is accepted, once, until a timeout.
 
 use std::sync::{Arc, mpsc};
 
@@ -44,6 +44,7 @@ async fn a_redirect_is_accepted_and_confirmed() {
     let (opened, seen) = mpsc::channel();
     let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
+
     // Connections are accepted before `authorize` is called.
     let early = TcpStream::connect(("127.0.0.1", uri.port().unwrap())).await.unwrap();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
@@ -51,7 +52,8 @@ async fn a_redirect_is_accepted_and_confirmed() {
     drop(early);
     assert_eq!(seen.recv().unwrap(), *request.url());
     assert_eq!(result.unwrap().code, Some(Secret::new("c")));
-    assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("<h1>Access granted</h1>"), "{page}");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    assert!(page.contains("<h1>Access granted</h1>"), "{page}");
     assert!(page.contains("Content-Security-Policy: default-src 'none'"));
 }
 
@@ -83,7 +85,9 @@ async fn only_errors_of_the_expected_issuer_are_shown() {
     assert_eq!(request.validate_response(&result.unwrap()).unwrap_err().code(), "redirect.denied");
 
     let (pages, result) = visit_all(&request, &[format!("{error}&iss=https://evil.example")]).await;
-    assert!(pages[0].starts_with("HTTP/1.1 400") && !pages[0].contains("hush") && !pages[0].contains("evil"));
+    assert!(pages[0].starts_with("HTTP/1.1 400"));
+    assert!(!pages[0].contains("hush"));
+    assert!(!pages[0].contains("evil"));
     assert_eq!(request.validate_response(&result.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
 }
 
@@ -105,10 +109,12 @@ async fn a_redirect_is_accepted_once() {
     let uri = redirect.redirect_uri().clone();
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
     let (page, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
-    assert!(page.contains("Access granted") && result.is_ok());
+    assert!(page.contains("Access granted"));
+    assert!(result.is_ok());
     for target in [target.as_str(), "/callback?code=d&state=other"] {
         let page = visit(&uri, target).await;
-        assert!(page.starts_with("HTTP/1.1 409") && page.contains("No sign-in is in progress"), "{page}");
+        assert!(page.starts_with("HTTP/1.1 409"), "{page}");
+        assert!(page.contains("No sign-in is in progress"), "{page}");
     }
 }
 
@@ -138,6 +144,7 @@ async fn a_redirect_can_be_pasted() {
     ];
     let result = redirect.authorize(&request).await.unwrap();
     assert_eq!(result.code, Some(Secret::new("pasted")));
+
     let elsewhere = Some("redirect.elsewhere");
     assert_eq!(reasons.try_iter().collect::<Vec<_>>(), [None, elsewhere, elsewhere, elsewhere, Some("redirect.state")]);
 }
@@ -172,14 +179,18 @@ async fn each_resource_has_a_fixed_port() {
     let second = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
     assert_eq!(first.redirect_uri().port(), Some(port_of(&start)));
     assert_ne!(second.redirect_uri(), first.redirect_uri());
+
     let mut any = first.redirect_uri().clone();
     any.set_port(None).unwrap();
     assert_eq!(any.as_str(), LoopbackRedirect::ANY_PORT);
     assert!((20_000..32_000).contains(&port_of(&start)));
     assert_eq!(LoopbackRedirect::port_for(&start), port_of(&start));
+
     // The port is the same in all versions, because registrations contain it.
     let other = StartUrl::parse("https://another-port.example/mcp").unwrap();
-    assert_eq!((port_of(&start), port_of(&other)), (21_537, 30_393));
+    assert_eq!(port_of(&start), 21_537);
+    assert_eq!(port_of(&other), 30_393);
+
     let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }
@@ -191,7 +202,9 @@ async fn a_registered_redirect_uri_is_served() {
     let address = RedirectAddress::default().with_host("localhost").unwrap().with_path("/oauth/callback").unwrap();
     let redirect = LoopbackRedirect::bind_at(address, |_| ()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
-    assert_eq!((uri.host_str(), uri.path()), (Some("localhost"), "/oauth/callback"));
+    assert_eq!(uri.host_str(), Some("localhost"));
+    assert_eq!(uri.path(), "/oauth/callback");
+
     let query = format!("code=c&state={}&iss=https://auth.example.com", state(&request));
     let visits = async {
         assert!(visit(&uri, &format!("/callback?{query}")).await.starts_with("HTTP/1.1 404"));

@@ -18,6 +18,7 @@ async fn only_the_owner_can_read_it() {
     write(&store, &token("hush")).await;
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(scratch.path().join("deep/below")), 0o700);
+
     for entry in fs::read_dir(scratch.path().join("deep/below")).unwrap() {
         let path = entry.unwrap().path();
         assert_eq!(mode(path.clone()), 0o600, "{}", path.display());
@@ -40,7 +41,8 @@ async fn a_damaged_file_is_renamed() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
-    let (file, complete) = (entry_file(&scratch), fs::read_to_string(entry_file(&scratch)).unwrap());
+    let file = entry_file(&scratch);
+    let complete = fs::read_to_string(entry_file(&scratch)).unwrap();
     let damages = [
         String::new(),
         complete[..complete.len() / 2].to_owned(),
@@ -111,6 +113,7 @@ async fn errors_of_the_file_system_are_reported() {
     entry.remove().unwrap();
     fs::create_dir(&file).unwrap();
     assert_eq!(entry.remove().unwrap_err().code(), "store.io");
+
     fs::remove_dir(&file).unwrap();
 
     // A temporary file that cannot be replaced.
@@ -118,6 +121,7 @@ async fn errors_of_the_file_system_are_reported() {
     fs::create_dir(&temporary).unwrap();
     entry.write(&token("new")).unwrap();
     assert_eq!(store.write_failure().unwrap().code(), "store.not_writable");
+
     entry.remove().unwrap();
     fs::remove_dir(&temporary).unwrap();
 
@@ -132,7 +136,8 @@ async fn errors_of_the_file_system_are_reported() {
 #[tokio::test]
 async fn the_largest_entry() {
     let scratch = ScratchDirectory::new();
-    let (directory, name) = (Directory::new(scratch.path().to_owned()), Name("largest".into()));
+    let directory = Directory::new(scratch.path().to_owned());
+    let name = Name("largest".into());
     let _lock = directory.lock(&name, REQUEST_LOCK_TIMEOUT).await.unwrap();
     let largest = vec![b'x'; 256 * 1024];
     directory.write(&name, &largest).unwrap();

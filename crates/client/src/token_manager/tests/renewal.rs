@@ -1,4 +1,4 @@
-//! The refresh and renewal of tokens.
+//! Tokens are refreshed before they expire, once for all requests and processes.
 
 use super::*;
 use crate::Interaction as _;
@@ -61,7 +61,8 @@ async fn a_token_ends_with_its_client() {
     assert_eq!(send(&mut authorization).await, None);
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 0), 2));
+    assert_eq!(fixture.server.counts(), (2, 0));
+    assert_eq!(fixture.user.visits(), 2);
 }
 
 /// I5: while another task renews the token, which can wait for the user, a valid token is used without waiting; an
@@ -84,7 +85,8 @@ async fn a_valid_token_is_used_during_a_renewal() {
 /// I5: the result of a refresh is stored even if the request is cancelled, so that the rotated token is not lost.
 #[tokio::test]
 async fn a_refresh_outlives_its_request() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     token_manager.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
@@ -100,29 +102,36 @@ async fn a_refresh_outlives_its_request() {
         tokio::task::yield_now().await;
     }
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
+
     fixture.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t3"));
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((3, 2), 1));
+    assert_eq!(fixture.server.counts(), (3, 2));
+    assert_eq!(fixture.user.visits(), 1);
 }
 
 /// I5: of two token managers that share only the files, one refreshes the token, and the other uses the newer token and
 /// does not overwrite it.
 #[tokio::test]
 async fn one_refresh_for_all_processes() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let first = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     first.sign_in().await.unwrap();
     let second = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&second).await.as_deref(), Some("t1"));
+
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     let (one, other) = tokio::join!(text(&first), text(&second));
-    assert_eq!((one.as_deref(), other.as_deref()), (Some("t2"), Some("t2")));
+    assert_eq!(one.as_deref(), Some("t2"));
+    assert_eq!(other.as_deref(), Some("t2"));
     assert_eq!(fixture.server.counts(), (2, 1));
+
     // The next refresh uses the refresh token that the other one got.
     fixture.clock.set_unix(UnixTime::from_secs(1_500));
     assert_eq!(text(&second).await.as_deref(), Some("t3"));
     assert_eq!(text(&first).await.as_deref(), Some("t3"));
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((3, 2), 1));
+    assert_eq!(fixture.server.counts(), (3, 2));
+    assert_eq!(fixture.user.visits(), 1);
 }
 
 /// I5: a failed refresh before the expiry is not an error; after the expiry it is, and the credentials are kept.
@@ -143,13 +152,15 @@ async fn an_early_refresh_can_fail() {
 /// I5: a refresh token that the server rejects is removed, and the user is asked again.
 #[tokio::test]
 async fn an_invalid_refresh_token_leads_to_a_new_authorization() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     token_manager.sign_in().await.unwrap();
     *fixture.server.live.lock().unwrap() = None;
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&token_manager).await, None);
     assert_eq!(fixture.server.counts(), (1, 1));
+
     // Another process does not try it again.
     assert_eq!(text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await, None);
     assert_eq!(fixture.server.counts(), (1, 1));
@@ -157,7 +168,8 @@ async fn an_invalid_refresh_token_leads_to_a_new_authorization() {
     assert_eq!(send(&mut authorization).await, None);
     assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 1), 2));
+    assert_eq!(fixture.server.counts(), (2, 1));
+    assert_eq!(fixture.user.visits(), 2);
     assert_eq!(
         text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(),
         Some("t2")

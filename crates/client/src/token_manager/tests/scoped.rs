@@ -1,4 +1,4 @@
-//! Tokens with certain scopes, without the user.
+//! Tokens with a subset of the scopes are obtained without the user.
 
 use super::*;
 
@@ -14,6 +14,7 @@ async fn scopes_of_the_sign_in_are_requested() {
         Arc::new(Authorizer::new(fixture.network.clone(), fixture.user.clone(), fixture.clock.clone(), settings));
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), authorizer.clone());
     assert!(token_manager.token_with_scopes(&scopes("a")).await.unwrap().is_none());
+
     token_manager.sign_in().await.unwrap();
     let with = async |names: &str| {
         let token = token_manager.token_with_scopes(&scopes(names)).await.unwrap().unwrap();
@@ -24,13 +25,17 @@ async fn scopes_of_the_sign_in_are_requested() {
     }
     assert_eq!(fixture.server.counts(), (1, 0));
     assert_eq!(with("b").await, ("t2".to_owned(), "a".to_owned()), "it is not granted");
+
     *fixture.server.grants.lock().unwrap() = None;
     assert_eq!(with("b").await, ("t3".to_owned(), "a b".to_owned()));
     assert_eq!(form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"], "a b");
     assert_eq!(with("a b").await.0, "t3");
+
     fixture.server.down.store(true, Ordering::Relaxed);
     *fixture.server.grants.lock().unwrap() = Some("a".into());
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((3, 2), 1));
+    assert_eq!(fixture.server.counts(), (3, 2));
+    assert_eq!(fixture.user.visits(), 1);
+
     // Another process finds the token in the store.
     let other = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), authorizer);
     assert_eq!(other.token_with_scopes(&scopes("b")).await.unwrap().unwrap().access_token().secret(), "t3");

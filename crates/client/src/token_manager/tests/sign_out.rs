@@ -1,4 +1,4 @@
-//! Sign-out.
+//! A sign-out revokes and removes the tokens, and is not undone.
 
 use portcullis_metadata::Issuer;
 use portcullis_metadata::UnixTime;
@@ -28,7 +28,8 @@ async fn a_sign_out_revokes() {
         assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::NotSignedIn);
         token_manager.sign_in().await.unwrap();
         assert_eq!(token_manager.sign_out().await.unwrap(), expected);
-        assert!(text(&token_manager).await.is_none() && store.tokens(token_manager.start_url()).unwrap().is_empty());
+        assert!(text(&token_manager).await.is_none());
+        assert!(store.tokens(token_manager.start_url()).unwrap().is_empty());
         assert!(store.knows(&Issuer::parse("https://auth.example.com").unwrap()));
         let revoked: Vec<_> = fixture.network.to(REVOKE).iter().map(|request| form(request)["token"].clone()).collect();
         assert_eq!(revoked, if endpoint { vec!["r1", "t1"] } else { vec![] });
@@ -73,7 +74,8 @@ async fn a_sign_out_returns_what_was_revoked() {
 async fn a_sign_out_by_another_program_is_not_undone() {
     let fixture = Fixture::new();
     let store = CredentialStore::in_memory();
-    let (bridge, other) = (fixture.token_manager(store.clone()), fixture.token_manager(store.clone()));
+    let bridge = fixture.token_manager(store.clone());
+    let other = fixture.token_manager(store.clone());
     bridge.sign_in().await.unwrap();
     assert_eq!(other.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     for now in [1_250, 9_000] {

@@ -1,4 +1,4 @@
-//! Tokens of an [`AccessTokenSource`].
+//! An [`AccessTokenSource`] provides the tokens.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Step-up: requests for more scopes.
+//! A step-up requests all scopes once; denied scopes are remembered.
 
 use portcullis_metadata::Secret;
 use portcullis_metadata::UnixTime;
@@ -20,6 +20,7 @@ async fn a_step_up_requests_all_scopes() {
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
     assert_eq!(requested_scopes(&fixture.user), "mcp:tools");
+
     let mut authorization = token_manager.request_authorization();
     for (missing, again, visits, all) in [
         ("files:read", true, 2, "files:read mcp:tools"),
@@ -32,14 +33,17 @@ async fn a_step_up_requests_all_scopes() {
             again,
             "{missing}"
         );
-        assert_eq!((fixture.user.visits(), requested_scopes(&fixture.user).as_str()), (visits, all));
+        assert_eq!(fixture.user.visits(), visits);
+        assert_eq!(requested_scopes(&fixture.user).as_str(), all);
     }
+
     // The next request uses the granted scopes and does not request them again.
     let mut next = token_manager.request_authorization();
     assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t3"));
     assert!(!next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
     assert!(next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap());
     assert_eq!(fixture.user.visits(), 4);
+
     for other in [rejection(r#", error="insufficient_scope""#), rejection(r#", scope="x""#), HeaderMap::new()] {
         assert!(!token_manager.request_authorization().should_retry(StatusCode::FORBIDDEN, &other).await.unwrap());
     }
@@ -56,18 +60,21 @@ async fn a_newer_token_can_lack_the_scopes() {
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
     assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
-    assert_eq!((fixture.user.visits(), requested_scopes(&fixture.user).as_str()), (2, "files:read mcp:tools"));
+    assert_eq!(fixture.user.visits(), 2);
+    assert_eq!(requested_scopes(&fixture.user).as_str(), "files:read mcp:tools");
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t3"));
 }
 
 /// I6: another process's token with the scopes is used without asking the user, unless it has expired.
 #[tokio::test]
 async fn one_step_up_for_all_processes() {
-    let (fixture, scratch) = (Fixture::new(), ScratchDirectory::new());
+    let fixture = Fixture::new();
+    let scratch = ScratchDirectory::new();
     let [first, second, third] = [(); 3].map(|()| fixture.token_manager(CredentialStore::in_directory(scratch.path())));
     first.sign_in().await.unwrap();
-    let (mut one, mut other, mut late) =
-        (first.request_authorization(), second.request_authorization(), third.request_authorization());
+    let mut one = first.request_authorization();
+    let mut other = second.request_authorization();
+    let mut late = third.request_authorization();
     for authorization in [&mut one, &mut other, &mut late] {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }
@@ -171,6 +178,7 @@ async fn a_denied_step_up_keeps_the_token() {
     send(&mut authorization).await;
     let denied = authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap_err();
     assert_eq!(denied.code(), "redirect.denied");
+
     let mut next = token_manager.request_authorization();
     assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t1"));
     assert!(!next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap());
@@ -211,14 +219,19 @@ async fn a_new_registration_is_offered() {
         assert_eq!(error.code(), "client.registration_lacks_scopes");
         let command = format!("portcullis login --fresh --scope 'files:read mcp:tools' {RESOURCE}");
         let text = error.to_string();
-        assert!(text.starts_with("insufficient_scope") && text.contains(&command), "{text}");
+        assert!(text.starts_with("insufficient_scope"), "{text}");
+        assert!(text.contains(&command), "{text}");
         let asked = fixture.user.registrations();
-        assert_eq!((asked.len(), asked[0].missing.as_str()), (questions, "files:read"));
+        assert_eq!(asked.len(), questions);
+        assert_eq!(asked[0].missing.as_str(), "files:read");
     }
-    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (1, 1));
+    assert_eq!(fixture.user.visits(), 1);
+    assert_eq!(fixture.network.to(REGISTRATION_URL).len(), 1);
+
     fixture.user.refuse_registration(false);
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
     assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
-    assert_eq!((fixture.user.visits(), fixture.network.to(REGISTRATION_URL).len()), (2, 2));
+    assert_eq!(fixture.user.visits(), 2);
+    assert_eq!(fixture.network.to(REGISTRATION_URL).len(), 2);
 }

@@ -1,4 +1,4 @@
-//! The URLs for which a stored token is used.
+//! A stored token is used only for its URLs.
 
 use super::*;
 use portcullis_metadata::UnixTime;
@@ -27,6 +27,7 @@ fn shared_origin() -> Fixture {
     fixture
 }
 
+/// A token manager for this start URL and store.
 fn token_manager(
     fixture: &Fixture,
     start: &str,
@@ -43,7 +44,8 @@ fn token_manager(
 /// broader resource.
 #[tokio::test]
 async fn another_path_does_not_get_the_token() {
-    let (fixture, scratch) = (shared_origin(), ScratchDirectory::new());
+    let fixture = shared_origin();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     token_manager(&fixture, ROOT, &store, false).sign_in().await.unwrap();
     assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t1"));
@@ -52,8 +54,11 @@ async fn another_path_does_not_get_the_token() {
     assert_eq!(text(&evil).await, None);
     let mut authorization = evil.request_authorization();
     assert_eq!(send_to(&mut authorization, EVIL).await, None);
+
     let rejected = authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap_err();
-    assert_eq!((rejected.code(), fixture.user.visits()), ("client.broader_resource", 1));
+    assert_eq!(rejected.code(), "client.broader_resource");
+    assert_eq!(fixture.user.visits(), 1);
+
     // A token from the caller is ignored, too.
     evil.set_current(token_manager(&fixture, ROOT, &store, false).token().await.unwrap().unwrap());
     assert!(evil.current().is_none());
@@ -64,15 +69,18 @@ async fn another_path_does_not_get_the_token() {
 /// H4: two start URLs with the same resource have separate sign-ins and refreshes. A step-up does not ask again.
 #[tokio::test]
 async fn start_urls_with_one_resource_have_separate_tokens() {
-    let (fixture, scratch) = (shared_origin(), ScratchDirectory::new());
+    let fixture = shared_origin();
+    let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
-    let (root, accepted) = (token_manager(&fixture, ROOT, &store, false), token_manager(&fixture, EVIL, &store, true));
+    let root = token_manager(&fixture, ROOT, &store, false);
+    let accepted = token_manager(&fixture, EVIL, &store, true);
     root.sign_in().await.unwrap();
     accepted.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     let later = token_manager(&fixture, EVIL, &store, false);
     assert_eq!(text(&later).await.as_deref(), Some("t3"), "refreshed, with its own refresh token");
     assert_eq!(text(&root).await.as_deref(), Some("t4"));
+
     let refreshed: Vec<_> =
         fixture.network.to(TOKEN_URL).iter().filter_map(|it| form(it).remove("refresh_token")).collect();
     assert_eq!(refreshed, ["r2", "r1"]);
@@ -95,7 +103,8 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
 /// them.
 #[tokio::test]
 async fn a_sign_out_removes_every_token_that_could_be_used() {
-    let (fixture, store) = (shared_origin(), CredentialStore::in_memory());
+    let fixture = shared_origin();
+    let store = CredentialStore::in_memory();
     token_manager(&fixture, EVIL, &store, true).sign_in().await.unwrap();
     let root = token_manager(&fixture, ROOT, &store, false);
     assert_eq!(text(&root).await.as_deref(), Some("t1"));

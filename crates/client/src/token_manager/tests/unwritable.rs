@@ -1,4 +1,4 @@
-//! Tokens with a store that cannot be written.
+//! A store that cannot be written: no refresh token is used, and tokens stay in memory.
 
 use std::io::ErrorKind;
 
@@ -18,16 +18,19 @@ async fn a_refresh_token_is_not_used_without_a_writable_store() {
     store.refuse_writes(Some(ErrorKind::StorageFull));
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t1"));
+
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
     let error = token_manager.token().await.unwrap_err();
     assert_eq!(error.code(), "store.not_writable");
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((1, 0), 1));
+    assert_eq!(fixture.server.counts(), (1, 0));
+    assert_eq!(fixture.user.visits(), 1);
 
     store.refuse_writes(None);
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
     let other = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&other).await.as_deref(), Some("t2"));
-    assert_eq!((fixture.server.counts(), fixture.user.visits()), ((2, 1), 1));
+    assert_eq!(fixture.server.counts(), (2, 1));
+    assert_eq!(fixture.user.visits(), 1);
 }
 
 /// I5: if the write fails after the refresh, the token is used and refreshed from memory.
@@ -36,8 +39,10 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     let fixture = Fixture::new();
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
+
     // The disk is full from the refresh request on.
-    let (server, full) = (fixture.server.clone(), store.clone());
+    let server = fixture.server.clone();
+    let full = store.clone();
     let network = FetchFn::new(move |request| match request.url.as_str() {
         TOKEN_URL => {
             let is_refresh = form(request)["grant_type"] == "refresh_token";
@@ -64,6 +69,7 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     let before = fixture.server.counts();
     assert_eq!(text(&fixture.token_manager(store)).await.as_deref(), Some("t4"));
     assert_eq!(fixture.server.counts(), (before.0 + 1, before.1 + 1));
+
     let other = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     assert_eq!(text(&other).await.as_deref(), Some("t4"));
 }

@@ -2,21 +2,26 @@
 
 use serde_json::json;
 
-use super::rig::*;
+use super::{harness::*, scripted::Headers};
 use crate::{StreamEndReason, tests::fixture::*};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
+/// The silence after which a stream sends a comment, in seconds.
+const COMMENT_INTERVAL: u64 = 15;
+/// How long a stream waits for the end of an event, in seconds.
+const EVENT_TIMEOUT: u64 = 10;
 
 /// The result of `subscriptions/listen` for the id of [`modern`] messages.
 const RESULT: &str = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"resultType\":\"complete\",\
                       \"_meta\":{\"io.modelcontextprotocol/subscriptionId\":7}}}\n\n";
 
-async fn modern_stream(streams: &Streams, method: &str, response: &'static [(&'static str, &'static str)]) -> Open {
-    let headers = [(VERSION, "2026-07-28"), ("mcp-method", method), JSON];
+/// Sends a request without a session, whose response has these headers.
+async fn modern_stream(streams: &Streams, method: &str, response: Headers) -> OpenStream {
+    let headers = [(VERSION, "2026-07-28"), ("mcp-method", method), ("content-type", "application/json")];
     streams.open("POST", &headers, modern(method, json!({"notifications": {}})).to_string(), response).await
 }
 
-async fn listen(streams: &Streams) -> Open {
+/// Opens the stream of a client that listens without a session.
+async fn listen(streams: &Streams) -> OpenStream {
     modern_stream(streams, "subscriptions/listen", EVENT_STREAM).await
 }
 
@@ -24,37 +29,56 @@ async fn listen(streams: &Streams) -> Open {
 #[tokio::test]
 async fn a_silent_stream_sends_comments() {
     let streams = Streams::new().await;
-    let mut open = streams.get().await;
-    assert_eq!(open.read_all(), Read::Nothing);
-    assert_eq!((streams.pass(14), open.woken(), open.read_all()), (0, 0, Read::Nothing));
-    assert_eq!((streams.pass(1), open.woken()), (0, 1));
-    assert_eq!((open.read_all(), open.read_all()), (piece(COMMENT), Read::Nothing));
+    let mut open = streams.get_stream().await;
+    assert_eq!(open.read_frame(), Read::Pending);
+    assert_eq!(streams.advance_and_sweep(COMMENT_INTERVAL - 1), 0);
+    assert_eq!(open.take_wakeups(), 0);
+    assert_eq!(open.read_frame(), Read::Pending);
+    assert_eq!(streams.advance_and_sweep(1), 0);
+    assert_eq!(open.take_wakeups(), 1);
+    assert_eq!(open.read_frame(), data(COMMENT));
+    assert_eq!(open.read_frame(), Read::Pending);
+
     open.events.send("data: 1\n\n");
-    assert_eq!(open.read_all(), piece("data: 1\n\n"));
-    assert_eq!((streams.pass(1), streams.pass(14), open.read_all()), (0, 0, Read::Nothing));
-    assert_eq!((streams.pass(1), open.read_all(), open.read_all()), (0, piece(COMMENT), Read::Nothing));
+    assert_eq!(open.read_frame(), data("data: 1\n\n"));
+    assert_eq!(streams.advance_and_sweep(1), 0);
+    assert_eq!(streams.advance_and_sweep(COMMENT_INTERVAL - 1), 0);
+    assert_eq!(open.read_frame(), Read::Pending);
+    assert_eq!(streams.advance_and_sweep(1), 0);
+    assert_eq!(open.read_frame(), data(COMMENT));
+    assert_eq!(open.read_frame(), Read::Pending);
 }
 
-/// L3: no comment splits an event, and none is added to bytes that are encoded or have a fixed length.
+/// L3: no comment splits an event.
 #[tokio::test]
-async fn comments_have_their_places() {
+async fn a_comment_waits_for_the_end_of_an_event() {
     let mut streams = Streams::new().await;
-    streams.comes_with(600, "mcp:tools", |token| token);
-    let mut open = streams.get().await;
+    streams.use_token(streams.token("mcp:tools", 600));
+    let mut open = streams.get_stream().await;
     open.events.send("data: 1\n");
-    assert_eq!((open.read_all(), streams.pass(1), streams.pass(15)), (piece("data: 1\n"), 0, 0));
-    assert_eq!(open.read_all(), Read::Nothing);
+    assert_eq!(open.read_frame(), data("data: 1\n"));
+    assert_eq!(streams.advance_and_sweep(1), 0);
+    assert_eq!(streams.advance_and_sweep(COMMENT_INTERVAL), 0);
+    assert_eq!(open.read_frame(), Read::Pending);
     open.events.send("\n");
-    assert_eq!((open.read_all(), open.read_all()), (piece("\n"), Read::Nothing));
+    assert_eq!(open.read_frame(), data("\n"));
+    assert_eq!(open.read_frame(), Read::Pending);
+}
 
-    const ENCODED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-encoding", "gzip")];
-    const FIXED: &[(&str, &str)] = &[("content-type", "text/event-stream"), ("content-length", "100")];
-    for response in [ENCODED, FIXED] {
-        let mut open = streams.open("GET", &[(SESSION, &streams.session)], String::new(), response).await;
-        assert_eq!((streams.pass(15), open.read_all()), (0, Read::Nothing));
-        let mut listening = modern_stream(&streams, "subscriptions/listen", response).await;
-        drop(open);
-        assert_eq!((streams.pass(20), listening.read_all()), (0, Read::Nothing));
+/// L3: no comment is added to bytes that are encoded or have a fixed length.
+#[tokio::test]
+async fn a_body_that_cannot_grow_has_no_comments() {
+    const FIXED_LENGTH: Headers = &[("content-type", "text/event-stream"), ("content-length", "100")];
+    let mut streams = Streams::new().await;
+    streams.use_token(streams.token("mcp:tools", 600));
+    for response in [ENCODED_EVENT_STREAM, FIXED_LENGTH] {
+        let mut get = streams.open("GET", &[(SESSION, &streams.session)], String::new(), response).await;
+        assert_eq!(streams.advance_and_sweep(COMMENT_INTERVAL), 0, "{response:?}");
+        assert_eq!(get.read_frame(), Read::Pending, "{response:?}");
+        drop(get);
+        let mut listener = modern_stream(&streams, "subscriptions/listen", response).await;
+        assert_eq!(streams.advance_and_sweep(COMMENT_INTERVAL + 5), 0, "{response:?}");
+        assert_eq!(listener.read_frame(), Read::Pending, "{response:?}");
     }
 }
 
@@ -62,92 +86,129 @@ async fn comments_have_their_places() {
 #[tokio::test]
 async fn a_listener_receives_its_result() {
     let streams = Streams::new().await;
-    let (mut quiet, mut amid, mut incomplete) =
-        (listen(&streams).await, listen(&streams).await, listen(&streams).await);
-    for open in [&mut amid, &mut incomplete] {
+    let mut quiet = listen(&streams).await;
+    let mut mid_event = listen(&streams).await;
+    let mut incomplete = listen(&streams).await;
+    for open in [&mut mid_event, &mut incomplete] {
         open.events.send("data: 1");
-        assert_eq!(open.read(), piece("data: 1"));
+        assert_eq!(open.read_events(), data("data: 1"));
     }
-    assert_eq!(streams.pass(60 + LEEWAY), 3);
-    assert_eq!((quiet.read_all(), quiet.read_all()), (piece(RESULT), Read::End));
-    assert!(quiet.events.is_dropped() && quiet.body.is_end_stream());
-    amid.events.send("\n\ndata: 2\n\n");
-    assert_eq!((amid.read(), amid.read(), amid.read()), (piece("\n\n"), piece(RESULT), Read::End));
-    assert_eq!((streams.pass(10), incomplete.read(), incomplete.read()), (0, Read::Failure, Read::End));
+    assert_eq!(streams.advance_and_sweep(TOKEN_END), 3);
+    assert_eq!(quiet.read_frame(), data(RESULT));
+    assert_eq!(quiet.read_frame(), Read::End);
+    assert!(quiet.events.is_dropped());
+    assert!(quiet.body.is_end_stream());
+
+    mid_event.events.send("\n\ndata: 2\n\n");
+    assert_eq!(mid_event.read_events(), data("\n\n"));
+    assert_eq!(mid_event.read_events(), data(RESULT));
+    assert_eq!(mid_event.read_events(), Read::End);
+    assert_eq!(streams.advance_and_sweep(EVENT_TIMEOUT), 0);
+    assert_eq!(incomplete.read_events(), Read::Error);
+    assert_eq!(incomplete.read_events(), Read::End);
 }
 
 /// L3: only the stream of a listener has a result.
 #[tokio::test]
 async fn other_streams_have_no_result() {
     let streams = Streams::new().await;
-    let (mut get, mut call) = (streams.get().await, modern_stream(&streams, "tools/list", EVENT_STREAM).await);
-    assert_eq!(streams.pass(60 + LEEWAY), 2);
-    assert_eq!((get.read_all(), call.read_all()), (Read::End, Read::End));
+    let mut get = streams.get_stream().await;
+    let mut call = modern_stream(&streams, "tools/list", EVENT_STREAM).await;
+    assert_eq!(streams.advance_and_sweep(TOKEN_END), 2);
+    assert_eq!(get.read_frame(), Read::End);
+    assert_eq!(call.read_frame(), Read::End);
 }
 
 /// L3: a drain ends the streams of listeners after the current event, also those that open later. Answers continue.
 #[tokio::test]
 async fn a_drain_ends_listeners() {
     let streams = Streams::new().await;
-    let message = request("tools/call", json!({"name": "slow"})).to_string();
-    let mut response = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
-    let (mut get, mut amid, mut listener) = (streams.get().await, streams.get().await, listen(&streams).await);
-    amid.events.send("data: 1");
-    assert_eq!((amid.read(), get.read(), listener.read()), (piece("data: 1"), Read::Nothing, Read::Nothing));
-    assert_eq!((streams.fixture.settings.streams.drain(), get.woken(), listener.woken()), (3, 1, 1));
-    assert_eq!((get.read(), listener.read(), listener.read()), (Read::End, piece(RESULT), Read::End));
-    amid.events.send("\n\n");
-    assert_eq!((amid.read(), amid.read()), (piece("\n\n"), Read::End));
+    let mut response = streams.call_stream().await;
+    let mut get = streams.get_stream().await;
+    let mut mid_event = streams.get_stream().await;
+    let mut listener = listen(&streams).await;
+    mid_event.events.send("data: 1");
+    assert_eq!(mid_event.read_events(), data("data: 1"));
+    assert_eq!(get.read_events(), Read::Pending);
+    assert_eq!(listener.read_events(), Read::Pending);
+
+    assert_eq!(streams.fixture.settings.streams.drain(), 3);
+    assert_eq!(get.take_wakeups(), 1);
+    assert_eq!(listener.take_wakeups(), 1);
+    assert_eq!(get.read_events(), Read::End);
+    assert_eq!(listener.read_events(), data(RESULT));
+    assert_eq!(listener.read_events(), Read::End);
+
+    mid_event.events.send("\n\n");
+    assert_eq!(mid_event.read_events(), data("\n\n"));
+    assert_eq!(mid_event.read_events(), Read::End);
+
     let mut late = listen(&streams).await;
-    assert_eq!((late.read(), late.read()), (piece(RESULT), Read::End));
+    assert_eq!(late.read_events(), data(RESULT));
+    assert_eq!(late.read_events(), Read::End);
+
     response.events.send("data: 2\n\n");
-    assert_eq!((streams.pass(0), response.read(), response.read()), (0, piece("data: 2\n\n"), Read::Nothing));
-    let told = streams.told();
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert!(told.iter().all(|(code, ..)| *code == "stream.shutdown"), "{told:?}");
+    assert_eq!(streams.advance_and_sweep(0), 0);
+    assert_eq!(response.read_events(), data("data: 2\n\n"));
+    assert_eq!(response.read_events(), Read::Pending);
+    assert_eq!(streams.ended_codes(), ["stream.shutdown"; 4]);
 }
 
 /// L3: without authentication, a drain ends streams, too.
 #[tokio::test]
 async fn a_drain_ends_listeners_without_a_token() {
-    let mut off = Streams::of(Fixture::open()).await;
-    off.fixture.comes_without_token();
-    let mut open = off.get().await;
-    assert_eq!((off.fixture.settings.streams.drain(), open.read()), (1, Read::End));
-    assert_eq!(off.told(), [("stream.shutdown", true, None)]);
+    let mut unauthenticated = Streams::with_fixture(Fixture::open()).await;
+    unauthenticated.fixture.use_no_token();
+    let mut open = unauthenticated.get_stream().await;
+    assert_eq!(unauthenticated.fixture.settings.streams.drain(), 1);
+    assert_eq!(open.read_events(), Read::End);
+    let expected = Ended { code: "stream.shutdown", in_session: true, subject: None };
+    assert_eq!(unauthenticated.ended_streams(), [expected]);
 }
 
 /// E9: the end of a session ends all its streams, and no others.
 #[tokio::test]
 async fn the_end_of_a_session_ends_its_streams() {
     let mut streams = Streams::new().await;
-    let (mut get, mut modern) = (streams.get().await, listen(&streams).await);
-    let message = request("tools/call", json!({"name": "slow"})).to_string();
-    let mut response = streams.open("POST", &[(SESSION, &streams.session), JSON], message, EVENT_STREAM).await;
+    let mut get = streams.get_stream().await;
+    let mut modern = listen(&streams).await;
+    let mut response = streams.call_stream().await;
     let deleted = std::mem::take(&mut streams.session);
     streams.session = streams.fixture.initialize().await;
-    let mut other = streams.get().await;
+    let mut other = streams.get_stream().await;
     assert_eq!(streams.fixture.send("DELETE", &[(SESSION, &deleted)], "").await.status, 200);
-    assert_eq!((streams.pass(0), get.woken() + response.woken()), (2, 0));
-    assert_eq!((get.read(), response.read()), (Read::End, Read::End));
-    assert_eq!((modern.read(), other.read()), (Read::Nothing, Read::Nothing));
-    assert!(streams.told().iter().all(|(code, in_session, _)| *code == "stream.session_ended" && *in_session));
+    assert_eq!(streams.advance_and_sweep(0), 2);
+    assert_eq!(get.take_wakeups(), 0);
+    assert_eq!(response.take_wakeups(), 0);
+    assert_eq!(get.read_events(), Read::End);
+    assert_eq!(response.read_events(), Read::End);
+    assert_eq!(modern.read_events(), Read::Pending);
+    assert_eq!(other.read_events(), Read::Pending);
+    assert_eq!(streams.ended_codes(), ["stream.session_ended"; 2]);
+    assert!(streams.ended_streams().iter().all(|ended| ended.in_session));
 }
 
 /// E12: an administrator ends the streams of a principal, with or without a session, and no others.
 #[tokio::test]
 async fn an_administrator_ends_selected_streams() {
     let streams = Streams::new().await;
-    let (mut get, mut modern) = (streams.get().await, listen(&streams).await);
+    let mut get = streams.get_stream().await;
+    let mut modern = listen(&streams).await;
     assert_eq!(streams.open_streams(), 2);
+
     let registry = streams.fixture.settings.streams.clone();
     let end = |subject: &str| {
         registry.end(StreamEndReason::Administrator, |request| {
             request.principal.is_some_and(|principal| principal.subject() == Some(subject))
         })
     };
-    assert_eq!((end("unknown-subject"), get.read(), modern.read()), (0, Read::Nothing, Read::Nothing));
-    assert_eq!((end("alice"), get.read(), modern.read(), modern.read()), (2, Read::End, piece(RESULT), Read::End));
+    assert_eq!(end("unknown-subject"), 0);
+    assert_eq!(get.read_events(), Read::Pending);
+    assert_eq!(modern.read_events(), Read::Pending);
+    assert_eq!(end("alice"), 2);
+    assert_eq!(get.read_events(), Read::End);
+    assert_eq!(modern.read_events(), data(RESULT));
+    assert_eq!(modern.read_events(), Read::End);
     assert_eq!(end("alice"), 0, "they have ended already");
-    assert!(streams.told().iter().all(|(code, ..)| *code == "stream.administrator"));
+    assert_eq!(streams.ended_codes(), ["stream.administrator"; 2]);
 }

@@ -1,4 +1,4 @@
-//! The reuse of connections to the upstream.
+//! Connections are reused only after a complete response, and requests are not repeated.
 
 use super::*;
 
@@ -14,82 +14,89 @@ async fn connections_are_pooled() {
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ];
     for head in heads {
-        let bench = TestUpstream::new().await;
-        let (response, mut served) = bench.first(head).await;
+        let test_upstream = TestUpstream::new().await;
+        let (response, mut served) = test_upstream.first(head).await;
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             assert!(frame.unwrap().is_data());
         }
-        assert!(bench.is_reused(&mut served).await, "{head}");
-        assert!(bench.is_reused(&mut served).await, "{head}");
+        assert!(test_upstream.is_reused(&mut served).await, "{head}");
+        assert!(test_upstream.is_reused(&mut served).await, "{head}");
     }
 }
 
 /// L1: a connection can be reused as soon as the complete response has arrived, even if it is not read.
 #[tokio::test]
 async fn a_complete_response_frees_its_connection_at_once() {
-    let bench = TestUpstream::new().await;
-    let (unread, mut served) = bench.first(OK).await;
-    assert!(bench.is_reused(&mut served).await);
+    let test_upstream = TestUpstream::new().await;
+    let (unread, mut served) = test_upstream.first(OK).await;
+    assert!(test_upstream.is_reused(&mut served).await);
     assert_eq!(text(unread).await, "{}");
 }
 
 /// L1: concurrent requests use different connections.
 #[tokio::test]
 async fn concurrent_requests_do_not_share() {
-    let bench = TestUpstream::with(|settings| settings.max_idle_connections = 1).await;
+    let test_upstream = TestUpstream::with(|settings| settings.max_idle_connections = 1).await;
     let serve = async {
-        let (mut one, mut two) = (bench.accept().await, bench.accept().await);
+        let mut one = test_upstream.accept().await;
+        let mut two = test_upstream.accept().await;
         one.respond(OK).await;
         two.respond(OK).await;
         (one, two)
     };
-    let (first, second, (mut one, mut two)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
-    assert_eq!((text(first).await, text(second).await), ("{}".into(), "{}".into()));
+    let (first, second, (mut one, mut two)) =
+        tokio::join!(post(&test_upstream.upstream), post(&test_upstream.upstream), serve);
+    assert_eq!(text(first).await, "{}");
+    assert_eq!(text(second).await, "{}");
+
     // Only one is kept: the last one that became idle.
     one.closed().await;
-    assert!(bench.is_reused(&mut two).await);
+    assert!(test_upstream.is_reused(&mut two).await);
 }
 
 /// L1: a connection that the upstream closes, or that was idle for too long, is not reused.
 #[tokio::test]
 async fn stale_connections_are_not_used() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let closing = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
-    let (response, mut served) = bench.first(closing).await;
+    let (response, mut served) = test_upstream.first(closing).await;
     assert!(!response.headers().contains_key("connection"));
     assert_eq!(text(response).await, "{}");
-    assert!(!bench.is_reused(&mut served).await);
+    assert!(!test_upstream.is_reused(&mut served).await);
 
-    let bench = TestUpstream::new().await;
-    let (response, mut served) = bench.first(OK).await;
+    let test_upstream = TestUpstream::new().await;
+    let (response, mut served) = test_upstream.first(OK).await;
     drop(response);
-    bench.clock.advance(Duration::from_millis(3999));
-    assert!(bench.is_reused(&mut served).await);
-    bench.clock.advance(Duration::from_secs(4));
-    assert!(!bench.is_reused(&mut served).await);
+    test_upstream.clock.advance(Duration::from_millis(3999));
+    assert!(test_upstream.is_reused(&mut served).await);
 
-    let bench = TestUpstream::with(|settings| settings.max_idle_connections = 0).await;
-    let (response, mut served) = bench.first(OK).await;
+    test_upstream.clock.advance(Duration::from_secs(4));
+    assert!(!test_upstream.is_reused(&mut served).await);
+
+    let test_upstream = TestUpstream::with(|settings| settings.max_idle_connections = 0).await;
+    let (response, mut served) = test_upstream.first(OK).await;
     drop(response);
-    assert!(!bench.is_reused(&mut served).await);
+    assert!(!test_upstream.is_reused(&mut served).await);
 }
 
 /// L1: expired idle connections are closed when another one is returned to the pool.
 #[tokio::test]
 async fn expired_connections_are_closed() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let serve = async {
-        let (mut one, mut two) = (bench.accept().await, bench.accept().await);
+        let mut one = test_upstream.accept().await;
+        let mut two = test_upstream.accept().await;
         one.respond(OK).await;
         two.respond(OK).await;
         (one, two)
     };
-    let (first, second, (mut unneeded, mut used)) = tokio::join!(post(&bench.upstream), post(&bench.upstream), serve);
+    let (first, second, (mut unneeded, mut used)) =
+        tokio::join!(post(&test_upstream.upstream), post(&test_upstream.upstream), serve);
     drop((first, second));
     for _ in 0..2 {
-        bench.clock.advance(Duration::from_secs(3));
-        assert!(bench.is_reused(&mut used).await);
+        test_upstream.clock.advance(Duration::from_secs(3));
+        assert!(test_upstream.is_reused(&mut used).await);
     }
     unneeded.closed().await;
 }
@@ -97,32 +104,32 @@ async fn expired_connections_are_closed() {
 /// L1: a closed idle connection is detected, and the request uses a new one.
 #[tokio::test]
 async fn a_closed_idle_connection_is_replaced() {
-    let bench = TestUpstream::new().await;
-    let (_, served) = bench.first(OK).await;
+    let test_upstream = TestUpstream::new().await;
+    let (_, served) = test_upstream.first(OK).await;
     drop(served);
-    bench.notice().await;
-    let (response, _) = bench.first(OK).await;
+    test_upstream.notice().await;
+    let (response, _) = test_upstream.first(OK).await;
     assert_eq!(text(response).await, "{}");
 }
 
 /// L1: unsolicited bytes are never used as the next response.
 #[tokio::test]
 async fn unsolicited_responses_are_not_forwarded() {
-    let bench = TestUpstream::new().await;
-    let (_, mut served) = bench.first(OK).await;
+    let test_upstream = TestUpstream::new().await;
+    let (_, mut served) = test_upstream.first(OK).await;
     served.send("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged").await;
-    bench.notice().await;
-    assert!(!bench.is_reused(&mut served).await);
+    test_upstream.notice().await;
+    assert!(!test_upstream.is_reused(&mut served).await);
 }
 
 /// L1: a request of which nothing was written is returned for another attempt.
 #[tokio::test]
 async fn an_unsent_request_is_returned() {
-    let bench = TestUpstream::new().await;
-    let (connection, served) = tokio::join!(bench.upstream.0.connect(), bench.accept());
+    let test_upstream = TestUpstream::new().await;
+    let (connection, served) = tokio::join!(test_upstream.upstream.0.connect(), test_upstream.accept());
     let connection = connection.unwrap();
     drop(served);
-    bench.notice().await;
+    test_upstream.notice().await;
     let request = RequestBuilder::new(&Method::POST, &PathAndQuery::from_static("/mcp"));
     let error = connection.send(request.body(Bytes::from_static(b"again"))).await.unwrap_err();
     let SendError { unsent: Some(request), .. } = error else { panic!("it was sent") };
@@ -132,17 +139,17 @@ async fn an_unsent_request_is_returned() {
 /// L1: a request that was sent is never sent again.
 #[tokio::test]
 async fn a_sent_request_is_not_repeated() {
-    let bench = TestUpstream::new().await;
-    let (_, mut served) = bench.first(OK).await;
+    let test_upstream = TestUpstream::new().await;
+    let (_, mut served) = test_upstream.first(OK).await;
     let serve = async {
         served.request().await.unwrap();
         drop(served);
         std::future::pending::<()>().await;
     };
     let response = tokio::select! {
-        response = post(&bench.upstream) => response,
+        response = post(&test_upstream.upstream) => response,
         () = serve => unreachable!(),
-        _ = bench.accept() => panic!("it was sent twice"),
+        _ = test_upstream.accept() => panic!("it was sent twice"),
     };
     assert_eq!(failure(response).await.1, "upstream.no_answer");
 }
@@ -150,18 +157,18 @@ async fn a_sent_request_is_not_repeated() {
 /// L1: dropping a response, or its future, closes the connection.
 #[tokio::test]
 async fn dropping_closes_the_connection() {
-    let bench = TestUpstream::new().await;
-    let (mut response, mut served) = bench.first(STREAM_HEAD).await;
+    let test_upstream = TestUpstream::new().await;
+    let (mut response, mut served) = test_upstream.first(STREAM_HEAD).await;
     served.send("3\r\n:1\n\r\n").await;
     event(&mut response).await;
     drop(response);
     served.closed().await;
 
-    let mut call = Box::pin(post(&bench.upstream));
+    let mut call = Box::pin(post(&test_upstream.upstream));
     let mut served = tokio::select! {
         _ = &mut call => unreachable!(),
         served = async {
-            let mut served = bench.accept().await;
+            let mut served = test_upstream.accept().await;
             served.request().await.unwrap();
             served
         } => served,
@@ -188,7 +195,9 @@ async fn unix_sockets() {
     let calls = async { [text(post(&upstream).await).await, text(post(&upstream).await).await] };
     let (responses, request) = tokio::join!(calls, serve);
     assert_eq!(responses, ["{}", "{}"]);
-    assert!(request.starts_with("POST /mcp HTTP/1.1\r\n") && request.contains("host: tools.internal\r\n"));
+    assert!(request.starts_with("POST /mcp HTTP/1.1\r\n"));
+    assert!(request.contains("host: tools.internal\r\n"));
+
     drop(listener);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(failure(post(&upstream).await).await.1, "upstream.unreachable");
@@ -197,15 +206,17 @@ async fn unix_sockets() {
 /// L1: bytes after the end of a response are not the start of the next one.
 #[tokio::test]
 async fn bytes_after_a_response_end_its_connection() {
-    let bench = TestUpstream::new().await;
-    let (response, mut served) = bench.first(&format!("{OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")).await;
+    let test_upstream = TestUpstream::new().await;
+    let (response, mut served) =
+        test_upstream.first(&format!("{OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")).await;
     assert_eq!(text(response).await, "{}");
-    assert!(!bench.is_reused(&mut served).await);
+    assert!(!test_upstream.is_reused(&mut served).await);
 
-    let bench = TestUpstream::new().await;
-    let (response, mut served) = bench.first(&format!("{STREAM_HEAD}2\r\n{{}}\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")).await;
+    let test_upstream = TestUpstream::new().await;
+    let (response, mut served) =
+        test_upstream.first(&format!("{STREAM_HEAD}2\r\n{{}}\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")).await;
     assert_eq!(text(response).await, "{}");
-    assert!(!bench.is_reused(&mut served).await);
+    assert!(!test_upstream.is_reused(&mut served).await);
 }
 
 /// L1: a connection with contradictory framing, or with another protocol, is not reused.
@@ -216,9 +227,9 @@ async fn ambiguous_connections_are_not_reused() {
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
         "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ] {
-        let bench = TestUpstream::new().await;
-        let (response, mut served) = bench.first(head).await;
+        let test_upstream = TestUpstream::new().await;
+        let (response, mut served) = test_upstream.first(head).await;
         text(response).await;
-        assert!(!bench.is_reused(&mut served).await, "{head}");
+        assert!(!test_upstream.is_reused(&mut served).await, "{head}");
     }
 }

@@ -10,23 +10,29 @@ fn limited(max: usize) -> impl FnOnce(&mut HttpUpstreamSettings) {
 /// L9: a request above the connection limit gets 503 immediately, and nothing reaches the upstream.
 #[tokio::test]
 async fn connections_are_limited() {
-    let bench = TestUpstream::with(limited(1)).await;
-    let (held, mut served) = bench.first(STREAM_HEAD).await;
-    let response = post(&bench.upstream).await;
+    let test_upstream = TestUpstream::with(limited(1)).await;
+    let (held, mut served) = test_upstream.first(STREAM_HEAD).await;
+    let response = post(&test_upstream.upstream).await;
     assert_eq!(response.headers()["retry-after"], "1");
+
     let (status, code, content_type, body) = failure(response).await;
-    assert_eq!((status, code, content_type.as_str()), (503, "upstream.too_many_connections", "application/json"));
+    assert_eq!(status, 503);
+    assert_eq!(code, "upstream.too_many_connections");
+    assert_eq!(content_type.as_str(), "application/json");
     assert!(body.contains("-32603"), "{body}");
-    let (status, _, content_type, _) = failure(call(&bench.upstream, Method::GET, "").await).await;
-    assert_eq!((status, content_type.as_str()), (503, "text/plain"));
+
+    let (status, _, content_type, _) = failure(call(&test_upstream.upstream, Method::GET, "").await).await;
+    assert_eq!(status, 503);
+    assert_eq!(content_type.as_str(), "text/plain");
 
     // When one ends, another one can be opened.
     drop(held);
     served.closed().await;
-    let (response, mut served) = bench.first(OK).await;
+    let (response, mut served) = test_upstream.first(OK).await;
     assert_eq!(text(response).await, "{}");
+
     // An idle connection is reused.
-    assert!(bench.is_reused(&mut served).await);
+    assert!(test_upstream.is_reused(&mut served).await);
 }
 
 /// L9: idle connections of another worker do not prevent a new connection.
@@ -34,7 +40,8 @@ async fn connections_are_limited() {
 async fn idle_connections_of_other_workers_are_closed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (limit, clock) = (ConnectionLimit::new(2), ManualClock::new());
+    let limit = ConnectionLimit::new(2);
+    let clock = ManualClock::new();
     let [one, other] =
         [(); 2].map(|()| upstream(address, &clock, |settings| settings.connection_limit = limit.clone()));
     let answered = async |worker: &HttpUpstream| {
@@ -64,8 +71,8 @@ async fn idle_connections_of_other_workers_are_closed() {
 /// A stream whose head has arrived can take longer.
 #[tokio::test]
 async fn heads_have_a_time_limit() {
-    let bench = TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
-    let (response, mut served) = bench.first(OK).await;
+    let test_upstream = TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
+    let (response, mut served) = test_upstream.first(OK).await;
     assert_eq!(text(response).await, "{}");
     tokio::time::pause();
     let silent = async {
@@ -73,13 +80,13 @@ async fn heads_have_a_time_limit() {
         served.closed().await;
     };
     let started = tokio::time::Instant::now();
-    let (response, ()) = tokio::join!(post(&bench.upstream), silent);
+    let (response, ()) = tokio::join!(post(&test_upstream.upstream), silent);
     let waited = started.elapsed();
     assert_eq!(failure(response).await.1, "upstream.head_timeout");
     assert!((2000..=2600).contains(&waited.as_millis()), "{waited:?}");
 
     tokio::time::resume();
-    let (mut response, mut served) = bench.first(STREAM_HEAD).await;
+    let (mut response, mut served) = test_upstream.first(STREAM_HEAD).await;
     tokio::time::pause();
     tokio::time::sleep(Duration::from_secs(10)).await;
     tokio::time::resume();
@@ -101,33 +108,34 @@ async fn late_bytes_are_not_the_next_response() {
         "HTTP/1.1 200 OK\r\ncontent-length: 02\r\n\r\n{}",
         "HTTP/1.1 200 OK\ncontent-length: 2\r\n\r\n{}",
     ] {
-        let bench = TestUpstream::new().await;
-        let (response, mut served) = bench.first(head).await;
+        let test_upstream = TestUpstream::new().await;
+        let (response, mut served) = test_upstream.first(head).await;
         if response.status() == StatusCode::NO_CONTENT {
             assert!(!response.headers().contains_key("content-length"), "{head}");
         }
         text(response).await;
-        assert!(!bench.is_reused(&mut served).await, "{head}");
+        assert!(!test_upstream.is_reused(&mut served).await, "{head}");
     }
     for head in [
         "HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 304 Not Modified\r\ncontent-length: 44\r\n\r\n",
     ] {
-        let bench = TestUpstream::new().await;
-        let (_, mut served) = bench.first(head).await;
-        assert!(bench.is_reused(&mut served).await, "{head}");
+        let test_upstream = TestUpstream::new().await;
+        let (_, mut served) = test_upstream.first(head).await;
+        assert!(test_upstream.is_reused(&mut served).await, "{head}");
     }
 }
 
 /// L10: a redirect becomes a generic 502 without its target.
 #[tokio::test]
 async fn redirects() {
-    let bench = TestUpstream::new().await;
-    let (response, _) = bench
+    let test_upstream = TestUpstream::new().await;
+    let (response, _) = test_upstream
         .first("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://10.0.0.1/mcp/\r\ncontent-length: 0\r\n\r\n")
         .await;
     assert!(!response.headers().contains_key("location"));
     let (status, code, _, body) = failure(response).await;
-    assert_eq!((status, code), (502, "upstream.redirect"));
+    assert_eq!(status, 502);
+    assert_eq!(code, "upstream.redirect");
     assert!(!body.contains("10.0.0.1"));
 }

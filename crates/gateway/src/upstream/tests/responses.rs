@@ -1,22 +1,21 @@
-//! Requests and responses of the upstream.
+//! Responses are forwarded as a stream; broken, slow and missing ones are errors.
 
 use super::*;
 
 /// C12, L1: the request is forwarded without the caller's credentials, and the response is returned.
 #[tokio::test]
 async fn a_request_and_its_response() {
-    let bench = TestUpstream::new().await;
-    let serve = async { bench.accept().await.respond(OK).await };
-    let (response, request) = tokio::join!(post(&bench.upstream), serve);
+    let test_upstream = TestUpstream::new().await;
+    let serve = async { test_upstream.accept().await.respond(OK).await };
+    let (response, request) = tokio::join!(post(&test_upstream.upstream), serve);
     let (line, rest) = request.split_once("\r\n").unwrap();
     assert_eq!(line, "POST /mcp HTTP/1.1");
-    assert!(rest.contains("x-request-id: made-here\r\n") && rest.ends_with("\r\n\r\n{}"), "{rest}");
-    assert!(rest.contains(&format!("host: {}\r\n", bench.listener.local_addr().unwrap())), "{rest}");
+    assert!(rest.contains("x-request-id: made-here\r\n"), "{rest}");
+    assert!(rest.ends_with("\r\n\r\n{}"), "{rest}");
+    assert!(rest.contains(&format!("host: {}\r\n", test_upstream.listener.local_addr().unwrap())), "{rest}");
     assert!(!request.contains("canary"));
-    assert_eq!(
-        (response.status(), &response.headers()["content-type"]),
-        (StatusCode::OK, &"application/json".parse().unwrap())
-    );
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(response.headers()["content-type"], "application/json");
     assert!(response.extensions().is_empty());
     assert_eq!(text(response).await, "{}");
 }
@@ -24,8 +23,8 @@ async fn a_request_and_its_response() {
 /// L1: each event is forwarded before the upstream sends the next one.
 #[tokio::test]
 async fn events_are_streamed_one_by_one() {
-    let bench = TestUpstream::new().await;
-    let (mut response, mut served) = bench.first(STREAM_HEAD).await;
+    let test_upstream = TestUpstream::new().await;
+    let (mut response, mut served) = test_upstream.first(STREAM_HEAD).await;
     assert_eq!(response.headers()["x-accel-buffering"], "no");
     for number in 0..3 {
         served.send(&format!("9\r\ndata: {number}\n\n\r\n")).await;
@@ -33,23 +32,25 @@ async fn events_are_streamed_one_by_one() {
     }
     served.send("0\r\n\r\n").await;
     assert!(response.body_mut().frame().await.is_none());
-    assert!(bench.is_reused(&mut served).await);
+    assert!(test_upstream.is_reused(&mut served).await);
 }
 
 /// L1: an upstream's 401 becomes a generic 502; its 403 stays, without a challenge.
 #[tokio::test]
 async fn rejections_of_the_upstream() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let challenge = "www-authenticate: Bearer realm=\"other\"\r\ncontent-length: 6\r\n\r\nsecret";
-    let (response, mut served) = bench.first(&format!("HTTP/1.1 401 Unauthorized\r\n{challenge}")).await;
+    let (response, mut served) = test_upstream.first(&format!("HTTP/1.1 401 Unauthorized\r\n{challenge}")).await;
     assert!(!response.headers().contains_key("www-authenticate"));
-    let (status, code, _, body) = failure(response).await;
-    assert_eq!((status, code), (502, "upstream.unauthorized"));
-    assert!(!body.contains("secret"));
-    assert!(bench.is_reused(&mut served).await);
 
-    let bench = TestUpstream::new().await;
-    let (response, _) = bench.first(&format!("HTTP/1.1 403 Forbidden\r\n{challenge}")).await;
+    let (status, code, _, body) = failure(response).await;
+    assert_eq!(status, 502);
+    assert_eq!(code, "upstream.unauthorized");
+    assert!(!body.contains("secret"));
+    assert!(test_upstream.is_reused(&mut served).await);
+
+    let test_upstream = TestUpstream::new().await;
+    let (response, _) = test_upstream.first(&format!("HTTP/1.1 403 Forbidden\r\n{challenge}")).await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
     assert!(!response.headers().contains_key("www-authenticate"));
     assert_eq!(text(response).await, "secret");
@@ -58,9 +59,9 @@ async fn rejections_of_the_upstream() {
 /// L1: a length together with another framing is not forwarded (RFC 9112 section 6.3).
 #[tokio::test]
 async fn contradictory_lengths_are_removed() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let both = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
-    let (response, _served) = bench.first(both).await;
+    let (response, _served) = test_upstream.first(both).await;
     assert!(!response.headers().contains_key("content-length"), "{:?}", response.headers());
     assert_eq!(text(response).await, "{}");
 }
@@ -68,9 +69,9 @@ async fn contradictory_lengths_are_removed() {
 /// L1: 101 Switching Protocols is not forwarded.
 #[tokio::test]
 async fn switched_protocols() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let (response, _) =
-        bench.first("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n").await;
+        test_upstream.first("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n").await;
     assert_eq!(failure(response).await.1, "upstream.switching_protocols");
 }
 
@@ -78,8 +79,8 @@ async fn switched_protocols() {
 #[tokio::test]
 async fn broken_responses_are_errors() {
     for head in [STREAM_HEAD, "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n"] {
-        let bench = TestUpstream::new().await;
-        let (response, mut served) = bench.first(head).await;
+        let test_upstream = TestUpstream::new().await;
+        let (response, mut served) = test_upstream.first(head).await;
         served.send("3\r\n:1\n\r\n").await;
         drop(served);
         let error = response.into_body().collect().await.unwrap_err();
@@ -93,16 +94,21 @@ async fn unusable_upstreams() {
     let address = TestUpstream::new().await.listener.local_addr().unwrap();
     let gone = upstream(address, &ManualClock::new(), |_| {});
     let (status, code, content_type, body) = failure(post(&gone).await).await;
-    assert_eq!((status, code, content_type.as_str()), (502, "upstream.unreachable", "application/json"));
+    assert_eq!(status, 502);
+    assert_eq!(code, "upstream.unreachable");
+    assert_eq!(content_type.as_str(), "application/json");
+
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((&body["error"]["code"], &body["id"]), (&(-32603).into(), &serde_json::Value::Null));
+    assert_eq!(body["error"]["code"], -32603);
+    assert_eq!(body["id"], serde_json::Value::Null);
     let (status, _, content_type, body) = failure(call(&gone, Method::GET, "").await).await;
-    assert_eq!((status, content_type.as_str()), (502, "text/plain"));
+    assert_eq!(status, 502);
+    assert_eq!(content_type.as_str(), "text/plain");
     assert!(!body.contains("127.0.0.1"));
 
     for garbage in ["SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 1, 2\r\n\r\n"] {
-        let bench = TestUpstream::new().await;
-        let (response, _) = bench.first(garbage).await;
+        let test_upstream = TestUpstream::new().await;
+        let (response, _) = test_upstream.first(garbage).await;
         assert_eq!(failure(response).await.1, "upstream.no_answer", "{garbage}");
     }
 }
@@ -120,31 +126,33 @@ async fn slow_upstreams() {
     tokio::time::pause();
     let slow = upstream(address, &ManualClock::new(), |_| {});
     let (status, code, ..) = failure(post(&slow).await).await;
-    assert_eq!((status, code), (504, "upstream.connect_timeout"));
+    assert_eq!(status, 504);
+    assert_eq!(code, "upstream.connect_timeout");
 
-    let bench = TestUpstream::with(|settings| {
+    let test_upstream = TestUpstream::with(|settings| {
         settings.connect_timeout = Duration::from_secs(3600);
         settings.head_timeout = Duration::from_secs(10);
     })
     .await;
     let serve = async {
-        let mut served = bench.accept().await;
+        let mut served = test_upstream.accept().await;
         served.request().await.unwrap();
         served.closed().await;
     };
-    let (response, ()) = tokio::join!(post(&bench.upstream), serve);
+    let (response, ()) = tokio::join!(post(&test_upstream.upstream), serve);
     let (status, code, ..) = failure(response).await;
-    assert_eq!((status, code), (504, "upstream.head_timeout"));
+    assert_eq!(status, 504);
+    assert_eq!(code, "upstream.head_timeout");
 }
 
 /// L1: a large request body is sent while the response is already received. Neither waits for the other.
 #[tokio::test]
 async fn large_bodies_go_both_ways_at_once() {
     const SIZE: usize = 8 << 20;
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let body = Bytes::from((0..SIZE).map(|i| (i % 251) as u8).collect::<Vec<_>>());
     let echo = async {
-        let Served(mut stream) = bench.accept().await;
+        let Served(mut stream) = test_upstream.accept().await;
         let mut read = Vec::new();
         while !read.ends_with(b"\r\n\r\n") {
             read.push(stream.read_u8().await.unwrap());
@@ -156,23 +164,25 @@ async fn large_bodies_go_both_ways_at_once() {
         tokio::io::copy(&mut (&mut from).take(SIZE as u64), &mut to).await.unwrap();
         Served(stream)
     };
-    let call = async { send(&bench.upstream, Method::POST, body.clone()).await.into_body().collect().await.unwrap() };
+    let call =
+        async { send(&test_upstream.upstream, Method::POST, body.clone()).await.into_body().collect().await.unwrap() };
     let (echoed, mut served) = tokio::join!(call, echo);
     assert_eq!(echoed.to_bytes(), body);
-    assert!(bench.is_reused(&mut served).await);
+    assert!(test_upstream.is_reused(&mut served).await);
 }
 
 /// L1: a response before the end of the request is returned, and the connection is closed.
 #[tokio::test]
 async fn early_responses_are_returned() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let serve = async {
-        let mut served = bench.accept().await;
+        let mut served = test_upstream.accept().await;
         served.0.read_exact(&mut [0; 1024]).await.unwrap();
         served.send("HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nno!").await;
         served
     };
-    let (response, mut served) = tokio::join!(send(&bench.upstream, Method::POST, vec![b'x'; 32 << 20].into()), serve);
+    let (response, mut served) =
+        tokio::join!(send(&test_upstream.upstream, Method::POST, vec![b'x'; 32 << 20].into()), serve);
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(text(response).await, "no!");
     // Only the bytes that were already sent.
@@ -182,47 +192,48 @@ async fn early_responses_are_returned() {
 /// L1: a response to HEAD has no body, regardless of its length header.
 #[tokio::test]
 async fn responses_to_head_have_no_body() {
-    let bench = TestUpstream::new().await;
+    let test_upstream = TestUpstream::new().await;
     let serve = async {
-        let mut served = bench.accept().await;
+        let mut served = test_upstream.accept().await;
         served.respond("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await;
         served
     };
-    let (response, mut served) = tokio::join!(call(&bench.upstream, Method::HEAD, ""), serve);
+    let (response, mut served) = tokio::join!(call(&test_upstream.upstream, Method::HEAD, ""), serve);
     assert_eq!(response.headers()["content-length"], "2");
     assert_eq!(text(response).await, "");
-    assert!(bench.is_reused(&mut served).await);
+    assert!(test_upstream.is_reused(&mut served).await);
 }
 
 /// L1: a response without a length ends with its connection.
 #[tokio::test]
 async fn responses_that_end_with_their_connection() {
-    let bench = TestUpstream::new().await;
-    let (response, mut served) = bench.first("HTTP/1.1 200 OK\r\n\r\nsome").await;
+    let test_upstream = TestUpstream::new().await;
+    let (response, mut served) = test_upstream.first("HTTP/1.1 200 OK\r\n\r\nsome").await;
     served.send(" more").await;
     drop(served);
     assert_eq!(text(response).await, "some more");
-    bench.first(OK).await;
+    test_upstream.first(OK).await;
 }
 
 /// L1: interim responses are discarded, and their number is limited.
 #[tokio::test]
 async fn interim_responses_are_bounded() {
     let interim = |count| "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(count);
-    let bench = TestUpstream::new().await;
-    let (response, _) = bench.first(&format!("{}{OK}", interim(16))).await;
-    assert_eq!((response.status(), response.headers().get("link")), (StatusCode::OK, None));
+    let test_upstream = TestUpstream::new().await;
+    let (response, _) = test_upstream.first(&format!("{}{OK}", interim(16))).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(response.headers().get("link"), None);
 
-    let bench = TestUpstream::new().await;
-    let (response, _) = bench.first(&format!("{}{OK}", interim(17))).await;
+    let test_upstream = TestUpstream::new().await;
+    let (response, _) = test_upstream.first(&format!("{}{OK}", interim(17))).await;
     assert_eq!(failure(response).await.1, "upstream.no_answer");
 }
 
 /// L1: data before a malformed chunk is forwarded, followed by an error.
 #[tokio::test]
 async fn responses_that_are_framed_wrongly_are_errors() {
-    let bench = TestUpstream::new().await;
-    let (mut response, _served) = bench.first(&format!("{STREAM_HEAD}2\r\n:\n\r\nnonsense\r\n")).await;
+    let test_upstream = TestUpstream::new().await;
+    let (mut response, _served) = test_upstream.first(&format!("{STREAM_HEAD}2\r\n:\n\r\nnonsense\r\n")).await;
     assert_eq!(event(&mut response).await, ":\n");
     let error = response.body_mut().frame().await.unwrap().unwrap_err();
     assert_eq!(error.code(), "upstream.body_broken");

@@ -94,7 +94,8 @@ fn the_number_of_names_is_bounded() {
     };
     assert_eq!(parse(&listen(1000)).unwrap().names().count(), 1000);
     let error = parse(&listen(1001)).unwrap_err();
-    assert_eq!((error, error.rpc_code().value()), (EnvelopeError::TooManyNames, -32602));
+    assert_eq!(error, EnvelopeError::TooManyNames);
+    assert_eq!(error.rpc_code().value(), -32602);
 }
 
 /// F13: a duplicate or similar member is rejected if the method reads the member.

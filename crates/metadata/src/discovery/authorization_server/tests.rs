@@ -1,4 +1,4 @@
-//! Tests of the parser and of the serialization.
+//! Server metadata round-trips, and wrong types and relative URLs are rejected.
 
 use proptest::{option, prelude::*};
 use serde_json::json;
@@ -10,6 +10,7 @@ fn parse(document: &Value) -> Result<AuthorizationServerMetadata, DocumentError>
     AuthorizationServerMetadata::parse(document.to_string().as_bytes())
 }
 
+/// A document with every member.
 fn full() -> Value {
     json!({
         "issuer": "https://as.example/realms/a",

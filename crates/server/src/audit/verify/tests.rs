@@ -1,4 +1,4 @@
-//! Manipulated files.
+//! Changed, missing, reordered and truncated records are found.
 
 use std::fs;
 
@@ -90,13 +90,19 @@ fn an_intact_trail() {
     let mut trail = Trail::of_two_files();
     for _ in 0..2 {
         let report = trail.verify();
-        assert_eq!((report.first_break, report.records, report.chains, report.is_stopped), (None, 6, 1, true));
-        assert_eq!((report.first.unwrap().seq, report.last.unwrap().seq), (1, 6));
+        assert_eq!(report.first_break, None);
+        assert_eq!(report.records, 6);
+        assert_eq!(report.chains, 1);
+        assert!(report.is_stopped);
+        assert_eq!(report.first.unwrap().seq, 1);
+        assert_eq!(report.last.unwrap().seq, 6);
         assert!(report.files[0].ends_with("b"));
         trail.files.reverse();
     }
     let last = verify(&trail.files[1..], &keys(SECRET), &[]).unwrap();
-    assert_eq!((last.first_break, last.records, last.first.unwrap().seq), (None, 3, 4));
+    assert_eq!(last.first_break, None);
+    assert_eq!(last.records, 3);
+    assert_eq!(last.first.unwrap().seq, 4);
 }
 
 /// J4: the first break is named with file and line.
@@ -120,7 +126,8 @@ fn manipulations_are_found() {
         let trail = Trail::of_two_files();
         trail.edit(file, edit);
         let (found, found_place, text) = trail.broken();
-        assert_eq!((found, found_place), (code, Some(place)), "{text}");
+        assert_eq!(found, code, "{text}");
+        assert_eq!(found_place, Some(place), "{text}");
         assert!(text.contains(message), "{text}");
     }
 }
@@ -166,19 +173,25 @@ fn torn_lines_are_explained() {
     let rest = trail.lines(&[torn(5), record("audit.started", 2)]);
     trail.write("a", &format!("{first}{{\"tim\n{rest}"));
     let report = trail.verify();
-    assert_eq!((report.first_break, report.torn, report.records), (None, 1, 3));
+    assert_eq!(report.first_break, None);
+    assert_eq!(report.torn, 1);
+    assert_eq!(report.records, 3);
+
     for text in [format!("{first}{{\"timestam\n{rest}"), format!("{first}{{\"tim\n{{\"tim\n{rest}")] {
         trail.write("a", &text);
-        assert_eq!((trail.broken().0, trail.broken().1.unwrap().1), ("not_chained", 2));
+        assert_eq!(trail.broken().0, "not_chained");
+        assert_eq!(trail.broken().1.unwrap().1, 2);
     }
     trail.write("a", &format!("{first}{{\"tim"));
     let report = trail.verify();
-    assert_eq!((report.first_break, report.ends_within_line), (None, true));
+    assert_eq!(report.first_break, None);
+    assert!(report.ends_within_line);
 
     let mut trail = Trail::new();
     let decisions: Vec<_> = (1..4).map(|number| record("decision", number)).collect();
     trail.file("a", &[&decisions[..], &[torn(5)]].concat());
-    assert_eq!((trail.broken().0, trail.broken().1.unwrap().1), ("missing", 3), "the torn line was removed");
+    assert_eq!(trail.broken().0, "missing", "the torn line was removed");
+    assert_eq!(trail.broken().1.unwrap().1, 3, "the torn line was removed");
 
     // A file that was rotated by another program ends within a line.
     let mut trail = Trail::new();
@@ -186,9 +199,12 @@ fn torn_lines_are_explained() {
     trail.write("a", &format!("{first}{{\"tim"));
     let continued = trail.continued();
     trail.file("b", &[continued, torn(5), record("decision", 3)]);
-    assert_eq!((trail.verify().first_break, trail.verify().torn), (None, 1));
+    assert_eq!(trail.verify().first_break, None);
+    assert_eq!(trail.verify().torn, 1);
+
     trail.files.remove(0);
-    assert_eq!((trail.verify().first_break, trail.verify().torn), (None, 0));
+    assert_eq!(trail.verify().first_break, None);
+    assert_eq!(trail.verify().torn, 0);
 }
 
 /// J4: another chain may begin only after the regular end of a process.

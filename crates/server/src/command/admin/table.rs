@@ -86,8 +86,11 @@ mod tests {
         let text = text(&[session(Some("mallory\u{1b}[2J"), 75, false), session(None, 0, true)]);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("SESSION           SUBJECT"), "{text}");
-        assert!(lines[1].contains("  in use  2") && lines[1].contains("1day 2h  "), "{text}");
-        assert!(lines[2].contains("1m 15s") && lines[2].contains("mallory") && !text.contains('\u{1b}'), "{text}");
+        assert!(lines[1].contains("  in use  2"), "{text}");
+        assert!(lines[1].contains("1day 2h  "), "{text}");
+        assert!(lines[2].contains("1m 15s"), "{text}");
+        assert!(lines[2].contains("mallory"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
         assert_eq!(lines[0].find("RESOURCE"), lines[1].find("https://mcp"));
         assert_eq!(super::text(&[]), "there are no such sessions in the server's table");
     }

@@ -10,7 +10,7 @@ use portcullis_metadata::{Secret, is_loopback};
 use url::Url;
 
 use crate::{
-    cli::AdminServer,
+    cli::AdminTarget,
     config::{self, ADMIN_TOKEN_VARIABLE, AdminListen, Overrides, SecretSource},
     plan::all_errors,
 };
@@ -37,7 +37,7 @@ impl Target {
     ///
     /// # Errors
     /// Fails when the configuration cannot be read or has no `[admin]`, the URL would expose the token, or there is no token.
-    pub(super) fn new(arguments: &AdminServer) -> anyhow::Result<Self> {
+    pub(super) fn new(arguments: &AdminTarget) -> anyhow::Result<Self> {
         let (place, configured) = match (&arguments.url, &arguments.socket) {
             (Some(url), _) => (Place::Url(parse_url(url)?), None),
             (None, Some(socket)) => (Place::Unix(socket.clone()), None),
@@ -104,11 +104,11 @@ mod tests {
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-    fn arguments() -> AdminServer {
-        AdminServer { config: None, url: None, socket: None, token_file: None, ca_file: None, json: false }
+    fn arguments() -> AdminTarget {
+        AdminTarget { config: None, url: None, socket: None, token_file: None, ca_file: None, json: false }
     }
 
-    fn error(arguments: &AdminServer) -> String {
+    fn error(arguments: &AdminTarget) -> String {
         Target::new(arguments).err().map(|error| format!("{error:#}")).unwrap_or_default()
     }
 
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(target.place, Place::Url(Url::parse("http://127.0.0.1:9900").unwrap()));
             assert_eq!(target.token, Secret::new(TOKEN));
             jail.create_file("other.toml", &file("[admin]\nlisten = \"unix:/run/a.sock\""))?;
-            let other = AdminServer { config: Some("other.toml".into()), ..arguments() };
+            let other = AdminTarget { config: Some("other.toml".into()), ..arguments() };
             assert!(error(&other).contains("PORTCULLIS_ADMIN_TOKEN or name a file"));
             jail.set_env("PORTCULLIS_ADMIN_TOKEN", TOKEN);
             assert_eq!(Target::new(&other).unwrap().place, Place::Unix("/run/a.sock".into()));

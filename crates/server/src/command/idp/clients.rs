@@ -158,7 +158,9 @@ mod tests {
         assert!(matches!(desktop.authentication, ClientAuthentication::None));
         assert_eq!(desktop.grant_types, [GrantType::AuthorizationCode, GrantType::RefreshToken]);
         let bare = settings("[[client]]\nid = 'a'").unwrap();
-        assert!(bare.grant_types.is_empty() && !bare.may_introspect && bare.scopes.is_none());
+        assert!(bare.grant_types.is_empty());
+        assert!(!bare.may_introspect);
+        assert!(bare.scopes.is_none());
     }
 
     /// K1: all grant types are known by their names.
@@ -211,7 +213,8 @@ mod tests {
         ] {
             let error = format!("{:#}", settings(&format!("[[client]]\n{keys}")).unwrap_err());
             assert!(error.starts_with(&format!("clients.toml:{expected}")), "{keys}: {error}");
-            assert!(!error.contains("hunter2") && !error.contains('\n'), "{keys}: {error}");
+            assert!(!error.contains("hunter2"), "{keys}: {error}");
+            assert!(!error.contains('\n'), "{keys}: {error}");
             assert!(!error.contains("[["), "another kind of table does not help: {error}");
         }
     }

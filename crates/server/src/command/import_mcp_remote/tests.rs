@@ -13,7 +13,8 @@ fn assert_rewritten(text: &str, expected: &str) {
     assert_eq!(result, expected);
     assert!(rewrite.servers.iter().all(|server| server.result.is_ok()));
     let (again, rewrite) = rewritten(&result);
-    assert_eq!((again, rewrite.servers.len()), (result, 0), "a second run changes nothing");
+    assert_eq!(again, result, "a second run changes nothing");
+    assert_eq!(rewrite.servers.len(), 0, "a second run changes nothing");
 }
 
 #[test]
@@ -166,12 +167,14 @@ fn the_preview_hides_secrets() {
     let (result, rewrite) = rewritten(text);
     let shown = diff::diff(text, &rewrite.edits, &rewrite.masks).join("\n");
     assert!(!shown.contains("hush"), "{shown}");
+
     for expected in
         ["-      \"command\": \"npx\"", "+      \"command\": \"/bin/portcullis\"", "Authorization: …", "mcp?…"]
     {
         assert!(shown.contains(expected), "{expected}\n{shown}");
     }
-    assert!(!result.contains("client_secret") && result.contains("--client-secret-file"), "{result}");
+    assert!(!result.contains("client_secret"), "{result}");
+    assert!(result.contains("--client-secret-file"), "{result}");
     assert_eq!(result.matches("// hush").count(), 2);
     assert!(result.contains("/* hush\n      hush */"));
 }
@@ -190,7 +193,8 @@ fn uncertain_servers_stay() {
         let text = format!(r#"{{"mcpServers":{{"a":{server}}}}}"#);
         let (result, rewrite) = rewritten(&text);
         assert_eq!(result, text);
-        assert!(rewrite.servers.len() == 1 && rewrite.servers[0].result.is_err(), "{server}");
+        assert_eq!(rewrite.servers.len(), 1, "{server}");
+        assert!(rewrite.servers[0].result.is_err(), "{server}");
     }
     for server in [
         r#"{"command":"npx","command":"sh","args":["mcp-remote","https://a.example/mcp"]}"#,
@@ -200,6 +204,7 @@ fn uncertain_servers_stay() {
     ] {
         let text = format!(r#"{{"mcpServers":{{"a":{server}}}}}"#);
         let (result, rewrite) = rewritten(&text);
-        assert!(result == text && rewrite.servers.is_empty(), "{server}");
+        assert!(result == text, "{server}");
+        assert!(rewrite.servers.is_empty(), "{server}");
     }
 }

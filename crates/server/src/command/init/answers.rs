@@ -164,10 +164,8 @@ mod tests {
         ] {
             let mut answers = Answers::default();
             answers.set_base_url(base_url).unwrap();
-            assert_eq!(
-                (answers.values().base_url.as_str(), answers.values().listen.to_string().as_str()),
-                (written, listen)
-            );
+            assert_eq!(answers.values().base_url.as_str(), written);
+            assert_eq!(answers.values().listen.to_string().as_str(), listen);
             answers.plan().map(drop).unwrap();
         }
     }
@@ -186,7 +184,8 @@ mod tests {
             (Answers::default().set_scopes([" ", ""]), "no scope"),
         ] {
             let reason = error.unwrap_err();
-            assert!(reason.contains(words) && !reason.contains('\n'), "{words}: {reason}");
+            assert!(reason.contains(words), "{words}: {reason}");
+            assert!(!reason.contains('\n'), "{words}: {reason}");
         }
     }
 

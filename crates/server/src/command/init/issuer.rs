@@ -217,7 +217,8 @@ mod tests {
             ("https://a.example/x", "https://a.example", false),
             ("https://a.example/x", "https://a.example:8443/x", false),
         ] {
-            let (entered, issuer) = (url(entered), Issuer::parse(issuer).unwrap());
+            let entered = url(entered);
+            let issuer = Issuer::parse(issuer).unwrap();
             assert_eq!(difference(&entered, &issuer, &document(&entered)).is_none(), is_same, "{entered} {issuer:?}");
         }
     }

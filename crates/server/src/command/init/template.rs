@@ -106,7 +106,8 @@ mod tests {
 
     /// The text, in which the setting in a comment that starts with `key` is switched on.
     fn uncommented(text: &str, key: &str) -> String {
-        let (commented, plain) = (format!("# {key} = "), format!("{key} = "));
+        let commented = format!("# {key} = ");
+        let plain = format!("{key} = ");
         assert_eq!(text.matches(&commented).count(), 1, "{key}\n{text}");
         text.replace(&commented, &plain)
     }
@@ -123,6 +124,7 @@ mod tests {
         answers.set_sessions_off(true);
         let written = text(answers.values());
         assert_valid(&written);
+
         for line in [
             "listen = \"127.0.0.1:3000\"",
             "issuer = \"https://auth.example.com/\"",

@@ -99,7 +99,8 @@ mod tests {
             (with_resource, "3113537ff04d9c50e2404a697a66080e", 15898),
             (all, "192afc7c9ab10c715489164051a4ced3", 9777),
         ] {
-            assert_eq!((id.as_str(), id.port()), (expected, port));
+            assert_eq!(id.as_str(), expected);
+            assert_eq!(id.port(), port);
         }
         let disabled = id(&[url, "--resource", "https://tenant.example.com/", "--disable-resource-parameter"]);
         assert_eq!(disabled, id(&[url]));

@@ -137,7 +137,8 @@ fn translated_arguments_are_accepted() {
     std::fs::remove_file(file).unwrap();
     assert_eq!(connect.headers, ["X-Team: blue", "Authorization: Bearer ${SECRET}"], "{notices:?}");
     assert_eq!(connect.sign_in.client_id.as_deref(), Some("-me"));
-    assert_eq!((connect.sign_in.callback_port, connect.timeout), (Some(9696), 60));
+    assert_eq!(connect.sign_in.callback_port, Some(9696));
+    assert_eq!(connect.timeout, 60);
     assert!(connect.device);
 }
 

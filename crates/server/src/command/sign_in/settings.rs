@@ -15,7 +15,7 @@ use crate::{cli, config::SecretSource};
 /// # Errors
 /// Fails when the user has no directory for it.
 pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> {
-    store_in(arguments.store.as_deref())
+    store_in(arguments.store.directory.as_deref())
 }
 
 /// Returns the store in this directory, or in that of this user.
@@ -125,7 +125,8 @@ mod tests {
         assert_eq!(settings.scopes.unwrap().to_string(), "a");
         assert_eq!(settings.client.unwrap().client_id, "me");
         assert_eq!(settings.authorization_server.unwrap().as_str(), "https://a.example");
-        assert!(settings.private_addresses && settings.token_auth_method.is_none());
+        assert!(settings.private_addresses);
+        assert!(settings.token_auth_method.is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Settings of issuers.
+//! Settings of issuers: introspection, audiences and scope claims.
 
 use super::*;
 
@@ -17,12 +17,16 @@ fn introspection_is_configured() {
         check(&GOOD.replace(from, &to)).unwrap().issuers.remove(0).settings.validation
     };
     assert!(matches!(plan_of(""), Validation::Jwt));
+
     let Validation::Introspection(settings) = plan_of("validate = \"introspection\"\nclient_id = \"portcullis\"")
     else {
         panic!("introspection");
     };
-    assert_eq!((settings.client_id.as_str(), settings.max_in_flight), ("portcullis", 64));
-    assert!(settings.client_secret.is_none() && settings.endpoint.is_none() && settings.authentication.is_none());
+    assert_eq!(settings.client_id.as_str(), "portcullis");
+    assert_eq!(settings.max_in_flight, 64);
+    assert!(settings.client_secret.is_none());
+    assert!(settings.endpoint.is_none());
+    assert!(settings.authentication.is_none());
     assert_eq!(settings.cache_lifetime, Duration::from_secs(30));
 
     let secret = std::env::temp_dir().join(format!("portcullis-plan-{}", std::process::id()));
@@ -44,7 +48,8 @@ fn introspection_is_configured() {
     assert_eq!(settings.client_secret.unwrap().secret(), "hush");
     assert_eq!(settings.endpoint.unwrap().as_str(), "http://127.0.0.1:9/introspect");
     assert_eq!(settings.authentication, Some(IntrospectionAuthentication::Basic));
-    assert_eq!((settings.max_in_flight, settings.cache_lifetime), (8, Duration::from_secs(5)));
+    assert_eq!(settings.max_in_flight, 8);
+    assert_eq!(settings.cache_lifetime, Duration::from_secs(5));
 }
 
 /// D2, J6: invalid introspection settings are rejected, and the error names them in one line.
@@ -75,7 +80,8 @@ fn invalid_introspection_settings_are_rejected() {
     ] {
         let (from, to) = issuer_with(&lines);
         let message = error(from, &to);
-        assert!(message.contains(named) && !message.contains("hunter2"), "{message}");
+        assert!(message.contains(named), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
     }
 }
 
@@ -86,7 +92,8 @@ fn two_introspection_issuers_are_rejected() {
     let other =
         "[[issuer]]\nissuer = \"https://other.example.com\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"";
     let message = format!("{:#}", check(&with_lines(other).replace(from, &to)).err().expect("an error"));
-    assert!(message.contains("opaque tokens can go to one issuer only") && !message.contains('\n'), "{message}");
+    assert!(message.contains("opaque tokens can go to one issuer only"), "{message}");
+    assert!(!message.contains('\n'), "{message}");
     let both = other.replace("\"introspection\"", "\"jwt+introspection\"");
     assert!(check(&with_lines(&both).replace(from, &to)).is_ok());
 }
@@ -103,16 +110,44 @@ fn invalid_issuers_are_rejected() {
     assert!(error("[[resource]]", "jwks_file = \"/nowhere.json\"\n[[resource]]").contains("/nowhere.json"));
 }
 
+/// J9: every invalid value has its error, also of a list and of settings that are checked together.
+#[test]
+fn all_errors_of_an_issuer_are_found() {
+    let lines = "algorithms = [\"HS256\", \"RS256\", \"none\"]\nleeway = \"5m\"\nscope_claims = [\"scope\", \"roles\", \"scp\"]\n\
+                 ca_file = \"/nowhere.pem\"\nproxy = \"ftp://proxy.example.com\"\njwks = { cooldown = \"1ms\" }\n\
+                 validate = \"jwt+introspection\"\nclient_id = \"a\"\nintrospection_auth = \"basic\"\n\
+                 introspection_in_flight = 0\nintrospection_cache = \"31s\"";
+    let (from, to) = issuer_with(lines);
+    let message = format!("{:#}", check(&GOOD.replace(from, &to)).err().expect("an error"));
+    for wanted in [
+        "algorithms has \"HS256\"",
+        "algorithms has \"none\"",
+        "leeway",
+        "scope_claims has \"scope\"",
+        "scope_claims has \"scp\"",
+        "ca_file",
+        "proxy",
+        "jwks.cooldown",
+        "client_secret",
+        "introspection_in_flight",
+        "introspection_cache",
+    ] {
+        assert!(
+            message.lines().any(|line| line.starts_with("issuer[0]") && line.contains(wanted)),
+            "{wanted}: {message}"
+        );
+    }
+    assert_eq!(message.lines().count(), 11, "{message}");
+}
+
 /// F7: an issuer on loopback causes a warning if the base URL is not on loopback.
 #[test]
 fn loopback_issuers_of_public_resources_cause_a_warning() {
     let issuer = "https://auth.example.com/realms/prod";
     let local = GOOD.replace(issuer, "http://127.0.0.1:8080/realms/prod");
     let warnings = check(&local).unwrap().warnings;
-    assert!(
-        warnings.len() == 1 && warnings[0].text.starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"),
-        "{warnings:?}"
-    );
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].text.starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"), "{warnings:?}");
     assert!(check(&local.replace("https://mcp.example.com", "http://127.0.0.1:3000")).unwrap().warnings.is_empty());
     assert!(check(&GOOD.replace(issuer, "https://localhost:8443")).unwrap().warnings.is_empty());
 }
@@ -146,7 +181,8 @@ fn own_names_need_required_scopes() {
             plan.warnings
         );
         let message = format!("{:#}", check(&without).err().expect("an error"));
-        assert!(message.contains("required_scopes is empty") && message.contains(name), "{message}");
+        assert!(message.contains("required_scopes is empty"), "{message}");
+        assert!(message.contains(name), "{message}");
     }
 }
 

@@ -57,7 +57,8 @@ fn outside(low: &str, high: &str) -> [String; 2] {
         let number = |text: &str| text.parse::<u64>().unwrap();
         return [(number(low) - 1).to_string(), (number(high) + 1).to_string()];
     }
-    let (below, above) = (span(low) - Duration::from_millis(1), span(high) + Duration::from_secs(1));
+    let below = span(low) - Duration::from_millis(1);
+    let above = span(high) + Duration::from_secs(1);
     [below, above].map(|span| format!("\"{}\"", humantime::format_duration(span)))
 }
 

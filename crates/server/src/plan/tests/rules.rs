@@ -12,11 +12,18 @@ use super::{GOOD, check, error, with_lines};
 fn implied_scopes_are_configurable() {
     let implies = |table: &str| format!("scope_implies = {table}\nrequired_scopes");
     let plan = check(&GOOD.replace("required_scopes", &implies(r#"{ "mcp:admin" = ["mcp:tools"] }"#))).unwrap();
-    let (admin, tools) = (Scopes::parse("mcp:admin").unwrap(), Scopes::parse("mcp:tools").unwrap());
+    let admin = Scopes::parse("mcp:admin").unwrap();
+    let tools = Scopes::parse("mcp:tools").unwrap();
     assert!(plan.resources[0].scope_implications.covers(&admin, &tools));
-    for table in [r#"{ "a b" = ["c"] }"#, r#"{ "a" = ["b c"] }"#, r#"{ "a" = ["offline_access"] }"#] {
+    for (table, named) in [
+        (r#"{ "a b" = ["c"] }"#, "\"a b\" is not a scope"),
+        (r#"{ "a" = ["b c"] }"#, "\"b c\" is not a scope"),
+        (r#"{ "a" = ["offline_access"] }"#, "`offline_access` is not a scope"),
+        (r#"{ "offline_access" = ["a"] }"#, "`offline_access` is not a scope"),
+    ] {
         let message = error("required_scopes", &implies(table));
-        assert!(message.contains("scope"), "{message}");
+        assert!(message.starts_with(&format!("resource[0].scope_implies: {named}")), "{message}");
+        assert!(message.contains("; "), "the fix: {message}");
     }
 }
 
@@ -40,6 +47,7 @@ claims = [{ claim = "email", domain = ["example.com"] }]
     let roles = ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()])).unwrap();
     let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
     assert_eq!(plan.resources[0].claims, [roles, org]);
+
     let email = ClaimRule::new("email", ClaimTest::Domain(vec!["example.com".to_owned()])).unwrap();
     assert_eq!(plan.resources[0].rules[0].claims, [email]);
     for (bad, named) in [
@@ -73,8 +81,10 @@ per_principal = { requests = 300, per = "1m" }
     let proxies = "trusted_proxies = [\"10.0.0.0/8\", \"::1\"]\ntrusted_proxy_header = \"Forwarded\"\n";
     let plan = check(&format!("{proxies}{GOOD}\n{more}")).unwrap();
     let rate = |requests| Some(Rate::new(requests, Duration::from_secs(60)).unwrap());
-    assert_eq!((plan.rates.per_address, plan.rates.per_principal), (rate(600), rate(300)));
+    assert_eq!(plan.rates.per_address, rate(600));
+    assert_eq!(plan.rates.per_principal, rate(300));
     assert_eq!(plan.resources[0].rates, [rate(10)]);
+
     for (bad, named) in [
         ("[limits]\nper_address = { requests = 0, per = \"1m\" }", "limits.per_address"),
         ("[limits]\nper_principal = { requests = 1, per = \"1ms\" }", "limits.per_principal"),
@@ -84,8 +94,11 @@ per_principal = { requests = 300, per = "1m" }
         let message = format!("{:#}", check(&with_lines(bad)).err().unwrap());
         assert!(message.contains(named), "{bad}: {message}");
     }
-    let message = format!("{:#}", check(&format!("trusted_proxies = [\"proxy\"]\n{GOOD}")).err().unwrap());
-    assert!(message.contains("trusted_proxies") && message.contains("`proxy`"), "{message}");
+    let message =
+        format!("{:#}", check(&format!("trusted_proxies = [\"proxy\", \"::1\", \"b\"]\n{GOOD}")).err().unwrap());
+    for proxy in ["`proxy`", "`b`"] {
+        assert!(message.lines().any(|line| line.starts_with("trusted_proxies") && line.contains(proxy)), "{message}");
+    }
 }
 
 /// B9: required catch-all scopes cause a warning.
@@ -107,7 +120,8 @@ fn method_patterns_are_plain() {
         ["tools/[call", "tools/[cl]all", "tools/{call,list}", "tools/cal?", "tools/call ", "a|b", "tools\\call", ""]
     {
         let message = format!("{:#}", rule(method, "x").err().expect("an error"));
-        assert!(message.contains("rule[0]") && !message.contains('\n'), "{message}");
+        assert!(message.contains("rule[0]"), "{message}");
+        assert!(!message.contains('\n'), "{message}");
         assert!(method.is_empty() || message.contains("method = "), "{message}");
     }
     assert!(rule("tools/*", "[call] {x} ? | \\").unwrap().warnings.is_empty());
@@ -126,6 +140,7 @@ path = "/mcp"
 scopes = ["mcp:route"]
 "#;
     assert!(check(&with_lines(more)).unwrap().warnings.is_empty(), "nothing is published");
+
     let supported = |names: &str| {
         let config =
             with_lines(more).replace("required_scopes", &format!("scopes_supported = [{names}]\nrequired_scopes"));
@@ -138,10 +153,8 @@ scopes = ["mcp:route"]
         "resource[0].rule[0].scopes",
         "resource[0].route[0].scopes",
     ];
-    assert!(
-        warnings.len() == 4 && warnings.iter().zip(keys).all(|(warning, key)| warning.text.starts_with(key)),
-        "{warnings:?}"
-    );
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
+    assert!(warnings.iter().zip(keys).all(|(warning, key)| warning.text.starts_with(key)), "{warnings:?}");
     assert!(warnings[1].text.contains("did you mean `mcp:admin`?"), "{warnings:?}");
     assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
 }
@@ -154,8 +167,6 @@ fn unknown_methods_cause_a_warning() {
     assert!(check(&with_lines(rules)).unwrap().warnings.is_empty());
     let modern = with_lines(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
     let warnings = check(&modern).unwrap().warnings;
-    assert!(
-        warnings.len() == 1 && warnings[0].text.starts_with("resource[0].rule[1].method = \"initialize\""),
-        "{warnings:?}"
-    );
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].text.starts_with("resource[0].rule[1].method = \"initialize\""), "{warnings:?}");
 }

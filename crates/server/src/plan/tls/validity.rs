@@ -38,7 +38,8 @@ impl Validity {
 
     /// Returns the problem at this time, and the fix. `key` is the key of the file with its value.
     pub(super) fn at(&self, now: UnixTime, key: &str) -> Option<Invalidity> {
-        let (from, until) = (date(self.from), date(self.until));
+        let from = date(self.from);
+        let until = date(self.until);
         let found = |is_rejected, text, fix| Some(Invalidity { is_rejected, text, fix });
         if self.until <= now {
             found(true, format!("{key} expired on {until}, so that clients reject it"), RENEW)
@@ -83,7 +84,8 @@ mod tests {
         (params.not_before, params.not_after) = (date_time_ymd(2026, 1, 1), date_time_ymd(2027, 1, 1));
         let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
         let validity = Validity::of(certificate.der()).unwrap();
-        assert_eq!((validity.from.as_secs(), validity.until.as_secs()), (1_767_225_600, 1_798_761_600));
+        assert_eq!(validity.from.as_secs(), 1_767_225_600);
+        assert_eq!(validity.until.as_secs(), 1_798_761_600);
         assert_eq!(Validity::of(&CertificateDer::from(vec![0x30, 0])), None);
     }
 
@@ -92,16 +94,21 @@ mod tests {
     fn invalid_times_are_named() {
         let validity = Validity { from: UnixTime::from_secs(1_767_225_600), until: UnixTime::from_secs(1_798_761_600) };
         let at = |seconds: u64| validity.at(UnixTime::from_secs(seconds), "tls.certificates = /cert.pem");
-        let (start, end) = (1_767_225_600, 1_798_761_600);
+        let start = 1_767_225_600;
+        let end = 1_798_761_600;
         assert_eq!(at(start), None);
         assert_eq!(at(end - 14 * DAY), None);
+
         let soon = at(end - 2 * DAY + 1).unwrap();
         assert!(!soon.is_rejected);
         assert_eq!(soon.text, "tls.certificates = /cert.pem expires in 1 day, on 2027-01-01T00:00:00Z");
         let expired = at(end).unwrap();
-        assert!(expired.is_rejected && expired.fix.starts_with("renew it"));
+        assert!(expired.is_rejected);
+        assert!(expired.fix.starts_with("renew it"));
         assert!(expired.text.contains("/cert.pem expired on 2027-01-01T00:00:00Z"), "{}", expired.text);
+
         let early = at(start - 1).unwrap();
-        assert!(early.is_rejected && early.text.contains("not valid before 2026-01-01T00:00:00Z"), "{}", early.text);
+        assert!(early.is_rejected, "{}", early.text);
+        assert!(early.text.contains("not valid before 2026-01-01T00:00:00Z"), "{}", early.text);
     }
 }

@@ -102,7 +102,8 @@ mod tests {
             ),
         ] {
             let warnings = warnings(issuer, resource);
-            assert!(warnings.len() == 1 && warnings[0].contains(words), "{words}: {warnings:#?}");
+            assert_eq!(warnings.len(), 1, "{words}: {warnings:#?}");
+            assert!(warnings[0].contains(words), "{words}: {warnings:#?}");
         }
         let sound =
             format!("{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]");

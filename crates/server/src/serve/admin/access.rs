@@ -111,6 +111,7 @@ mod tests {
             Ok(Role::Administrator)
         );
         assert_eq!(check(&[("host", "admin.example"), ("authorization", &bearer)]), Ok(Role::Administrator));
+
         let reader = format!("Bearer {METRICS_TOKEN}");
         assert_eq!(check(&[("host", "localhost"), ("authorization", &reader)]), Ok(Role::MetricsReader));
         let refused = |headers: &[(&str, &str)]| {
@@ -123,6 +124,7 @@ mod tests {
             assert_eq!(refused(&[("authorization", value)]), missing, "{value}");
         }
         assert_eq!(refused(&[]), missing);
+
         let invalid = (StatusCode::UNAUTHORIZED, "admin.token_invalid");
         for value in
             ["Bearer x", "Bearer  ", &bearer[..bearer.len() - 1], &format!("{bearer}0"), &bearer.to_uppercase()]
@@ -146,6 +148,7 @@ mod tests {
         assert_eq!(with(&[("host", "localhost.rebound.example")]), forbidden("host.not_allowed"));
         assert_eq!(with(&[]).1, "host.missing");
         assert_eq!(with(&[("host", "localhost"), ("host", "localhost")]).1, "host.repeated");
+
         for origin in ["http://localhost:9900", "null", "https://evil.example", ""] {
             assert_eq!(with(&[("host", "localhost"), ("origin", origin)]), forbidden("origin.not_allowed"));
         }

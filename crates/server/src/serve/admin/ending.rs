@@ -133,9 +133,12 @@ mod tests {
             client: client.map(str::to_owned),
         };
         let id = |owners: &OwnerFilter| scope("https://i", owners).map(|scope| scope.id());
-        let (issuer, subject, client) = ("https://i", "alice", "app");
+        let issuer = "https://i";
+        let subject = "alice";
+        let client = "app";
         assert_eq!(id(&owners(Some(subject), None)), Some(EndScope::Subject { issuer, subject }.id()));
         assert_eq!(id(&owners(None, Some(client))), Some(EndScope::Client { issuer, client }.id()));
+
         let owner = Owner::Subject { issuer, subject, client: Some(client) };
         assert_eq!(id(&owners(Some(subject), Some(client))), Some(EndScope::Owner(owner).id()));
         assert_eq!(id(&owners(None, None)), None);
@@ -149,7 +152,8 @@ mod tests {
         let (_confirmation, pending) = EndTicket::pending();
         for tickets in [vec![EndTicket::done(), EndTicket::failed()], vec![pending]] {
             let error = ending(tickets).confirmed().await.unwrap_err();
-            assert_eq!((error.status, error.code), (StatusCode::SERVICE_UNAVAILABLE, "session.end_not_recorded"));
+            assert_eq!(error.status, StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(error.code, "session.end_not_recorded");
         }
     }
 }

@@ -187,16 +187,19 @@ mod tests {
         let path = directory.path().join("admin.sock");
         drop(StdUnixListener::bind(&path).unwrap());
         assert!(path.exists());
+
         let listener = bind_at(&path).unwrap();
         assert!(StdUnixStream::connect(&path).is_ok());
         fs::remove_file(&path).unwrap();
         fs::write(&path, "precious").unwrap();
         drop(listener);
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious", "a file that replaced the socket stays");
+
         let error = bind_at(&path).err().unwrap();
         assert!(error.contains("not a socket"), "{error}");
         let error = bind_at(&directory.path().join("missing/admin.sock")).err().unwrap();
         assert!(error.contains("directory"), "{error}");
+
         let error = bind_at(&directory.path().join("x".repeat(200))).err().unwrap();
         assert!(error.contains("too long"), "{error}");
     }

@@ -197,6 +197,7 @@ mod tests {
         assert_eq!(route("GET", "/metrics", None), Ok(Route::ReadMetrics));
         assert_eq!(route("POST", "/v1/sessions/end", json), Ok(Route::EndSessions));
         assert_eq!(route("POST", "/v1/tokens/drop", json), Ok(Route::DropTokens));
+
         for path in ["/", "/v1/sessions/", "//v1/sessions", "/v1/%73essions", "/v1", "/mcp"] {
             assert_eq!(route("GET", path, None), Err((404, "path.unknown")), "{path}");
         }
@@ -215,9 +216,12 @@ mod tests {
         )
         .unwrap();
         assert_eq!(request.owner.subject.as_deref(), Some("alice a"));
-        assert_eq!((request.owner.issuer.as_deref(), request.owner.client.as_deref()), (Some("https://i"), Some("c")));
-        assert_eq!((request.limit, request.after), (7, LogHash::parse("00000000000000ff")));
+        assert_eq!(request.owner.issuer.as_deref(), Some("https://i"));
+        assert_eq!(request.owner.client.as_deref(), Some("c"));
+        assert_eq!(request.limit, 7);
+        assert_eq!(request.after, LogHash::parse("00000000000000ff"));
         assert_eq!(ListRequest::parse("").unwrap().limit, DEFAULT_PAGE);
+
         for query in
             ["limit=0", "limit=1001", "limit=x", "after=x", "session=", "user=alice", "subject=", "subject=a&subject=b"]
         {
@@ -250,7 +254,9 @@ mod tests {
         assert_eq!(parsed, (EndTarget::Session(LogHash::parse(session).unwrap()), Some("n".to_owned())));
         let (target, note) = parse_end(br#"{"subject":"alice","issuer":"https://i"}"#).unwrap();
         let owner = OwnerFilter { issuer: Some("https://i".into()), subject: Some("alice".into()), client: None };
-        assert_eq!((target, note), (EndTarget::Owners(owner), None));
+        assert_eq!(target, EndTarget::Owners(owner));
+        assert_eq!(note, None);
+
         for body in [
             "",
             "{}",
@@ -270,7 +276,8 @@ mod tests {
         let long = format!("{{\"subject\":\"{}\"}}", "x".repeat(MAX_NAME + 1));
         assert!(parse_end(long.as_bytes()).is_err());
         assert!(parse_drop(br#"{"issuer":"https://i"}"#).is_ok());
-        assert!(parse_drop(b"{}").is_err() && parse_drop(br#"{"issuer":""}"#).is_err());
+        assert!(parse_drop(b"{}").is_err());
+        assert!(parse_drop(br#"{"issuer":""}"#).is_err());
     }
 
     proptest! {

@@ -172,7 +172,8 @@ mod tests {
             assert_eq!(activity.inactivity(), Some(Inactivity::Blocked(Instant::now())));
             tokio::time::advance(LIMIT).await;
             assert_eq!(activity.next_check(LIMITS), None);
-            assert!(activity.close() && activity.begin().is_none());
+            assert!(activity.close());
+            assert!(activity.begin().is_none());
         }
     }
 
@@ -181,9 +182,12 @@ mod tests {
     async fn a_quiet_stream_is_not_blocked() {
         let activity = Activity::new();
         let mut body = counted(&activity, &[1]);
-        assert_eq!((take(&mut body), take(&mut body)), (Some(1), None));
+        assert_eq!(take(&mut body), Some(1));
+        assert_eq!(take(&mut body), None);
         tokio::time::advance(LIMIT * 10).await;
-        assert!(activity.next_check(LIMITS).is_some() && activity.inactivity().is_none() && !activity.close());
+        assert!(activity.next_check(LIMITS).is_some());
+        assert!(activity.inactivity().is_none());
+        assert!(!activity.close());
         drop(body);
         assert_eq!(activity.inactivity(), Some(Inactivity::Idle(Instant::now())));
     }
@@ -195,6 +199,7 @@ mod tests {
         let _paused = counted(&activity, &[1]);
         let mut quiet = counted(&activity, &[]);
         assert_eq!(take(&mut quiet), None);
+
         tokio::time::advance(LIMIT).await;
         assert!(activity.inactivity().is_none());
         drop(quiet);
@@ -203,9 +208,11 @@ mod tests {
             Some(Inactivity::Blocked(Instant::now())),
             "the end of a request is progress"
         );
+
         let begun = activity.begin();
         tokio::time::advance(LIMIT).await;
-        assert!(activity.inactivity().is_none() && begun.is_some());
+        assert!(activity.inactivity().is_none());
+        assert!(begun.is_some());
     }
 
     /// A client that takes large frames slowly makes progress within them.

@@ -161,7 +161,8 @@ mod tests {
             client.write_all(&[0; 64 << 10]).await.unwrap();
             client.shutdown().await
         });
-        assert!(closed.is_ok() && sent.is_ok());
+        assert!(closed.is_ok());
+        assert!(sent.is_ok());
         assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the write side is shut");
     }
 

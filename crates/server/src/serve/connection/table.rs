@@ -70,7 +70,8 @@ impl ConnectionTable {
     pub(crate) fn close_idle(&self) -> bool {
         let now = Instant::now();
         let mut table = self.table();
-        let (start, count) = (table.next, table.slots.len());
+        let start = table.next;
+        let count = table.slots.len();
         table.next = (start + SEARCH_LIMIT.min(count)) % count.max(1);
         let inactive = (start..start + SEARCH_LIMIT.min(count)).filter_map(|position| {
             let open = table.slots[position % count].as_ref()?;
@@ -171,9 +172,12 @@ mod tests {
         assert!(served.closes_one().await);
         assert!(idle.begin().is_none(), "a late request is not served");
         assert!(!served.closes_one().await, "one is busy, one was just used");
+
         advance(IDLE_GRACE).await;
         assert!(served.closes_one().await);
-        assert!(used.begin().is_none() && request.is_some());
+        assert!(used.begin().is_none());
+        assert!(request.is_some());
+
         drop(request);
         assert!(busy.begin().is_some());
         advance(IDLE_GRACE).await;
@@ -194,10 +198,12 @@ mod tests {
             .await;
         advance(IDLE_GRACE).await;
         assert!(!served.closes_one().await, "its network may be slow");
+
         let idle = served.open();
         advance(BLOCKED_GRACE).await;
         assert!(served.closes_one().await);
-        assert!(idle.begin().is_none() && served.closes_one().await);
+        assert!(idle.begin().is_none());
+        assert!(served.closes_one().await);
         assert!(blocked.begin().is_none());
     }
 
@@ -211,6 +217,7 @@ mod tests {
         advance(IDLE_GRACE).await;
         let searches: Vec<_> = [served.closes_one().await, served.closes_one().await, served.closes_one().await].into();
         assert_eq!(searches, [false, false, true]);
-        assert!(idle.begin().is_none() && requests.iter().all(Option::is_some));
+        assert!(idle.begin().is_none());
+        assert!(requests.iter().all(Option::is_some));
     }
 }

@@ -124,6 +124,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         assert_eq!(end_all(&sessions, false, Some(&audit), deadline).await.len(), COUNT);
         assert!(sessions.is_empty());
+
         audit.finish(Duration::from_secs(60)).await;
         let text = fs::read_to_string(&file).unwrap();
         fs::remove_file(&file).unwrap();
@@ -145,7 +146,8 @@ mod tests {
     /// E12: a session that the next program continues does not end.
     #[tokio::test]
     async fn sessions_that_continue_do_not_end() {
-        let (sessions, deadline) = (store(None), Instant::now() + Duration::from_secs(60));
+        let sessions = store(None);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
         let reservation = sessions.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
         drop(reservation.open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None).unwrap());

@@ -107,14 +107,16 @@ mod tests {
     #[test]
     fn former_upstreams_are_kept() {
         let mut upstreams = Upstreams::default().followed_by(&configuration(&[1]));
-        assert_eq!((header(&upstreams, 1), header(&upstreams, 2)), (Some("session-1"), None));
+        assert_eq!(header(&upstreams, 1), Some("session-1"));
+        assert_eq!(header(&upstreams, 2), None);
         upstreams = upstreams.followed_by(&configuration(&[2])).followed_by(&configuration(&[3]));
         assert_eq!(
             [1, 2, 3].map(|number| header(&upstreams, number)),
             [1, 2, 3].map(|number| Some(["", "session-1", "session-2", "session-3"][number]))
         );
         upstreams = upstreams.followed_by(&configuration(&[1]));
-        assert_eq!((upstreams.current.len(), upstreams.former.len()), (1, 2));
+        assert_eq!(upstreams.current.len(), 1);
+        assert_eq!(upstreams.former.len(), 2);
         upstreams = upstreams.without_former();
         assert_eq!([1, 2, 3].map(|number| header(&upstreams, number)), [Some("session-1"), None, None]);
     }
@@ -125,6 +127,8 @@ mod tests {
         let all =
             (0..100).fold(Upstreams::default(), |upstreams, number| upstreams.followed_by(&configuration(&[number])));
         assert_eq!(all.former.len(), MAX_FORMER);
-        assert!(header(&all, 0).is_none() && header(&all, 98).is_some() && header(&all, 99).is_some());
+        assert!(header(&all, 0).is_none());
+        assert!(header(&all, 98).is_some());
+        assert!(header(&all, 99).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Parts of a state that a later one uses again.
+//! A reload keeps the parts of the state that it does not change.
 
 use portcullis_metadata::SystemClock;
 
@@ -63,6 +63,7 @@ const ALL: Kept = Kept {
     body_budget: true,
 };
 
+/// Returns which parts a reload with these edits keeps.
 fn kept(edits: &[(&str, &str)]) -> Kept {
     let first = plan(&[]);
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
@@ -76,7 +77,8 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
     let new = ServerState::new(&plan(edits), &process, Some(&old)).unwrap();
     let same = |old: &Option<Arc<_>>, new: &Option<Arc<_>>| Arc::ptr_eq(old.as_ref().unwrap(), new.as_ref().unwrap());
     let resource = |position: usize| {
-        let (old, new) = (&old.resources[position], &new.resources[position]);
+        let old = &old.resources[position];
+        let new = &new.resources[position];
         let verifier = Arc::ptr_eq(old.verifier.as_ref().unwrap(), new.verifier.as_ref().unwrap());
         [Arc::ptr_eq(old, new), verifier, Arc::ptr_eq(&old.upstream, &new.upstream)]
     };
@@ -104,16 +106,19 @@ async fn unchanged_parts_are_kept() {
     assert_eq!(kept(&[("\"/one\"", "\"/one\"\nrealm = \"r\"")]), Kept { resources: changed_resource, ..ALL });
     let changed_rule = kept(&[("\"tools/*\"", "\"tools/call\"")]);
     assert_eq!(changed_rule, Kept { resources: changed_resource, rule_limits: [false, true], ..ALL });
+
     let changed_upstream = kept(&[("127.0.0.1:1/", "127.0.0.1:2/")]);
     assert_eq!(changed_upstream, Kept { resources: [[false, true, false], [true; 3]], ..ALL });
     let changed_issuer = kept(&[("\"https://b.example\"", "\"https://b.example\"\nleeway = \"1s\"")]);
     let resources = [[true; 3], [false, false, true]];
     assert_eq!(changed_issuer, Kept { issuers: [true, false], resources, ..ALL });
+
     let changed_rate = kept(&[("requests = 9", "requests = 8")]);
     let resources = [[false, true, true]; 2];
     assert_eq!(changed_rate, Kept { resources, per_address: false, ..ALL });
     let changed_budget = kept(&[("[limits]", "[limits]\nbody_budget = 99999999")]);
     assert_eq!(changed_budget, Kept { resources, body_budget: false, ..ALL });
+
     let changed_cache = kept(&[("[limits]", "[limits]\ncached_tokens = 99")]);
     assert_eq!(changed_cache, Kept { resources: [[false, false, true]; 2], ..ALL });
 }

@@ -16,12 +16,14 @@ async fn an_unavailable_receiver_gets_three_retries() {
         let trial = Trial::start(move |_| Some(Reply::status(status)));
         trial.queue(1);
         sleep(Duration::from_secs(60)).await;
-        assert_eq!((trial.times_of_requests(), trial.traces.lost()), (vec![0, 1, 3, 7], 1), "{status}");
+        assert_eq!(trial.times_of_requests(), vec![0, 1, 3, 7], "{status}");
+        assert_eq!(trial.traces.lost(), 1, "{status}");
     }
     let trial = Trial::start(|_| None);
     trial.queue(2);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!((trial.times_of_requests(), trial.traces.lost()), (vec![0, 1, 3, 7], 2), "refused connections");
+    assert_eq!(trial.times_of_requests(), vec![0, 1, 3, 7], "refused connections");
+    assert_eq!(trial.traces.lost(), 2, "refused connections");
 }
 
 /// J7: nothing is lost if a retry succeeds.
@@ -30,7 +32,8 @@ async fn a_retry_can_succeed() {
     let trial = Trial::start(|earlier| Some(Reply::status(if earlier < 2 { 503 } else { 200 })));
     trial.queue(1);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!((trial.times_of_requests(), trial.traces.lost()), (vec![0, 1, 3], 0));
+    assert_eq!(trial.times_of_requests(), vec![0, 1, 3]);
+    assert_eq!(trial.traces.lost(), 0);
 }
 
 /// J7: a batch that the receiver rejects is not sent again.
@@ -40,7 +43,8 @@ async fn a_rejected_batch_is_sent_once() {
         let trial = Trial::start(move |_| Some(Reply::status(status)));
         trial.queue(3);
         sleep(Duration::from_secs(60)).await;
-        assert_eq!((trial.times_of_requests(), trial.traces.lost()), (vec![0], 3), "{status}");
+        assert_eq!(trial.times_of_requests(), vec![0], "{status}");
+        assert_eq!(trial.traces.lost(), 3, "{status}");
     }
 }
 
@@ -84,7 +88,8 @@ async fn the_stop_sends_the_queue() {
     let Trial { times, stop, task, traces, .. } = trial;
     stop.send(()).unwrap();
     timeout(Duration::from_millis(1), task).await.expect("it ends without a wait").unwrap();
-    assert_eq!((times.lock().unwrap().len(), traces.lost()), (3, 0));
+    assert_eq!(times.lock().unwrap().len(), 3);
+    assert_eq!(traces.lost(), 0);
 }
 
 /// J7: losses are logged at intervals even if the queue is never empty.
@@ -101,6 +106,7 @@ async fn losses_are_logged_under_load() {
     let (_stop, stopped) = oneshot::channel();
     let run = exporter.run(queued, encode, stopped);
     timeout(Duration::from_secs(600), run).await.expect_err("the queue is never empty");
+
     // Every 7 seconds a batch is lost, with what was queued at each of its 4 attempts.
     assert!((300..350).contains(&traces.lost()), "{}", traces.lost());
     assert!(traces.lost() - exporter.reported < 40, "{}", exporter.reported);
@@ -115,6 +121,7 @@ async fn losses_are_logged_at_intervals_and_at_the_end() {
     let mut exporter = exporter(FetchFn::new(|_| None), traces.clone());
     exporter.report_lost_at_intervals();
     assert_eq!(exporter.reported_at, None, "nothing was lost");
+
     for (seconds, reported) in [(0, 1), (1, 1), (58, 1), (1, 4), (59, 4)] {
         sleep(Duration::from_secs(seconds)).await;
         traces.lose(1);
@@ -141,7 +148,8 @@ struct Trial {
 impl Trial {
     /// Starts an exporter. `respond` gets the number of earlier requests.
     fn start(respond: impl Fn(usize) -> Option<Reply> + Send + Sync + 'static) -> Self {
-        let (times, start) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
+        let times = Arc::new(Mutex::new(Vec::new()));
+        let start = Instant::now();
         let recorded = Arc::clone(&times);
         let receiver = FetchFn::new(move |_| {
             let mut times = recorded.lock().unwrap();

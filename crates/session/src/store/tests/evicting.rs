@@ -9,15 +9,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn at_most(max_per_owner: usize) -> Bench {
-    bench_with(|settings| settings.max_per_owner = max_per_owner)
+fn at_most(max_per_owner: usize) -> Fixture {
+    fixture_with(|settings| settings.max_per_owner = max_per_owner)
 }
 
 fn second() -> Duration {
     Duration::from_secs(1)
 }
 
-impl Bench {
+impl Fixture {
     /// Opens sessions of Alice, one per second.
     fn open_in_turn<const COUNT: usize>(&self) -> [Arc<Session>; COUNT] {
         std::array::from_fn(|_| {
@@ -27,7 +27,7 @@ impl Bench {
     }
 
     fn evicted(&self) -> Vec<Box<str>> {
-        self.heard
+        self.ended
             .take()
             .into_iter()
             .inspect(|(_, reason)| assert_eq!(*reason, EndReason::Evicted))
@@ -39,94 +39,103 @@ impl Bench {
 /// E9: at the owner's limit, the least recently used session ends, and its identifier resolves as ended.
 #[test]
 fn the_least_recently_used_session_ends() {
-    let bench = at_most(3);
-    let [first, second, third] = bench.open_in_turn();
-    bench.clock.advance(Duration::from_secs(1));
-    drop(bench.hold(&first));
-    bench.clock.advance(Duration::from_secs(1));
-    let fourth = bench.open(ALICE);
-    assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
-    assert_eq!(bench.resolve(ALICE, &second).unwrap_err(), ResolveError::Ended);
-    bench.clock.advance(Duration::from_secs(1));
-    bench.open(ALICE);
-    assert_eq!(bench.evicted(), [(*third.identifier()).into()]);
+    let fixture = at_most(3);
+    let [first, second, third] = fixture.open_in_turn();
+    fixture.clock.advance(Duration::from_secs(1));
+    drop(fixture.hold(&first));
+    fixture.clock.advance(Duration::from_secs(1));
+    let fourth = fixture.open(ALICE);
+    assert_eq!(fixture.evicted(), [(*second.identifier()).into()]);
+    assert_eq!(fixture.resolve(ALICE, &second).unwrap_err(), ResolveError::Ended);
+
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.open(ALICE);
+    assert_eq!(fixture.evicted(), [(*third.identifier()).into()]);
     for session in [&first, &fourth] {
-        drop(bench.hold(session));
+        drop(fixture.hold(session));
     }
-    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
+    assert_eq!(fixture.store.len(), 3);
+    assert_eq!(fixture.store.0.capacity.counts(), (3, 1));
 }
 
 /// E9: the last use is the end of a request, not its beginning.
 #[test]
 fn a_session_is_used_until_its_last_use_ends() {
-    let bench = at_most(2);
-    let [first, second] = bench.open_in_turn();
-    let held = bench.hold(&first);
-    bench.clock.advance(Duration::from_secs(1));
-    drop(bench.hold(&second));
-    bench.clock.advance(Duration::from_secs(1));
+    let fixture = at_most(2);
+    let [first, second] = fixture.open_in_turn();
+    let held = fixture.hold(&first);
+    fixture.clock.advance(Duration::from_secs(1));
+    drop(fixture.hold(&second));
+    fixture.clock.advance(Duration::from_secs(1));
     drop(held);
-    bench.open(ALICE);
-    assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
+    fixture.open(ALICE);
+    assert_eq!(fixture.evicted(), [(*second.identifier()).into()]);
 }
 
 /// E9: a session in use is not evicted. When all are in use, a new one is rejected.
 #[test]
 fn sessions_in_use_are_not_evicted() {
-    let bench = at_most(3);
-    let [first, second, third] = bench.open_in_turn();
-    let held = [bench.hold(&first), bench.hold(&first), bench.hold(&third)];
-    bench.open(ALICE);
-    assert_eq!(bench.evicted(), [(*second.identifier()).into()]);
+    let fixture = at_most(3);
+    let [first, second, third] = fixture.open_in_turn();
+    let held = [fixture.hold(&first), fixture.hold(&first), fixture.hold(&third)];
+    fixture.open(ALICE);
+    assert_eq!(fixture.evicted(), [(*second.identifier()).into()]);
+
     let [one, other, _third] = held;
     drop(one);
-    let fourth = bench.open_in_use(ALICE).unwrap();
-    assert_eq!(bench.evicted().len(), 1);
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
-    bench.open(MALLORY);
+    let fourth = fixture.open_in_use(ALICE).unwrap();
+    assert_eq!(fixture.evicted().len(), 1);
+    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+
+    fixture.open(MALLORY);
     drop(other);
-    bench.open(ALICE);
-    assert_eq!(bench.evicted(), [(*first.identifier()).into()]);
-    assert!(!fourth.has_ended() && !third.has_ended());
+    fixture.open(ALICE);
+    assert_eq!(fixture.evicted(), [(*first.identifier()).into()]);
+    assert!(!fourth.has_ended());
+    assert!(!third.has_ended());
 }
 
 /// E9: a reservation evicts no session. The session that is opened with it does.
 #[test]
 fn a_reservation_ends_nothing() {
-    let bench = at_most(1);
-    let session = bench.open(ALICE);
+    let fixture = at_most(1);
+    let session = fixture.open(ALICE);
     for _ in 0..3 {
-        drop(bench.reserve(ALICE).unwrap());
+        drop(fixture.reserve(ALICE).unwrap());
     }
-    let held = bench.reserve(ALICE).unwrap().capacity_permit();
+    let held = fixture.reserve(ALICE).unwrap().capacity_permit();
     assert_eq!(
-        bench.reserve(ALICE).unwrap_err(),
+        fixture.reserve(ALICE).unwrap_err(),
         ReservationError::OwnerLimit,
         "its only session can make place for one"
     );
+
     drop(held);
-    assert!(bench.heard.take().is_empty());
-    drop(bench.resolve(ALICE, &session).unwrap());
+    assert!(fixture.ended.take().is_empty());
+    drop(fixture.resolve(ALICE, &session).unwrap());
 }
 
 /// E9: each reservation at the limit requires another unused session.
 #[test]
 fn reservations_require_a_session_each() {
-    let bench = at_most(3);
-    let [first, ..] = bench.open_in_turn::<3>();
-    let held = bench.hold(&first);
-    let reserved = [bench.reserve(ALICE).unwrap(), bench.reserve(ALICE).unwrap()];
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    let fixture = at_most(3);
+    let [first, ..] = fixture.open_in_turn::<3>();
+    let held = fixture.hold(&first);
+    let reserved = [fixture.reserve(ALICE).unwrap(), fixture.reserve(ALICE).unwrap()];
+    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+
     let opened = reserved.map(|reserved| reserved.open(Box::default(), None).unwrap());
-    assert_eq!(bench.evicted().len(), 2);
-    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (3, (3, 1)));
+    assert_eq!(fixture.evicted().len(), 2);
+    assert_eq!(fixture.store.len(), 3);
+    assert_eq!(fixture.store.0.capacity.counts(), (3, 1));
     assert_eq!(
-        bench.reserve(ALICE).unwrap_err(),
+        fixture.reserve(ALICE).unwrap_err(),
         ReservationError::OwnerLimit,
         "the new ones are in use by their opening"
     );
+
     drop((opened, held));
-    drop(bench.reserve(ALICE).unwrap());
+    drop(fixture.reserve(ALICE).unwrap());
 }
 
 /// E9: if all sessions were taken into use since the reservation, the new one is rejected, and the limit holds.
@@ -146,14 +155,17 @@ fn a_session_is_refused_when_no_place_is_left() {
 
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     settings.max_per_owner = 1;
-    let store = SessionStore::new(settings, Arc::new(HandClock::default()), Arc::new(Opened));
-    let (target, scopes) = (target(), Scopes::empty());
+    let store = SessionStore::new(settings, Arc::new(ManualClock::default()), Arc::new(Opened));
+    let target = target();
+    let scopes = Scopes::empty();
     let reserve = || store.reserve(&target, ALICE, &scopes);
     let identifier = reserve().unwrap().open(Box::from(*b"first"), None).unwrap().identifier();
     let reserved = reserve().unwrap();
     let held = store.resolve(&target, ALICE, &scopes, identifier.as_bytes()).unwrap();
     assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), ReservationError::OwnerLimit);
-    assert_eq!((store.len(), store.0.capacity.counts()), (1, (1, 1)));
+    assert_eq!(store.len(), 1);
+    assert_eq!(store.0.capacity.counts(), (1, 1));
+
     drop(held);
     drop(reserve().unwrap());
 }
@@ -161,59 +173,61 @@ fn a_session_is_refused_when_no_place_is_left() {
 /// E9: an expired session is evicted first, and ends as expired.
 #[test]
 fn a_session_that_is_over_ends_by_its_time() {
-    let bench = at_most(1);
-    let session = bench.open(ALICE);
-    bench.clock.advance(Duration::from_secs(30 * 60));
-    bench.open(ALICE);
-    assert_eq!(bench.heard.take(), [((*session.identifier()).into(), EndReason::Idle)]);
+    let fixture = at_most(1);
+    let session = fixture.open(ALICE);
+    fixture.clock.advance(Duration::from_secs(30 * 60));
+    fixture.open(ALICE);
+    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Idle)]);
 }
 
 /// E9: no session is evicted for another owner, or at the total limit. Anonymous sessions are never evicted.
 #[test]
 fn only_the_owner_at_the_limit_is_concerned() {
-    let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (6, 2));
-    let kept = [bench.open(MALLORY), bench.open(Owner::Anonymous), bench.open(Owner::Anonymous)];
+    let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (6, 2));
+    let kept = [fixture.open(MALLORY), fixture.open(Owner::Anonymous), fixture.open(Owner::Anonymous)];
     for _ in 0..10 {
-        bench.clock.advance(second());
-        bench.open(ALICE);
+        fixture.clock.advance(second());
+        fixture.open(ALICE);
     }
-    assert_eq!((bench.store.len(), bench.evicted().len()), (5, 8));
-    bench.open(Owner::Anonymous);
+    assert_eq!(fixture.store.len(), 5);
+    assert_eq!(fixture.evicted().len(), 8);
+
+    fixture.open(Owner::Anonymous);
     for owner in [ALICE, MALLORY, Owner::Anonymous] {
-        assert_eq!(bench.reserve(owner).unwrap_err(), ReservationError::TotalLimit);
+        assert_eq!(fixture.reserve(owner).unwrap_err(), ReservationError::TotalLimit);
     }
     for session in kept {
-        drop(bench.hold(&session));
+        drop(fixture.hold(&session));
     }
-    assert!(bench.heard.take().is_empty());
+    assert!(fixture.ended.take().is_empty());
 }
 
 /// E9: the total includes both the new session and the evicted one, until the latter is removed.
 #[test]
 fn the_total_limit_holds_meanwhile() {
-    let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (2, 1));
-    bench.open(ALICE);
-    let reserved = bench.reserve(ALICE).unwrap();
-    assert_eq!(bench.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
+    let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (2, 1));
+    fixture.open(ALICE);
+    let reserved = fixture.reserve(ALICE).unwrap();
+    assert_eq!(fixture.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
     drop(reserved.open(Box::default(), None));
-    bench.open(MALLORY);
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::TotalLimit);
+    fixture.open(MALLORY);
+    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::TotalLimit);
 }
 
 /// E8, E9: no identifier of an evicted session resolves.
 #[test]
 fn all_identifiers_end() {
-    let bench = at_most(1);
-    let session = bench.open(ALICE);
+    let fixture = at_most(1);
+    let session = fixture.open(ALICE);
     let scopes = Scopes::parse("other").unwrap();
     let first = session.identifier();
     let renewed =
-        bench.store.resolve(&bench.target, ALICE, &scopes, first.as_bytes()).unwrap().rotated_identifier().unwrap();
-    bench.open(ALICE);
+        fixture.store.resolve(&fixture.target, ALICE, &scopes, first.as_bytes()).unwrap().rotated_identifier().unwrap();
+    fixture.open(ALICE);
     for identifier in [first, renewed] {
-        assert_eq!(bench.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
+        assert_eq!(fixture.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
     }
-    assert_eq!(bench.store.0.rotated.len(), 0);
+    assert_eq!(fixture.store.0.rotated.len(), 0);
 }
 
 proptest! {
@@ -223,35 +237,35 @@ proptest! {
         steps in proptest::collection::vec((0..24_usize, 0..8_u8), 0..120),
         held in proptest::collection::vec(0..24_usize, 0..4),
     ) {
-        let bench = at_most(24);
-        let mut order = Vec::from(bench.open_in_turn::<24>());
+        let fixture = at_most(24);
+        let mut order = Vec::from(fixture.open_in_turn::<24>());
         for (at, step) in steps {
-            bench.clock.advance(second());
+            fixture.clock.advance(second());
             let session = order.remove(at % order.len());
             match step {
-                0 => assert!(bench.store.end(&session, EndReason::Deleted).is_some()),
+                0 => assert!(fixture.store.end(&session, EndReason::Deleted).is_some()),
                 1 => {
                     // An eviction in between moves entries in the heap.
                     order.insert(at % (order.len() + 1), session);
-                    drop(bench.open(ALICE));
+                    drop(fixture.open(ALICE));
                     order.remove(0);
-                    order.push(bench.store.all().into_iter().max_by_key(|session| session.last_used()).unwrap());
+                    order.push(fixture.store.all().into_iter().max_by_key(|session| session.last_used()).unwrap());
                 }
                 _ => {
-                    drop(bench.hold(&session));
+                    drop(fixture.hold(&session));
                     order.push(session);
                 }
             }
             if order.len() < 24 {
-                order.push(bench.open(ALICE));
+                order.push(fixture.open(ALICE));
             }
         }
-        bench.heard.take();
-        let _held: Vec<_> = held.iter().map(|at| bench.hold(&order[at % order.len()])).collect();
+        fixture.ended.take();
+        let _held: Vec<_> = held.iter().map(|at| fixture.hold(&order[at % order.len()])).collect();
         let expected: Vec<Box<str>> =
             order.iter().filter(|session| !session.is_in_use()).map(|session| (*session.identifier()).into()).collect();
-        let kept: Vec<_> = expected.iter().map_while(|_| bench.open_in_use(ALICE).ok()).collect();
-        prop_assert_eq!(bench.evicted(), expected);
+        let kept: Vec<_> = expected.iter().map_while(|_| fixture.open_in_use(ALICE).ok()).collect();
+        prop_assert_eq!(fixture.evicted(), expected);
         prop_assert_eq!(kept.len() + held_count(&order), 24);
     }
 }
@@ -268,61 +282,89 @@ fn uses_and_evictions_exclude_each_other() {
     assert!(used > 0);
 }
 
+/// The number of threads that open sessions, and of those that use them.
+const WORKERS: usize = 2;
+/// The limit of the owner.
+const MAX: usize = 4;
+/// So few that tombstones suffice for the ended sessions of all threads. A floor would also end sessions in use.
+const OPENINGS: usize = 120;
+
+/// What the threads share.
+struct Race {
+    fixture: Fixture,
+    /// The identifiers of the newest sessions.
+    newest: Vec<Mutex<Identifier>>,
+    opened: AtomicUsize,
+    used: AtomicUsize,
+    /// The number of threads that still open sessions.
+    opening: AtomicUsize,
+    barrier: Barrier,
+}
+
+impl Race {
+    fn open_sessions(&self, worker: usize) {
+        self.barrier.wait();
+        for round in 0..OPENINGS {
+            if let Ok(session) = self.fixture.open_in_use(ALICE) {
+                self.opened.fetch_add(1, Ordering::SeqCst);
+                *self.newest[(WORKERS * round + worker) % MAX].lock().unwrap() = session.identifier();
+            }
+            assert!(self.fixture.store.len() <= MAX + WORKERS, "recorded before the evicted ones are removed");
+            self.fixture.clock.advance(Duration::from_millis(1));
+        }
+        self.opening.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn use_sessions(&self, worker: usize) {
+        self.barrier.wait();
+        for round in worker.. {
+            if self.opening.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            let identifier = self.newest[round % MAX].lock().unwrap().clone();
+            let Ok(session) = self.fixture.find(ALICE, identifier.as_bytes()) else { continue };
+            for _ in 0..3 {
+                assert!(!session.has_ended(), "it ended while it was in use");
+                thread::yield_now();
+            }
+            self.used.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
 /// Returns how often a session was used.
 fn use_and_open_concurrently() -> usize {
-    const MAX: usize = 4;
-    /// So few that tombstones suffice for the ended sessions of both threads. A floor would also end sessions in use.
-    const OPENINGS: usize = 120;
-    let bench = at_most(MAX);
-    let newest: Vec<Mutex<Identifier>> = (0..MAX).map(|_| Mutex::new(bench.open(ALICE).identifier())).collect();
-    let (opened, used, running) = (AtomicUsize::new(MAX), AtomicUsize::new(0), AtomicUsize::new(2));
-    let barrier = Barrier::new(4);
+    let fixture = at_most(MAX);
+    let race = Race {
+        newest: (0..MAX).map(|_| Mutex::new(fixture.open(ALICE).identifier())).collect(),
+        fixture,
+        opened: AtomicUsize::new(MAX),
+        used: AtomicUsize::new(0),
+        opening: AtomicUsize::new(WORKERS),
+        barrier: Barrier::new(2 * WORKERS),
+    };
     thread::scope(|scope| {
-        for worker in 0..2 {
-            let (bench, newest, opened, running, barrier) = (&bench, &newest, &opened, &running, &barrier);
-            scope.spawn(move || {
-                barrier.wait();
-                for round in 0..OPENINGS {
-                    if let Ok(session) = bench.open_in_use(ALICE) {
-                        opened.fetch_add(1, Ordering::SeqCst);
-                        *newest[(2 * round + worker) % MAX].lock().unwrap() = session.identifier();
-                    }
-                    assert!(bench.store.len() <= MAX + 2, "recorded before the evicted ones are removed");
-                    bench.clock.advance(Duration::from_millis(1));
-                }
-                running.fetch_sub(1, Ordering::SeqCst);
-            });
-        }
-        for worker in 0..2 {
-            let (bench, newest, used, running, barrier) = (&bench, &newest, &used, &running, &barrier);
-            scope.spawn(move || {
-                barrier.wait();
-                for round in worker.. {
-                    if running.load(Ordering::SeqCst) == 0 {
-                        break;
-                    }
-                    let identifier = newest[round % MAX].lock().unwrap().clone();
-                    let Ok(session) = bench.find(ALICE, identifier.as_bytes()) else { continue };
-                    for _ in 0..3 {
-                        assert!(!session.has_ended(), "it ended while it was in use");
-                        thread::yield_now();
-                    }
-                    used.fetch_add(1, Ordering::SeqCst);
-                }
-            });
+        for worker in 0..WORKERS {
+            let race = &race;
+            scope.spawn(move || race.open_sessions(worker));
+            scope.spawn(move || race.use_sessions(worker));
         }
     });
-    let (opened, used) = (opened.into_inner(), used.into_inner());
+    let Race { fixture, opened, used, .. } = race;
+    let opened = opened.into_inner();
     assert!(opened > MAX);
-    let mut evicted = bench.evicted();
-    assert_eq!((evicted.len(), bench.store.len()), (opened - MAX, MAX));
+
+    let mut evicted = fixture.evicted();
+    assert_eq!(evicted.len(), opened - MAX);
+    assert_eq!(fixture.store.len(), MAX);
     evicted.sort_unstable();
     evicted.dedup();
     assert_eq!(evicted.len(), opened - MAX, "each ends once");
-    assert_eq!(bench.store.0.capacity.counts(), (MAX, 1));
-    for session in bench.store.all() {
-        bench.store.end(&session, EndReason::Deleted);
+    assert_eq!(fixture.store.0.capacity.counts(), (MAX, 1));
+
+    for session in fixture.store.all() {
+        fixture.store.end(&session, EndReason::Deleted);
     }
-    assert_eq!(bench.store.0.capacity.counts(), (0, 0));
-    used
+    assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
+    used.into_inner()
 }

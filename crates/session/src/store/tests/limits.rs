@@ -1,4 +1,4 @@
-//! Tests of the limits of sessions, in total and per owner.
+//! The limits of sessions, in total and per owner, also under contention.
 
 use std::{sync::Barrier, thread};
 
@@ -7,60 +7,63 @@ use super::*;
 /// E9: reservations count toward both limits and release their capacity. No session in use is evicted.
 #[test]
 fn limits_count_reservations() {
-    let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (3, 2));
-    let first = bench.open(ALICE);
-    let in_use = bench.hold(&first);
-    let held = bench.reserve(ALICE).unwrap();
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (3, 2));
+    let first = fixture.open(ALICE);
+    let in_use = fixture.hold(&first);
+    let held = fixture.reserve(ALICE).unwrap();
+    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+
     drop(in_use);
-    let second = bench.open(MALLORY);
-    assert_eq!(bench.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
-    assert_eq!(bench.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
+    let second = fixture.open(MALLORY);
+    assert_eq!(fixture.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(fixture.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
+
     drop(held);
-    let third = bench.open(ALICE);
+    let third = fixture.open(ALICE);
     for (owner, session) in [(ALICE, &first), (MALLORY, &second), (ALICE, &third)] {
-        drop(bench.resolve(owner, session).unwrap());
+        drop(fixture.resolve(owner, session).unwrap());
     }
-    assert_eq!(bench.store.0.capacity.counts(), (3, 2));
+    assert_eq!(fixture.store.0.capacity.counts(), (3, 2));
+
     for session in [first, second, third] {
-        bench.store.end(&session, EndReason::Deleted);
+        fixture.store.end(&session, EndReason::Deleted);
     }
-    assert_eq!(bench.store.0.capacity.counts(), (0, 0));
+    assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
 
 /// E2, E9: a capacity permit counts until it is dropped, also after its reservation, and not in addition to its session.
 #[test]
 fn a_held_room_counts() {
-    let bench = bench_with(|settings| settings.max_total = 1);
-    let reservation = bench.reserve(ALICE).unwrap();
+    let fixture = fixture_with(|settings| settings.max_total = 1);
+    let reservation = fixture.reserve(ALICE).unwrap();
     let held = reservation.capacity_permit();
     drop(reservation);
-    assert_eq!(bench.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(fixture.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
     drop(held);
-    let reservation = bench.reserve(ALICE).unwrap();
+    let reservation = fixture.reserve(ALICE).unwrap();
     let held = reservation.capacity_permit();
     let session = reservation.open(Box::default(), None).unwrap();
     drop(held);
-    assert_eq!(bench.store.0.capacity.counts(), (1, 1));
-    bench.store.end(&session, EndReason::Deleted);
-    assert_eq!(bench.store.0.capacity.counts(), (0, 0));
+    assert_eq!(fixture.store.0.capacity.counts(), (1, 1));
+    fixture.store.end(&session, EndReason::Deleted);
+    assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
 
 /// E9: anonymous sessions have no limit per owner, and rejections leave no entry of an owner.
 #[test]
 fn limits_at_their_edges() {
-    let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (5, 0));
-    assert_eq!(bench.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
-    let open: Vec<_> = (0..5).map(|_| bench.open(Owner::Anonymous)).collect();
-    drop(bench.resolve(Owner::Anonymous, &open[0]).unwrap());
-    assert_eq!(bench.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
-    assert_eq!(bench.store.0.capacity.counts(), (5, 0));
+    let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (5, 0));
+    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    let open: Vec<_> = (0..5).map(|_| fixture.open(Owner::Anonymous)).collect();
+    drop(fixture.resolve(Owner::Anonymous, &open[0]).unwrap());
+    assert_eq!(fixture.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(fixture.store.0.capacity.counts(), (5, 0));
 }
 
 /// E9: concurrent reservations never exceed the limits.
 #[test]
 fn limits_hold_under_contention() {
-    let bench = bench_with(|settings| (settings.max_total, settings.max_per_owner) = (100, 7));
+    let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (100, 7));
     let barrier = Barrier::new(8);
     let owners: Vec<String> = (0..20).map(|number| format!("user-{number}")).collect();
     let kept: Vec<Vec<(usize, InUse)>> = thread::scope(|scope| {
@@ -72,8 +75,8 @@ fn limits_hold_under_contention() {
                     for round in 0..400 {
                         let number = round % owners.len();
                         let owner = Owner::Subject { issuer: ISSUER, subject: &owners[number], client: None };
-                        if let Ok(reservation) = bench.reserve(owner) {
-                            assert!(bench.store.0.capacity.counts().0 <= 100);
+                        if let Ok(reservation) = fixture.reserve(owner) {
+                            assert!(fixture.store.0.capacity.counts().0 <= 100);
                             if round % 3 == 0 {
                                 drop(reservation);
                             } else {
@@ -89,6 +92,7 @@ fn limits_hold_under_contention() {
     });
     let kept: Vec<_> = kept.into_iter().flatten().collect();
     assert_eq!(kept.len(), 100);
+
     for number in 0..owners.len() {
         assert!(kept.iter().filter(|(owner, _)| *owner == number).count() <= 7);
     }
@@ -98,11 +102,12 @@ fn limits_hold_under_contention() {
             scope.spawn(|| {
                 barrier.wait();
                 for (_, session) in &kept {
-                    bench.store.end(session, EndReason::Deleted);
+                    fixture.store.end(session, EndReason::Deleted);
                 }
             });
         }
     });
-    assert_eq!(bench.heard.take().len(), 100);
-    assert_eq!((bench.store.len(), bench.store.0.capacity.counts()), (0, (0, 0)));
+    assert_eq!(fixture.ended.take().len(), 100);
+    assert_eq!(fixture.store.len(), 0);
+    assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }

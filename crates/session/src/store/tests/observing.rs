@@ -17,12 +17,13 @@ fn openings_are_heard() {
 
     let openings = Arc::new(Openings(Mutex::default()));
     let settings = SessionSettings::new(SessionKey::random().unwrap());
-    let store = SessionStore::new(settings, Arc::new(HandClock::default()), openings.clone());
+    let store = SessionStore::new(settings, Arc::new(ManualClock::default()), openings.clone());
     let target = target();
     let hers = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     let nobodys =
         store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     assert_eq!(nobodys.owner(), Owner::Anonymous);
+
     let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
     assert_eq!(*openings.0.lock().unwrap(), expected);
 }
@@ -43,7 +44,7 @@ fn observer_is_called_outside_locks() {
     let observer = Arc::new(Reopens(Mutex::new(None), target.clone()));
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     (settings.max_total, settings.max_per_owner) = (1, 1);
-    let store = SessionStore::new(settings, Arc::new(HandClock::default()), observer.clone());
+    let store = SessionStore::new(settings, Arc::new(ManualClock::default()), observer.clone());
     *observer.0.lock().unwrap() = Some(store.clone());
     let session = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     store.end(&session, EndReason::Deleted);

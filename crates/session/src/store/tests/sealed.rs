@@ -19,16 +19,21 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn a_session_continues_elsewhere() {
     let (first, second) = two();
     let identifier = first.open();
-    let adopted = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
+    let adopted = second.fixture.find(ALICE, identifier.as_bytes()).unwrap();
     assert_eq!(adopted.backend_id(), b"11111111-2222-3333-4444-555555555555");
-    assert_eq!((adopted.protocol_version(), adopted.target()), (Some("2025-11-25"), &target()));
-    assert_eq!((adopted.identifier(), adopted.owner() == ALICE), (identifier.clone(), true));
-    let original = first.bench.find(ALICE, identifier.as_bytes()).unwrap();
-    assert_eq!((adopted.log_hash(), adopted.created()), (original.log_hash(), original.created()));
-    let again = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
+    assert_eq!(adopted.protocol_version(), Some("2025-11-25"));
+    assert_eq!(adopted.target(), &target());
+    assert_eq!(adopted.identifier(), identifier.clone());
+    assert!(adopted.owner() == ALICE);
+
+    let original = first.fixture.find(ALICE, identifier.as_bytes()).unwrap();
+    assert_eq!(adopted.log_hash(), original.log_hash());
+    assert_eq!(adopted.created(), original.created());
+    let again = second.fixture.find(ALICE, identifier.as_bytes()).unwrap();
     assert!(Arc::ptr_eq(adopted.session(), again.session()));
+
     for stranger in [MALLORY, Owner::Anonymous] {
-        assert_eq!(second.bench.find(stranger, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
+        assert_eq!(second.fixture.find(stranger, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
     }
 }
 
@@ -39,27 +44,31 @@ fn concurrent_first_uses_adopt_one_session() {
         let (first, second) = two();
         let old = first.open();
         let wide = Scopes::parse("wide").unwrap();
-        let in_use = first.bench.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap();
+        let in_use = first.fixture.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap();
         let identifiers = [old, in_use.rotated_identifier().unwrap()];
         let barrier = Barrier::new(4);
         let adopted: Vec<InUse> = thread::scope(|scope| {
             let spawned: Vec<_> = (0..4)
                 .map(|number| {
-                    let (bench, barrier, identifier) = (&second.bench, &barrier, &identifiers[number % 2]);
+                    let fixture = &second.fixture;
+                    let barrier = &barrier;
+                    let identifier = &identifiers[number % 2];
                     scope.spawn(move || {
                         barrier.wait();
-                        bench.find(ALICE, identifier.as_bytes()).unwrap()
+                        fixture.find(ALICE, identifier.as_bytes()).unwrap()
                     })
                 })
                 .collect();
             spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(adopted.iter().all(|other| Arc::ptr_eq(other.session(), adopted[0].session())));
-        assert_eq!((second.bench.store.len(), second.bench.store.0.capacity.counts()), (1, (1, 1)));
-        second.bench.store.end(&adopted[0], EndReason::Deleted);
+        assert_eq!(second.fixture.store.len(), 1);
+        assert_eq!(second.fixture.store.0.capacity.counts(), (1, 1));
+        second.fixture.store.end(&adopted[0], EndReason::Deleted);
         drop(adopted);
-        assert_eq!((second.bench.store.len(), second.bench.store.0.rotated.len()), (0, 0));
-        assert_eq!(second.bench.store.0.capacity.counts(), (0, 0));
+        assert_eq!(second.fixture.store.len(), 0);
+        assert_eq!(second.fixture.store.0.rotated.len(), 0);
+        assert_eq!(second.fixture.store.0.capacity.counts(), (0, 0));
     }
 }
 
@@ -67,14 +76,16 @@ fn concurrent_first_uses_adopt_one_session() {
 #[test]
 fn idle_time_counts_from_the_last_known_use() {
     let (first, second) = two();
-    let (unused, used) = (first.open(), first.open());
-    first.bench.clock.advance(20 * MINUTE);
+    let unused = first.open();
+    let used = first.open();
+    first.fixture.clock.advance(20 * MINUTE);
     assert_eq!(first.try_use(&used), Ok(()));
-    first.bench.store.record_last_uses();
+    first.fixture.store.record_last_uses();
     first.tell(&second);
-    first.bench.clock.advance(10 * MINUTE);
-    assert_eq!((second.try_use(&unused), second.try_use(&used)), (Err(ResolveError::Ended), Ok(())));
-    let third = process(&first.bench.clock, Duration::ZERO);
+    first.fixture.clock.advance(10 * MINUTE);
+    assert_eq!(second.try_use(&unused), Err(ResolveError::Ended));
+    assert_eq!(second.try_use(&used), Ok(()));
+    let third = process(&first.fixture.clock, Duration::ZERO);
     assert_eq!(third.try_use(&used), Err(ResolveError::Ended), "it knows of no use");
 }
 
@@ -82,20 +93,23 @@ fn idle_time_counts_from_the_last_known_use() {
 #[test]
 fn last_uses_are_recorded_in_batches() {
     let (first, _) = two();
-    let (idle, held) = (first.open(), first.open());
-    let _held = first.bench.find(ALICE, held.as_bytes()).unwrap();
+    let idle = first.open();
+    let held = first.open();
+    let _held = first.fixture.find(ALICE, held.as_bytes()).unwrap();
     let batch = || {
-        first.bench.store.record_last_uses();
+        first.fixture.store.record_last_uses();
         std::mem::take(&mut *first.journal.last_uses.lock().unwrap()).len()
     };
     assert_eq!(batch(), 2);
-    first.bench.clock.advance(MINUTE);
+
+    first.fixture.clock.advance(MINUTE);
     assert_eq!(batch(), 1);
-    first.bench.clock.advance(MINUTE);
+    first.fixture.clock.advance(MINUTE);
     assert_eq!(first.try_use(&idle), Ok(()));
     assert_eq!(batch(), 2);
+
     first.end(&idle);
-    drop(first.bench.store.record_all());
+    drop(first.fixture.store.record_all());
     assert_eq!(first.journal.last_uses.lock().unwrap().len(), 1);
     assert_eq!(first.journal.ends.lock().unwrap().len(), 2, "the end, twice");
 }
@@ -103,27 +117,33 @@ fn last_uses_are_recorded_in_batches() {
 /// E12: a process releases a session that is idle here and used by another process. That one ends it.
 #[test]
 fn a_session_ends_where_it_was_used_last() {
-    let clock = Arc::new(HandClock::default());
+    let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
-    let (first, second) = (process(&clock, MINUTE), process(&clock, MINUTE));
+    let first = process(&clock, MINUTE);
+    let second = process(&clock, MINUTE);
     let identifier = first.open();
     clock.advance(20 * MINUTE);
     assert_eq!(second.try_use(&identifier), Ok(()));
-    second.bench.store.record_last_uses();
+
+    second.fixture.store.record_last_uses();
     second.tell(&first);
     clock.advance(11 * MINUTE);
-    assert_eq!(first.bench.store.sweep(), 1);
-    assert_eq!((first.bench.store.len(), first.bench.heard.take().len()), (0, 0), "released, and not ended");
+    assert_eq!(first.fixture.store.sweep(), 1);
+    assert_eq!(first.fixture.store.len(), 0, "released, and not ended");
+    assert_eq!(first.fixture.ended.take().len(), 0, "released, and not ended");
     assert_eq!(first.try_use(&identifier), Ok(()), "it can be used here again");
+
     for process in [&first, &second] {
-        process.bench.store.record_last_uses();
+        process.fixture.store.record_last_uses();
     }
     first.tell(&second);
     second.tell(&first);
     clock.advance(21 * MINUTE);
-    assert_eq!((second.bench.store.sweep(), second.bench.heard.take().len()), (1, 0));
+    assert_eq!(second.fixture.store.sweep(), 1);
+    assert_eq!(second.fixture.ended.take().len(), 0);
+
     clock.advance(10 * MINUTE);
-    assert_eq!(first.bench.store.sweep(), 1);
+    assert_eq!(first.fixture.store.sweep(), 1);
     assert_eq!(first.reasons(), [EndReason::Idle]);
     assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
 }
@@ -131,19 +151,23 @@ fn a_session_ends_where_it_was_used_last() {
 /// E9, E12: a session that is idle here and used by another process is released for a new one, and does not end.
 #[test]
 fn a_session_that_is_used_elsewhere_is_not_evicted() {
-    let clock = Arc::new(HandClock::default());
+    let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
     let alone = |settings: &mut SessionSettings| settings.max_per_owner = 1;
-    let (first, second) = (process_with(&clock, MINUTE, alone), process_with(&clock, MINUTE, alone));
+    let first = process_with(&clock, MINUTE, alone);
+    let second = process_with(&clock, MINUTE, alone);
     let identifier = first.open();
     clock.advance(20 * MINUTE);
     assert_eq!(second.try_use(&identifier), Ok(()));
-    second.bench.store.record_last_uses();
+
+    second.fixture.store.record_last_uses();
     second.tell(&first);
     clock.advance(11 * MINUTE);
     first.open();
-    assert!(first.reasons().is_empty() && first.journal.ends.lock().unwrap().is_empty());
-    assert_eq!((first.bench.store.len(), first.bench.store.0.capacity.counts()), (1, (1, 1)));
+    assert!(first.reasons().is_empty());
+    assert!(first.journal.ends.lock().unwrap().is_empty());
+    assert_eq!(first.fixture.store.len(), 1);
+    assert_eq!(first.fixture.store.0.capacity.counts(), (1, 1));
     assert_eq!(second.try_use(&identifier), Ok(()));
 }
 
@@ -153,13 +177,13 @@ fn the_lifetime_is_that_of_the_record() {
     let (first, second) = two();
     let identifier = first.open();
     for _ in 0..70 {
-        first.bench.clock.advance(20 * MINUTE);
+        first.fixture.clock.advance(20 * MINUTE);
         assert_eq!(first.try_use(&identifier), Ok(()));
     }
-    first.bench.store.record_last_uses();
+    first.fixture.store.record_last_uses();
     first.tell(&second);
-    let held = second.bench.find(ALICE, identifier.as_bytes()).unwrap();
-    first.bench.clock.advance(40 * MINUTE);
+    let held = second.fixture.find(ALICE, identifier.as_bytes()).unwrap();
+    first.fixture.clock.advance(40 * MINUTE);
     drop(held);
     assert_eq!(second.reasons(), [EndReason::Lifetime]);
     assert_eq!(second.try_use(&identifier), Err(ResolveError::Ended));
@@ -169,13 +193,15 @@ fn the_lifetime_is_that_of_the_record() {
 #[test]
 fn an_end_elsewhere_is_an_end_here() {
     let (first, second) = two();
-    let (known, unknown) = (first.open(), first.open());
-    let held = second.bench.find(ALICE, known.as_bytes()).unwrap();
+    let known = first.open();
+    let unknown = first.open();
+    let held = second.fixture.find(ALICE, known.as_bytes()).unwrap();
     for identifier in [&known, &unknown] {
         first.end(identifier);
     }
     first.tell(&second);
     assert!(held.has_ended());
+
     drop(held);
     assert_eq!(second.reasons(), [EndReason::EndedElsewhere]);
     assert!(second.journal.ends.lock().unwrap().is_empty(), "it is not recorded again");
@@ -191,38 +217,41 @@ fn a_retired_identifier_is_retired_elsewhere() {
     let old = first.open();
     let wide = Scopes::parse("wide").unwrap();
     let successor = |process: &Process| {
-        process.bench.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap().rotated_identifier().unwrap()
+        process.fixture.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap().rotated_identifier().unwrap()
     };
     let new = successor(&first);
     assert_eq!(successor(&second), new, "all processes make the same one");
     assert_eq!(first.try_use(&new), Ok(()));
-    first.bench.clock.advance(5 * MINUTE);
+
+    first.fixture.clock.advance(5 * MINUTE);
     assert_eq!(second.try_use(&old), Ok(()), "its successor was not used here");
-    first.bench.store.sweep();
+    first.fixture.store.sweep();
     first.tell(&second);
     for process in [&first, &second] {
         assert_eq!(process.try_use(&old), Err(ResolveError::Ended));
         assert_eq!(process.try_use(&new), Ok(()));
     }
-    let restarted = process(&first.bench.clock, Duration::ZERO);
-    drop(first.bench.store.record_all());
+    let restarted = process(&first.fixture.clock, Duration::ZERO);
+    drop(first.fixture.store.record_all());
     first.tell(&restarted);
-    assert_eq!((restarted.try_use(&old), restarted.try_use(&new)), (Err(ResolveError::Ended), Ok(())));
+    assert_eq!(restarted.try_use(&old), Err(ResolveError::Ended));
+    assert_eq!(restarted.try_use(&new), Ok(()));
 }
 
 /// E9, E12: an adopted session evicts the owner's least recently used one, which stays ended. At the total limit, it is
 /// rejected and does not end.
 #[test]
 fn adoption_needs_capacity() {
-    let clock = Arc::new(HandClock::default());
+    let clock = Arc::new(ManualClock::default());
     let limit = |max_total: usize| {
         process_with(&clock, Duration::ZERO, |settings| {
             (settings.max_per_owner, settings.max_total) = (2, max_total);
         })
     };
-    let (first, second) = (limit(5), limit(3));
+    let first = limit(5);
+    let second = limit(3);
     let [one, two, three]: [Identifier; 3] = [first.open(), first.open(), {
-        let session = first.bench.open(MALLORY);
+        let session = first.fixture.open(MALLORY);
         session.identifier()
     }];
     let own = second.open();
@@ -233,8 +262,9 @@ fn adoption_needs_capacity() {
     assert_eq!(second.reasons(), [EndReason::Evicted]);
     assert_eq!(second.try_use(&own), Err(ResolveError::Ended));
     assert_eq!(second.journal.ends.lock().unwrap().len(), 1);
-    second.bench.open(Owner::Anonymous);
-    let full = || second.bench.find(MALLORY, three.as_bytes()).map(drop);
+
+    second.fixture.open(Owner::Anonymous);
+    let full = || second.fixture.find(MALLORY, three.as_bytes()).map(drop);
     assert_eq!(full(), Err(ResolveError::Capacity(ReservationError::TotalLimit)));
     second.end(&one);
     assert_eq!(full(), Ok(()));
@@ -245,13 +275,17 @@ fn adoption_needs_capacity() {
 fn a_long_backend_identifier_stays_in_memory() {
     let (first, second) = two();
     let open = |length: usize| {
-        let opened = first.bench.reserve(ALICE).unwrap().open(vec![b'x'; length].into(), None).unwrap();
+        let opened = first.fixture.reserve(ALICE).unwrap().open(vec![b'x'; length].into(), None).unwrap();
         (opened.is_sealed(), opened.identifier())
     };
     let ((fits, longest), (too_long, kept)) = (open(Session::MAX_BACKEND_ID), open(Session::MAX_BACKEND_ID + 1));
-    assert!(fits && !too_long && longest.len() <= 512);
-    assert_eq!(first.bench.find(ALICE, kept.as_bytes()).unwrap().backend_id().len(), Session::MAX_BACKEND_ID + 1);
-    assert_eq!((second.try_use(&longest), second.try_use(&kept)), (Ok(()), Err(ResolveError::Ended)));
+    assert!(fits);
+    assert!(!too_long);
+    assert!(longest.len() <= 512);
+    assert_eq!(first.fixture.find(ALICE, kept.as_bytes()).unwrap().backend_id().len(), Session::MAX_BACKEND_ID + 1);
+    assert_eq!(second.try_use(&longest), Ok(()));
+    assert_eq!(second.try_use(&kept), Err(ResolveError::Ended));
+
     first.end(&kept);
     assert!(first.journal.ends.lock().unwrap().is_empty(), "it continues nowhere");
     assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
@@ -264,8 +298,9 @@ fn an_incomplete_process_continues_nothing() {
     let identifier = first.open();
     second.journal.is_incomplete.store(true, Ordering::SeqCst);
     let own = second.open();
-    assert_eq!((second.try_use(&identifier), second.try_use(&own)), (Err(ResolveError::NotReady), Ok(())));
-    assert_eq!(second.bench.find(MALLORY, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
+    assert_eq!(second.try_use(&identifier), Err(ResolveError::NotReady));
+    assert_eq!(second.try_use(&own), Ok(()));
+    assert_eq!(second.fixture.find(MALLORY, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
     second.journal.is_incomplete.store(false, Ordering::SeqCst);
     assert_eq!(second.try_use(&identifier), Ok(()));
 }
@@ -274,48 +309,56 @@ fn an_incomplete_process_continues_nothing() {
 #[test]
 fn an_overflow_ends_older_sessions_of_the_owner() {
     let (first, second) = two();
-    let mallorys = first.bench.open(MALLORY);
-    let (old, mut last) = (first.open(), first.open());
+    let mallorys = first.fixture.open(MALLORY);
+    let old = first.open();
+    let mut last = first.open();
     assert_eq!(second.try_use(&old), Ok(()));
+
     for _ in 0..3 {
         first.end(&last);
         last = first.open();
     }
     assert!(first.reasons().iter().all(|reason| *reason == EndReason::Deleted));
+
     first.end(&last);
     assert_eq!(first.reasons(), [EndReason::Overflow, EndReason::Deleted]);
     first.tell(&second);
     for process in [&first, &second] {
         assert_eq!(process.try_use(&old), Err(ResolveError::Ended));
-        assert!(process.bench.resolve(MALLORY, &mallorys).is_ok());
+        assert!(process.fixture.resolve(MALLORY, &mallorys).is_ok());
     }
     let next = first.open();
-    assert_eq!((first.try_use(&next), second.try_use(&next)), (Ok(()), Ok(())));
+    assert_eq!(first.try_use(&next), Ok(()));
+    assert_eq!(second.try_use(&next), Ok(()));
 }
 
 /// E12: all sessions of a scope end, in a table or not. Those opened later do not, even by a clock that is behind.
 #[test]
 fn scopes_end_at_once() {
     let (first, second) = two();
-    let (known, mallorys) = (first.open(), first.bench.open(MALLORY));
+    let known = first.open();
+    let mallorys = first.fixture.open(MALLORY);
     let scope = EndScope::Owner(ALICE);
-    assert!(first.bench.store.end_scope(scope, EndReason::Administrator).is_done());
+    assert!(first.fixture.store.end_scope(scope, EndReason::Administrator).is_done());
     assert_eq!(first.reasons(), [EndReason::Administrator]);
+
     first.tell(&second);
     assert_eq!(second.try_use(&known), Err(ResolveError::Ended));
-    assert!(second.bench.resolve(MALLORY, &mallorys).is_ok());
-    let (here, there) = (first.open(), second.open());
+    assert!(second.fixture.resolve(MALLORY, &mallorys).is_ok());
+    let here = first.open();
+    let there = second.open();
     for process in [&first, &second] {
-        assert_eq!((process.try_use(&here), process.try_use(&there)), (Ok(()), Ok(())));
+        assert_eq!(process.try_use(&here), Ok(()));
+        assert_eq!(process.try_use(&there), Ok(()));
     }
     let Owner::Subject { issuer, .. } = ALICE else { unreachable!() };
-    drop(first.bench.store.end_scope(EndScope::Issuer(issuer), EndReason::Administrator));
+    drop(first.fixture.store.end_scope(EndScope::Issuer(issuer), EndReason::Administrator));
     first.tell(&second);
     for process in [&first, &second] {
         for identifier in [&here, &there] {
             assert_eq!(process.try_use(identifier), Err(ResolveError::Ended));
         }
-        assert!(process.bench.store.is_empty());
+        assert!(process.fixture.store.is_empty());
     }
 }
 
@@ -326,7 +369,7 @@ fn another_upstream_does_not_continue_a_session() {
     let identifier = first.open();
     let moved = SessionTarget::new(target().resource().clone(), "http://127.0.0.1:2");
     for process in [&first, &second] {
-        let found = process.bench.store.resolve(&moved, ALICE, &Scopes::empty(), identifier.as_bytes());
+        let found = process.fixture.store.resolve(&moved, ALICE, &Scopes::empty(), identifier.as_bytes());
         assert_eq!(found.unwrap_err(), ResolveError::Ended);
         assert_eq!(process.try_use(&identifier), Ok(()));
     }

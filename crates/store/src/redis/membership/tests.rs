@@ -64,6 +64,7 @@ impl World {
         Self { now: Duration::ZERO, redis, replicas, confirmed: BTreeSet::new(), next_end: 0 }
     }
 
+    /// Lets a replica write its heartbeat, and read the list unless it is slow.
     fn beat(&mut self, replica: usize, is_slow: bool) {
         let mut task = self.send_beat(replica);
         let this = &mut self.replicas[replica];
@@ -86,8 +87,10 @@ impl World {
         }
     }
 
+    /// Writes the heartbeat of a replica, and returns its next task.
     fn send_beat(&mut self, replica: usize) -> Task {
-        let (now, redis) = (self.now, &mut self.redis);
+        let now = self.now;
+        let redis = &mut self.redis;
         let this = &mut self.replicas[replica];
         redis.beats.retain(|_, (beat, _)| now - *beat < RETURN_TIME);
         let generation = Generation([redis.generation; 16]);
@@ -109,6 +112,7 @@ impl World {
         self.replicas.iter_mut().filter(|other| other.is_connected).for_each(|other| other.known.extend(ends));
     }
 
+    /// Ends a session at a replica.
     fn end(&mut self, replica: usize) {
         let end = self.next_end;
         self.next_end += 1;
@@ -131,6 +135,7 @@ impl World {
         self.replicas[replica].membership.disconnect();
     }
 
+    /// Does a step and checks what must hold after it.
     fn step(&mut self, step: Step) {
         match step {
             Step::Tick { beating, slow } => {
@@ -166,6 +171,7 @@ impl World {
     }
 }
 
+/// Any history.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let replica = 0..REPLICAS;
     let step = prop_oneof![
@@ -176,6 +182,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::RestartReplica),
         1 => any::<bool>().prop_map(|is_empty| Step::RestartRedis { is_empty }),
     ];
+
     // Long parts without a restart, so that ends are confirmed and leases end.
     let calm = (any::<u8>(), any::<u8>(), 0..30_usize)
         .prop_map(|(absent, slow, ticks)| vec![Step::Tick { beating: !(absent & 4), slow: slow & 3 }; ticks]);
@@ -203,10 +210,12 @@ fn replicas_become_complete() {
     world.step(Step::End { replica: 0 });
     assert_eq!(world.confirmed.len(), 1);
     assert!(world.replicas.iter().all(|replica| replica.membership.is_complete(world.now)));
+
     // A restarted replica joins at once, because nothing was lost.
     world.step(Step::RestartReplica);
     world.step(Step::Tick { beating: 0xff, slow: 0 });
     assert!(world.replicas[RESTARTED].membership.is_complete(world.now));
+
     // Redis loses its data: replicas stay complete, and a fresh one waits for the others.
     world.step(Step::RestartRedis { is_empty: true });
     world.step(Step::RestartReplica);
@@ -214,6 +223,7 @@ fn replicas_become_complete() {
     let complete =
         |world: &World| [0, 1, 2].map(|replica: usize| world.replicas[replica].membership.is_complete(world.now));
     assert_eq!(complete(&world), [true, true, false]);
+
     world.step(Step::End { replica: RESTARTED });
     assert_eq!(world.confirmed.len(), 1, "nothing is confirmed that others could miss");
     (0..ticks).for_each(|_| world.step(Step::Tick { beating: 0xff, slow: 0 }));
@@ -227,12 +237,15 @@ fn a_long_gap_ends_completeness() {
     let beat = |age| Beat { generation: Generation([1; 16]), age, others_have_written: true };
     let start = RETURN_TIME;
     assert_eq!(membership.beat(start, start, &beat(start)), Task::Synchronize);
+
     membership.wrote(Generation([1; 16]));
     membership.read(Generation([1; 16]), membership.is_settled(), start);
     assert_eq!(membership.complete_until(), Some(start + LEASE));
     let late = start + LEASE;
     assert_eq!(membership.beat(late, late, &beat(late)), Task::Read);
-    assert_eq!((membership.complete_until(), membership.written()), (None, Some(Generation([1; 16]))));
+    assert_eq!(membership.complete_until(), None);
+    assert_eq!(membership.written(), Some(Generation([1; 16])));
+
     // A list of another generation does not count.
     membership.read(Generation([2; 16]), true, late);
     assert_eq!(membership.complete_until(), None);

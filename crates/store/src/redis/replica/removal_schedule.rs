@@ -74,14 +74,18 @@ mod tests {
         schedule.searched(50_000);
         schedule.update(&response(MIN_GROWTH + 100_000, true));
         assert!(!schedule.take_search_due());
+
         schedule.update(&response(MIN_GROWTH + 100_001, true));
         assert!(schedule.take_search_due());
     }
 
     #[test]
     fn expired_records_are_removed_once_a_minute() {
-        let (mut schedule, start) = (RemovalSchedule::default(), Instant::now());
-        assert!(schedule.take_expired_due(start) && !schedule.take_expired_due(start + INTERVAL / 2));
-        assert!(schedule.take_expired_due(start + INTERVAL) && !schedule.take_expired_due(start + INTERVAL));
+        let mut schedule = RemovalSchedule::default();
+        let start = Instant::now();
+        assert!(schedule.take_expired_due(start));
+        assert!(!schedule.take_expired_due(start + INTERVAL / 2));
+        assert!(schedule.take_expired_due(start + INTERVAL));
+        assert!(!schedule.take_expired_due(start + INTERVAL));
     }
 }

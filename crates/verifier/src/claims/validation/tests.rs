@@ -1,4 +1,4 @@
-//! Tests of validation.
+//! Claims are validated exactly: type, issuer, audience and times.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Published documents and settings.
+//! Key sets and metadata: lifetimes, limits, moved keys and invalid documents.
 
 use portcullis_discovery::FetchResponse;
 use portcullis_metadata::Secret;
@@ -94,13 +94,15 @@ async fn keys_that_moved_are_found_again() {
     let fixture = Fixture::new();
     fixture.issuer.refresh_now().await.unwrap();
     fixture.issuer.refresh_now().await.unwrap();
-    assert_eq!((fixture.fake.hits(fixture.test_issuer.metadata_url()), fixture.hits()), (1, 2));
+    assert_eq!(fixture.fake.hits(fixture.test_issuer.metadata_url()), 1);
+    assert_eq!(fixture.hits(), 2);
 
     let moved = fixture.test_issuer.metadata_json().replace("/jwks", "/keys");
     fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, moved);
     fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 410, "");
     fixture.fake.serve(fixture.test_issuer.endpoint("keys"), 200, fixture.test_issuer.jwks_json());
     assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.keys_status");
+
     fixture.issuer.refresh_now().await.unwrap();
     assert_eq!(fixture.fake.hits(fixture.test_issuer.endpoint("keys")), 1);
 
@@ -131,6 +133,7 @@ async fn unusable_metadata_gives_no_keys() {
     };
     with("issuer", json!("https://issuer.example/"));
     assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
+
     with("jwks_uri", json!(null));
     assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.no_jwks_uri");
     for member in ["jwks_uri", "token_endpoint", "device_authorization_endpoint"] {
@@ -204,6 +207,7 @@ async fn unusable_settings_are_rejected() {
     assert_eq!(rejection(|s| s.leeway = Duration::from_millis(60_001)), "settings.leeway_too_long");
     assert_eq!(rejection(|s| s.cooldown = Duration::from_millis(999)), "settings.cooldown_too_short");
     assert_eq!(rejection(|s| s.keys = KeySource::Fixed(JwkSet::default())), "settings.no_usable_key");
+
     for uri in ["http://issuer.example/jwks", "ftp://issuer.example/jwks", "https://u:p@issuer.example/jwks"] {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         settings.keys = KeySource::Uri(Url::parse(uri).unwrap());

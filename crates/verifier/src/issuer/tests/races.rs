@@ -1,4 +1,4 @@
-//! Runtimes and race conditions.
+//! Rotations, cancellations and outages while requests wait for keys.
 
 use std::sync::Mutex;
 
@@ -37,7 +37,8 @@ async fn rotation_takes_effect_immediately() {
 async fn a_cancelled_request_does_not_cancel_the_refresh() {
     let fixture = Fixture::new();
     let gate = fixture.fake.hang(fixture.test_issuer.endpoint("jwks"));
-    let (verifier, token) = (Arc::clone(&fixture.verifier), fixture.test_issuer.token().sign());
+    let verifier = Arc::clone(&fixture.verifier);
+    let token = fixture.test_issuer.token().sign();
     let caller = tokio::spawn(async move { verifier.verify(&AccessToken::new(token)).await });
     gate.reached().await;
     caller.abort();
@@ -65,7 +66,8 @@ fn runtime() -> tokio::runtime::Runtime {
 /// C10: fetches run on the control runtime.
 #[test]
 fn fetches_run_on_the_control_runtime() {
-    let (control, worker) = (runtime(), runtime());
+    let control = runtime();
+    let worker = runtime();
     let test_issuer = TestIssuer::new(ISSUER);
     let whereabouts = Whereabouts(ScriptedFetch::new(), Arc::default());
     whereabouts.0.publish(&test_issuer);
@@ -80,7 +82,8 @@ fn fetches_run_on_the_control_runtime() {
 /// C10: after the control runtime was shut down, requests fail without delay.
 #[test]
 fn a_stopped_control_runtime_is_an_outage() {
-    let (control, worker) = (runtime(), runtime());
+    let control = runtime();
+    let worker = runtime();
     let fixture = Fixture::on(control.handle().clone(), |_| ());
     drop(control);
     for _ in 0..2 {
@@ -100,6 +103,7 @@ impl ActingClock {
         *self.1.lock().unwrap() = Some((reading, Box::new(act)));
     }
 
+    /// Counts a reading of the clock, and acts at the planned one.
     fn read(&self) {
         let due = {
             let mut plan = self.1.lock().unwrap();

@@ -52,7 +52,8 @@ async fn a_dropped_token_is_introspected_again() {
     respond(&fixture, false);
     assert!(fixture.verify(TOKEN).await.is_ok(), "it is cached");
     assert!(found.0.lock().unwrap().is_empty());
-    assert!(fixture.verifier.drop_token(id()) && !fixture.verifier.drop_token(id()));
+    assert!(fixture.verifier.drop_token(id()));
+    assert!(!fixture.verifier.drop_token(id()));
     assert_eq!(fixture.rejection(TOKEN).await, Some("token.inactive"));
     assert_eq!(fixture.rejection("never accepted").await, Some("token.inactive"));
     assert_eq!(*found.0.lock().unwrap(), [id(), TokenId::of(&AccessToken::new("never accepted"))]);
@@ -97,5 +98,6 @@ async fn introspected_tokens_are_dropped_together() {
     let fixture = ready().await;
     fixture.verify(&fixture.test_issuer.token().sign()).await.unwrap();
     fixture.issuer.drop_introspected_tokens();
-    assert_eq!((fixture.verifier.sweep(), fixture.verifier.cached_tokens()), (0, 1));
+    assert_eq!(fixture.verifier.sweep(), 0);
+    assert_eq!(fixture.verifier.cached_tokens(), 1);
 }

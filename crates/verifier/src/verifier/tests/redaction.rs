@@ -19,7 +19,8 @@ async fn errors_and_debug_contain_no_token() {
         texts.push(format!("{error} {error:?}"));
     }
     for text in texts {
-        assert!(!text.contains("canary") && !text.contains(&good), "{text}");
+        assert!(!text.contains("canary"), "{text}");
+        assert!(!text.contains(&good), "{text}");
     }
 }
 
@@ -27,7 +28,8 @@ async fn errors_and_debug_contain_no_token() {
 #[tokio::test]
 async fn debug_prints_the_settings() {
     let shown = format!("{:?}", Fixture::new().verifier);
-    assert!(shown.starts_with("Verifier { settings: ") && shown.contains(TestIssuer::RESOURCE), "{shown}");
+    assert!(shown.starts_with("Verifier { settings: "), "{shown}");
+    assert!(shown.contains(TestIssuer::RESOURCE), "{shown}");
 }
 
 /// J2: `Debug` of a principal prints issuer, scopes and expiration time, but not the subject.
@@ -36,8 +38,10 @@ async fn debug_prints_no_subject() {
     let verified = ready().await;
     let verified = verified.verify(&verified.test_issuer.token().scope("mcp:tools").sign()).await.unwrap();
     let shown = format!("{:?}", verified.principal());
-    assert!(shown.starts_with("Principal { issuer: ") && shown.contains("mcp:tools"), "{shown}");
-    assert!(shown.contains("expires: ") && !shown.contains("alice"), "{shown}");
+    assert!(shown.starts_with("Principal { issuer: "), "{shown}");
+    assert!(shown.contains("mcp:tools"), "{shown}");
+    assert!(shown.contains("expires: "), "{shown}");
+    assert!(!shown.contains("alice"), "{shown}");
 }
 
 /// J1: the log has the issuer and the reason of a rejected token.
@@ -50,6 +54,7 @@ async fn the_log_has_the_reason_of_a_rejection() {
     let (log, _guard) = Logged::here();
     assert_eq!(fixture.rejection(&expired).await, Some("token.expired"));
     let line = log.lines().pop().unwrap();
-    assert!(line.starts_with("DEBUG ") && line.contains("token.issuer=https://issuer.example"), "{line}");
+    assert!(line.starts_with("DEBUG "), "{line}");
+    assert!(line.contains("token.issuer=https://issuer.example"), "{line}");
     assert!(line.contains("deny.code=\"token.expired\""), "{line}");
 }

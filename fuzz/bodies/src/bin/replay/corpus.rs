@@ -1,4 +1,4 @@
-//! The committed inputs.
+//! [`Corpora`]: the committed inputs of all targets.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 const FOLDER: &str = "fuzz/corpora";
 
-/// All inputs, by the folder that they are in.
+/// All inputs, by the name of their folder.
 pub(super) struct Corpora(BTreeMap<String, Vec<Input>>);
 
 /// One committed file.
@@ -16,6 +16,10 @@ pub(super) struct Input {
 }
 
 impl Corpora {
+    /// Reads all inputs.
+    ///
+    /// # Errors
+    /// Fails if a folder or file cannot be read.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
         let mut corpora = BTreeMap::new();
         for (name, path) in entries(&root.join(FOLDER))? {
@@ -29,21 +33,21 @@ impl Corpora {
         Ok(Self(corpora))
     }
 
-    /// The inputs of a target, in the order of their names.
+    /// Returns the inputs of a target, in the order of their names.
     pub(super) fn inputs(&self, target: &str) -> &[Input] {
         self.0.get(target).map_or(&[], Vec::as_slice)
     }
 
-    /// What would let a target go without inputs unseen.
-    pub(super) fn faults(&self, targets: &[&str]) -> Vec<String> {
+    /// Returns the targets without inputs, and the folders without a target.
+    pub(super) fn mismatches(&self, targets: &[&str]) -> Vec<String> {
         let without_inputs = targets.iter().filter(|target| self.inputs(target).is_empty());
         let without_inputs = without_inputs.map(|target| format!("{target} has no input in {FOLDER}/{target}"));
         let without_target = self.0.keys().filter(|folder| !targets.contains(&folder.as_str()));
-        without_inputs.chain(without_target.map(|folder| format!("{FOLDER}/{folder} is no target's"))).collect()
+        without_inputs.chain(without_target.map(|folder| format!("{FOLDER}/{folder} belongs to no target"))).collect()
     }
 }
 
-/// What a folder has, sorted, so that every machine goes through it in one order.
+/// Returns the entries of a folder by name, so that every machine reads them in the same order.
 fn entries(folder: &Path) -> anyhow::Result<BTreeMap<String, std::path::PathBuf>> {
     let read = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
     let named = read.map(|entry| {
@@ -64,9 +68,9 @@ mod tests {
 
     #[test]
     fn targets_and_folders_belong_together() {
-        assert!(corpora(&[("sse", 1)]).faults(&["sse"]).is_empty());
-        assert_eq!(corpora(&[("sse", 0)]).faults(&["sse"]).len(), 1, "an empty corpus");
-        assert_eq!(corpora(&[]).faults(&["sse"]).len(), 1, "no corpus");
-        assert_eq!(corpora(&[("sse", 1), ("old", 1)]).faults(&["sse"]).len(), 1, "a corpus without target");
+        assert!(corpora(&[("sse", 1)]).mismatches(&["sse"]).is_empty());
+        assert_eq!(corpora(&[("sse", 0)]).mismatches(&["sse"]).len(), 1, "an empty corpus");
+        assert_eq!(corpora(&[]).mismatches(&["sse"]).len(), 1, "no corpus");
+        assert_eq!(corpora(&[("sse", 1), ("old", 1)]).mismatches(&["sse"]).len(), 1, "a corpus without target");
     }
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz-smoke`: replays the committed corpora, and mutations of them, through every fuzz target's body.
 //!
-//! It finds shallow faults, in seconds and with the pinned compiler; `fuzz/` has the targets for longer hunts.
+//! It folder shallow bugs in seconds and with the pinned compiler. `fuzz/` has the targets for longer runs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod corpus;
@@ -14,33 +14,34 @@ use portcullis_fuzz_bodies::TARGETS;
 use corpus::Corpora;
 use xtask::workspace;
 
-/// As much as a worker of the server has, so that recursion on input shows here.
+/// The stack size of a server's worker, so that recursion on input overflows here, too.
 const STACK: usize = 2 << 20;
 
 fn main() -> anyhow::Result<()> {
     let corpora = Corpora::read(&workspace::root())?;
     let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
-    let mut faults = corpora.faults(&names);
+    let mut failures = corpora.mismatches(&names);
 
-    let finds = workspace::metadata()?.target_directory.join("fuzz-smoke");
-    let replayed = thread::Builder::new().stack_size(STACK).spawn(move || replay_all(&corpora, &finds));
+    let folder = workspace::metadata()?.target_directory.join("fuzz-smoke");
+    let replayed = thread::Builder::new().stack_size(STACK).spawn(move || replay_all(&corpora, &folder));
     let replayed = replayed.context("no thread for the replay")?.join();
-    faults.extend(replayed.map_err(|_| anyhow::anyhow!("the replay itself panicked"))??);
+    failures.extend(replayed.map_err(|_| anyhow::anyhow!("the replay itself panicked"))??);
 
-    if !faults.is_empty() {
-        bail!("fuzz targets failed:\n  {}", faults.join("\n  "));
+    if !failures.is_empty() {
+        bail!("fuzz targets failed:\n  {}", failures.join("\n  "));
     }
     Ok(())
 }
 
-fn replay_all(corpora: &Corpora, finds: &Path) -> anyhow::Result<Vec<String>> {
-    let mut faults = Vec::new();
+/// Replays all targets, prints their counts, and returns the failures. Failing inputs are saved in `folder`.
+fn replay_all(corpora: &Corpora, folder: &Path) -> anyhow::Result<Vec<String>> {
+    let mut failures = Vec::new();
     for (name, body) in TARGETS {
         let inputs = corpora.inputs(name);
         let counts = match replay::replay(*body, inputs) {
             Ok(counts) => counts,
-            Err(find) => {
-                faults.push(find.keep(name, finds)?);
+            Err(failure) => {
+                failures.push(failure.save(name, folder)?);
                 continue;
             }
         };
@@ -52,5 +53,5 @@ fn replay_all(corpora: &Corpora, finds: &Path) -> anyhow::Result<Vec<String>> {
             counts.slowest.as_micros()
         );
     }
-    Ok(faults)
+    Ok(failures)
 }

@@ -1,4 +1,4 @@
-//! Runs one target's body over inputs and damaged copies of them, and catches its panics.
+//! Runs the body of a target with inputs and changed copies of them, and catches panics.
 
 use std::{
     cell::RefCell,
@@ -14,15 +14,15 @@ use portcullis_fuzz_bodies::{Body, Mutator};
 
 use super::corpus::Input;
 
-/// Damaged copies of each input.
+/// The number of changed copies of each input.
 const MUTATIONS: usize = 500;
 
 thread_local! {
-    /// What the last panic of this thread said, while a body runs on it.
-    static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// The message of the last panic of this thread. `None` unless a body runs on it.
+    static PANIC_MESSAGE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What a target went through.
+/// The number of inputs that a target was called with, and the time.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) inputs: usize,
@@ -34,15 +34,18 @@ pub(super) struct Counts {
 
 /// An input on which a body panics.
 #[derive(Debug)]
-pub(super) struct Find {
+pub(super) struct Failure {
     bytes: Vec<u8>,
     origin: String,
-    said: String,
+    message: String,
 }
 
-/// Runs a body over all inputs, and over damaged copies of them. It ends at the first panic.
-pub(super) fn replay(body: Body, inputs: &[Input]) -> Result<Counts, Find> {
-    keep_panics_of_bodies();
+/// Runs a body with all inputs, and with changed copies of them.
+///
+/// # Errors
+/// Fails at the first panic.
+pub(super) fn replay(body: Body, inputs: &[Input]) -> Result<Counts, Failure> {
+    capture_panics_of_bodies();
     let started = Instant::now();
     let mut counts = Counts::default();
     for input in inputs {
@@ -61,44 +64,50 @@ pub(super) fn replay(body: Body, inputs: &[Input]) -> Result<Counts, Find> {
     Ok(counts)
 }
 
-fn run(body: Body, bytes: &[u8], origin: impl FnOnce() -> String) -> Result<Duration, Find> {
-    SAID.set(Some(String::new()));
+/// Runs a body with one input, and returns the time.
+fn run(body: Body, bytes: &[u8], origin: impl FnOnce() -> String) -> Result<Duration, Failure> {
+    PANIC_MESSAGE.set(Some(String::new()));
     let started = Instant::now();
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(bytes)));
-    let (took, said) = (started.elapsed(), SAID.take().unwrap_or_default());
-    match outcome {
+    let result = panic::catch_unwind(AssertUnwindSafe(|| body(bytes)));
+    let took = started.elapsed();
+    let message = PANIC_MESSAGE.take().unwrap_or_default();
+    match result {
         Ok(()) => Ok(took),
-        Err(_) => Err(Find { bytes: bytes.to_vec(), origin: origin(), said }),
+        Err(_) => Err(Failure { bytes: bytes.to_vec(), origin: origin(), message }),
     }
 }
 
-/// Panics of a body are kept for the report; all others are told as ever.
-fn keep_panics_of_bodies() {
+/// Captures the messages of panics in a body for the report. Other panics are printed as before.
+fn capture_panics_of_bodies() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let tell = panic::take_hook();
+        let print = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            let is_kept = SAID.with_borrow_mut(|said| said.as_mut().map(|said| *said = panic.to_string()).is_some());
-            if !is_kept {
-                tell(panic);
+            let is_captured = PANIC_MESSAGE
+                .with_borrow_mut(|message| message.as_mut().map(|message| *message = panic.to_string()).is_some());
+            if !is_captured {
+                print(panic);
             }
         }));
     });
 }
 
-/// By name (FNV-1a), so that a new file does not change the damage to others.
+/// Returns a hash of the name (FNV-1a), so that a new file does not change the mutations of others.
 fn seed(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-impl Find {
-    /// Writes the input into a folder, and says what happened.
-    pub(super) fn keep(&self, target: &str, folder: &Path) -> anyhow::Result<String> {
+impl Failure {
+    /// Writes the input into a folder, and returns a description of the failure.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub(super) fn save(&self, target: &str, folder: &Path) -> anyhow::Result<String> {
         let path = folder.join(target);
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, &self.bytes))
             .with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(format!("{target}: {}, kept in {}: {}", self.origin, path.display(), self.said.replace('\n', " ")))
+        Ok(format!("{target}: {}, saved as {}: {}", self.origin, path.display(), self.message.replace('\n', " ")))
     }
 }
 
@@ -113,21 +122,24 @@ mod tests {
     #[test]
     fn everything_is_counted() {
         let counts = replay(|_| (), &inputs(&["one", "two"])).unwrap();
-        assert_eq!((counts.inputs, counts.mutations), (2, 2 * MUTATIONS));
+        assert_eq!(counts.inputs, 2);
+        assert_eq!(counts.mutations, 2 * MUTATIONS);
     }
 
     #[test]
-    fn a_panic_on_an_input_is_a_find() {
+    fn a_panic_is_a_failure() {
         let body = |bytes: &[u8]| assert!(!bytes.starts_with(b"the bad"), "no {}", "bad ones");
-        let find = replay(body, &inputs(&["the bad one", "{}"])).unwrap_err();
-        assert_eq!((find.bytes.as_slice(), find.origin.as_str()), (b"the bad one".as_slice(), "the bad one"));
-        assert!(find.said.contains("no bad ones"), "{}", find.said);
+        let failure = replay(body, &inputs(&["the bad one", "{}"])).unwrap_err();
+        assert_eq!(failure.bytes.as_slice(), b"the bad one".as_slice());
+        assert_eq!(failure.origin.as_str(), "the bad one");
+        assert!(failure.message.contains("no bad ones"), "{}", failure.message);
     }
 
     #[test]
     fn shallow_bugs_are_found() {
-        let find = replay(|bytes| assert!(!bytes.contains(&0)), &inputs(&["a", "b"])).unwrap_err();
-        assert!(find.origin.starts_with("mutation ") && find.bytes.contains(&0));
+        let failure = replay(|bytes| assert!(!bytes.contains(&0)), &inputs(&["a", "b"])).unwrap_err();
+        assert!(failure.origin.starts_with("mutation "));
+        assert!(failure.bytes.contains(&0));
         let cut = replay(|bytes| assert!(bytes.is_empty() || bytes.ends_with(b"}")), &inputs(&["{}"]));
         assert!(cut.is_err());
     }

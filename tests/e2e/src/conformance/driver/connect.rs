@@ -7,7 +7,7 @@ use std::{path::Path, process::Stdio};
 use anyhow::{Context as _, ensure};
 use portcullis_bridge::ServerRequestHandler as _;
 use portcullis_mcp::{ErrorCode, meta};
-use portcullis_scenarios::{Process, Scratch, command};
+use portcullis_scenarios::{Process, Scratch, portcullis_command};
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -34,7 +34,7 @@ pub(super) struct Refused {
 /// Makes the calls of a scenario: those of the library's driver.
 pub(super) async fn drive(program: &Path, url: &str, version: &str, context: &Value) -> anyhow::Result<()> {
     let store = Scratch::folder("conformance");
-    let mut connect = command(program);
+    let mut connect = portcullis_command(program);
     connect.args(["connect", url, "--store", store.as_str()]).args(options::options(url, context, &store)?);
     connect.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = Process::start("connect", &mut connect)?;
@@ -63,6 +63,7 @@ struct Client {
 }
 
 impl Client {
+    /// Opens a session if the revision needs one, and calls what the scenario expects.
     async fn make_calls(mut self, version: &str, context: &Value) -> anyhow::Result<()> {
         if !self.is_modern {
             let client = json!({ "name": "conformance", "version": "1" });
@@ -94,6 +95,7 @@ impl Client {
         anyhow::bail!("the server requests input again and again")
     }
 
+    /// Sends one request, and responds to the requests of the server until the result.
     async fn round(&mut self, method: &str, mut params: Value) -> anyhow::Result<Option<Value>> {
         if self.is_modern {
             params["_meta"] = json!({

@@ -15,6 +15,7 @@ use url::Url;
 /// The URL of the client's metadata document for the suite, which does not fetch it.
 pub(super) const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
+/// Returns the settings with the scenario's credentials.
 pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<AuthorizerSettings> {
     let text = |name: &str| context[name].as_str();
     let client = match text("client_id") {
@@ -37,6 +38,7 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
     settings.client_id_url = Some(ClientIdUrl::parse(DOCUMENT)?);
     settings.authorization_server = text("valid_jwt").map(audience).transpose()?;
     settings.revision_2025_03_26 = !revision.is_modern();
+
     // The user of a scenario accepts every question.
     settings.accept_broader_resource = true;
     Ok(settings)
@@ -60,6 +62,7 @@ pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGran
             id_token: Arc::new(Secret::new(id_token)),
         })));
     }
+
     // Scenarios with a user can have a secret, too. Only the name distinguishes them.
     let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
     Ok(is_machine.then_some(NonInteractiveGrant::ClientCredentials))

@@ -31,7 +31,9 @@ impl Forwarder {
         let client = Client::builder(TokioExecutor::new()).build_http();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (client, to, bearer) = (client.clone(), to.clone(), bearer.clone());
+                let client = client.clone();
+                let to = to.clone();
+                let bearer = bearer.clone();
                 let service = service_fn(move |request| forward(client.clone(), to.clone(), bearer.clone(), request));
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }

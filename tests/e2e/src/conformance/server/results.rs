@@ -66,7 +66,8 @@ impl Results {
             let checks = results.0.get(scenario).into_iter().flatten();
             checks.map(|check| format!("{} {} {}", check.status, check.id, check.name)).collect()
         };
-        let (direct, through) = (checks(self), checks(other));
+        let direct = checks(self);
+        let through = checks(other);
         let only = |list: &[String], others: &[String], title: &str| -> Vec<String> {
             list.iter().filter(|check| !others.contains(check)).map(|check| format!("    {title}: {check}")).collect()
         };
@@ -123,8 +124,10 @@ impl Table {
         differing: &[String],
     ) -> String {
         let of = |(passed, all): (usize, usize)| format!("{passed}/{all}");
-        let (direct_passed, gateway_passed) = (of(direct.passed()), of(through.passed()));
-        let (stricter, differs) = (direct.stricter(through), differing.len());
+        let direct_passed = of(direct.passed());
+        let gateway_passed = of(through.passed());
+        let stricter = direct.stricter(through);
+        let differs = differing.len();
         let row = format!("{name:<20}{revision:<12}{direct_passed:>9}{gateway_passed:>9}{stricter:>10}{differs:>11}");
         self.differing += differing.len();
         if !differing.is_empty() {
@@ -140,6 +143,8 @@ impl Table {
         self.rows.push(format!("{name:<20}skipped: {why}"));
     }
 
+    /// Checks that scenarios ran, and that the gateway changed no result.
+    ///
     /// # Errors
     /// Fails if a scenario differs, or none ran.
     pub(super) fn result(&self) -> anyhow::Result<()> {
@@ -194,7 +199,8 @@ mod tests {
     fn a_difference_fails_and_is_explained() {
         let mut table = Table::default();
         assert!(table.result().is_err(), "nothing ran");
-        let (direct, through) = (results(&[("one", "SUCCESS")]), results(&[("one", "FAILURE")]));
+        let direct = results(&[("one", "SUCCESS")]);
+        let through = results(&[("one", "FAILURE")]);
         table.add("rmcp", "2025-11-25", &direct, &direct, &[]);
         assert!(table.result().is_ok());
         table.add("rmcp", "2026-07-28", &direct, &through, &direct.differing(&through));

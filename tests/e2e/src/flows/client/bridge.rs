@@ -52,6 +52,7 @@ struct Bridge<'a> {
 }
 
 impl Bridge<'_> {
+    /// Opens a session and lists the tools.
     async fn list_tools(&mut self) -> anyhow::Result<()> {
         let client = json!({ "name": "e2e", "version": "1" });
         let initialize = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });

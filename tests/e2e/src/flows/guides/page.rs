@@ -103,6 +103,7 @@ fn is_shell(language: &str) -> bool {
     SHELLS.contains(&&*first) || first.starts_with("console") || first == "terminal"
 }
 
+/// Reads a block that shows a file: its first line is a comment with the name.
 fn file(block: &[&str]) -> Option<Step> {
     let first = block.first()?;
     let name = ["# ", "// ", "; "].iter().find_map(|prefix| first.strip_prefix(prefix))?.trim();
@@ -113,7 +114,7 @@ fn file(block: &[&str]) -> Option<Step> {
         .then(|| Step::File { name: name.to_owned(), text: block.join("\n") + "\n" })
 }
 
-/// Reads a block of commands with their output.
+/// Reads a block of commands and their output.
 fn commands(block: &[&str]) -> anyhow::Result<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::new();
     let mut lines = block.iter();

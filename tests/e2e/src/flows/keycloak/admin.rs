@@ -115,6 +115,7 @@ impl Admin {
         found[0]["id"].as_str().map(str::to_owned).with_context(|| format!("no user {name}"))
     }
 
+    /// Sends a request to the admin API.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
         let what = format!("{method} {}", path.split('?').next().unwrap_or(path));
         let mut request = FetchRequest::new(method, self.base.join(path)?, UrlPolicy::Operator)

@@ -89,7 +89,9 @@ async fn download(archive: &Path) -> anyhow::Result<()> {
     let request = FetchRequest::new(Method::GET, ARCHIVE.parse()?, UrlPolicy::Operator);
     let mut response = fetch.open(request).await.context("Maven Central does not respond")?;
     expect::equal("status of the archive", StatusCode::OK, response.status)?;
-    let (mut hash, mut size, mut printed) = (Sha256::new(), 0, 0);
+    let mut hash = Sha256::new();
+    let mut size = 0;
+    let mut printed = 0;
     while let Some(chunk) = response.body.next().await {
         let chunk = chunk.context("the download was interrupted")?;
         size += chunk.len() as u64;

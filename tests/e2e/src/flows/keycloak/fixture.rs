@@ -149,6 +149,7 @@ impl Fixture {
         self.admitted_by(setup.name(), self.servers.of(setup)?, token).await
     }
 
+    /// Expects that a server accepts this token.
     pub(super) async fn admitted_by(&self, name: &str, server: &Server, token: &str) -> anyhow::Result<()> {
         let response = self.send(request::tool_list(server.address, token)?).await?;
         if response.status != StatusCode::OK && response.headers.contains_key("x-request-id") {
@@ -161,7 +162,8 @@ impl Fixture {
 
     /// Expects that the token is rejected as invalid with this reason code.
     pub(super) async fn rejected(&self, setup: Setup, token: &str, code: &str) -> anyhow::Result<()> {
-        let (name, server) = (setup.name(), self.servers.of(setup)?);
+        let name = setup.name();
+        let server = self.servers.of(setup)?;
         let response = self.send(request::tool_list(server.address, token)?).await?;
         expect::equal(&format!("{name}: status"), StatusCode::UNAUTHORIZED, response.status)?;
         expect::equal(&format!("{name}: reason"), code, server.deny_code_of(&response.headers).await?.as_str())?;

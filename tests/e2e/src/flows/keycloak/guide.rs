@@ -44,6 +44,7 @@ pub(super) fn read() -> anyhow::Result<Guide> {
 }
 
 impl Guide {
+    /// Reads the code blocks of the page.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let mut blocks = Vec::new();
         let mut open: Option<Block> = None;

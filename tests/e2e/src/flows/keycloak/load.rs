@@ -58,7 +58,8 @@ impl Load {
         token: &str,
         allowed: Allowed,
     ) -> anyhow::Result<()> {
-        let (fetch, results) = (HttpFetch::new(Default::default())?, Arc::clone(&self.results));
+        let fetch = HttpFetch::new(Default::default())?;
+        let results = Arc::clone(&self.results);
         let request = request::tool_list(address, token)?;
         self.clients.spawn(async move {
             loop {
@@ -95,6 +96,7 @@ impl Load {
 }
 
 impl Results {
+    /// Counts a response.
     fn add(&self, who: &str, response: &FetchResponse, allowed: Allowed) {
         if response.status == StatusCode::OK {
             self.succeeded.fetch_add(1, Ordering::Relaxed);

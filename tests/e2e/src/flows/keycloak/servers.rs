@@ -37,6 +37,7 @@ impl Setup {
     /// The setups with introspection.
     pub(super) const INTROSPECTING: [Self; 5] = [Self::Post, Self::Basic, Self::Unchecked, Self::Plain, Self::Both];
 
+    /// Returns the name in paths and reports.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Jwt => "jwt",

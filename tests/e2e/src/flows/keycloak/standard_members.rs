@@ -21,6 +21,7 @@ const STANDARD: &[&str] =
 pub(super) struct StandardMembers(JoinHandle<()>);
 
 impl StandardMembers {
+    /// Listens, and adds the members to Keycloak's responses.
     pub(super) async fn listen(address: SocketAddr, keycloak: SocketAddr) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let fetch = Arc::new(HttpFetch::new(Default::default())?);
@@ -57,6 +58,7 @@ async fn respond(
     Ok(response)
 }
 
+/// Forwards a request to Keycloak, and returns the response.
 async fn ask(
     fetch: &HttpFetch,
     keycloak: SocketAddr,

@@ -119,8 +119,18 @@ impl Client<'_> {
     }
 }
 
-/// Returns the header (0) or the claims (1) of a token without verification.
-pub(super) fn part(token: &str, which: usize) -> anyhow::Result<Value> {
-    let part = token.split('.').nth(which).context("expected a JSON Web Token, got something else")?;
+/// Returns the header of a token without verification.
+pub(super) fn header(token: &str) -> anyhow::Result<Value> {
+    part(token, 0)
+}
+
+/// Returns the claims of a token without verification.
+pub(super) fn claims(token: &str) -> anyhow::Result<Value> {
+    part(token, 1)
+}
+
+/// Decodes a part of a token, counted from 0.
+fn part(token: &str, index: usize) -> anyhow::Result<Value> {
+    let part = token.split('.').nth(index).context("expected a JSON Web Token, got something else")?;
     Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part)?)?)
 }

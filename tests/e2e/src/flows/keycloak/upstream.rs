@@ -30,6 +30,7 @@ pub(super) struct Received {
 }
 
 impl Upstream {
+    /// Listens, and records the requests.
     pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let received = Arc::<Mutex<Vec<Received>>>::default();
@@ -56,6 +57,7 @@ impl Drop for Upstream {
     }
 }
 
+/// Records a request, and responds as an MCP server.
 async fn respond(
     request: Request<Incoming>,
     kept: Arc<Mutex<Vec<Received>>>,

@@ -36,6 +36,7 @@ pub(super) fn decisions(trail: &Path) -> anyhow::Result<HashMap<String, Decision
 }
 
 impl Decision {
+    /// Reads the decision in a record.
     fn read(record: &Value) -> Self {
         let members = ["mcp.tool", "mcp.target", "mcp.further_targets"];
         let names: Vec<_> = members.iter().flat_map(|member| texts(&record[*member])).collect();
@@ -73,12 +74,14 @@ mod tests {
     fn one_or_several_names_are_read() {
         let record = json!({"decision": "allow", "mcp.method": "tools/call", "mcp.tool": "echo"});
         let decision = Decision::read(&record);
-        assert_eq!((decision.is_allowed, decision.names), (true, vec!["echo".to_owned()]));
+        assert!(decision.is_allowed);
+        assert_eq!(decision.names, vec!["echo".to_owned()]);
         let record = json!({"decision": "deny", "deny.code": "scope.insufficient", "mcp.target": "a",
             "mcp.further_targets": ["b"], "mcp.target_count": 3});
         let decision = Decision::read(&record);
         assert!(!decision.is_allowed);
-        assert_eq!((decision.code.as_str(), decision.names.len()), ("scope.insufficient", 2));
+        assert_eq!(decision.code.as_str(), "scope.insufficient");
+        assert_eq!(decision.names.len(), 2);
         assert!(decision.has_more_names);
     }
 }

@@ -40,6 +40,7 @@ pub(super) fn compare(sent: &Sent, lines: &[Line], decisions: &HashMap<String, D
         let finding = lines.and_then(|lines| finding(lines, decisions.get(request)));
         comparison.add(finding.map(|finding| format!("{}: {finding}\n            {}", case.label, case.body_shown())));
     }
+
     // Requests without a response in time: only the reader has their identifiers.
     for (request, lines) in seen.iter().filter(|(request, _)| !sent.has_response(request)) {
         let finding = finding(lines, decisions.get(*request));

@@ -34,7 +34,8 @@ impl Gateway {
     /// Starts the program with rules for the protected names, and an audit trail in the folder.
     pub(super) async fn start(program: &Path, folder: &Path, readers: &[Reader]) -> anyhow::Result<Self> {
         let test_issuer = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
-        let (keys, trail) = (folder.join("jwks.json"), folder.join("audit.jsonl"));
+        let keys = folder.join("jwks.json");
+        let trail = folder.join("audit.jsonl");
         fs::write(&keys, test_issuer.jwks_json())?;
         let mut command = serve(program, folder, "portcullis", &configuration(readers, &keys, &trail)?)?;
         command.env("PORTCULLIS_LOG", "info");
@@ -65,6 +66,7 @@ impl Gateway {
     }
 }
 
+/// The configuration with one resource for each reader.
 fn configuration(readers: &[Reader], keys: &Path, trail: &Path) -> anyhow::Result<String> {
     let mut text = format!(
         "listen = \"127.0.0.1:0\"\nbase_url = \"{BASE_URL}\"\n\n\

@@ -135,14 +135,17 @@ fn members(random: &mut Random, place: Place) -> String {
         }
         Place::Reference | Place::ResourceReference => {
             let (form, key) = if matches!(place, Place::Reference) { ("prompt", "name") } else { ("resource", "uri") };
-            let (outer, inner) = (member(random, "ref"), member(random, key));
+            let outer = member(random, "ref");
+            let inner = member(random, key);
             let value = value(random);
             let argument = "\"argument\":{\"name\":\"topic\",\"value\":\"\"}";
             format!("{{{outer}:{{\"type\":\"ref/{form}\",{inner}:{value}}},{argument}{extra}}}")
         }
         Place::Subscriptions => {
-            let (outer, inner) = (member(random, "notifications"), member(random, "resourceSubscriptions"));
-            let (first, second) = (value(random), value(random));
+            let outer = member(random, "notifications");
+            let inner = member(random, "resourceSubscriptions");
+            let first = value(random);
+            let second = value(random);
             format!("{{{outer}:{{{inner}:[{first},{second}]}}{extra}}}")
         }
     }

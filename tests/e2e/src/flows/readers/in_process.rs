@@ -31,7 +31,8 @@ impl InProcess {
     /// Starts the reader on a free port.
     pub(super) async fn listen() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
-        let (address, lines) = (listener.local_addr()?, Lines::default());
+        let address = listener.local_addr()?;
+        let lines = Lines::default();
         let kept = Arc::clone(&lines);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {

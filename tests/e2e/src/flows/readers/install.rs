@@ -56,7 +56,8 @@ struct Installer<'a> {
 impl Installer<'_> {
     /// The script is copied next to the packages, because Node.js resolves them from the script's folder.
     async fn typescript(&self) -> anyhow::Result<PathBuf> {
-        let (source, folder) = (self.sources.join("typescript"), self.target.join("typescript"));
+        let source = self.sources.join("typescript");
+        let folder = self.target.join("typescript");
         install::run("node", command(Path::new("node"), &[Path::new("--version")]), self.logs).await?;
         npm_install(&folder, &fs::read_to_string(source.join("package.json"))?).await?;
         let script = folder.join("server.mjs");

@@ -68,6 +68,7 @@ pub(super) async fn send_privileged(
     send(gateway, readers, cases, true).await
 }
 
+/// Sends all cases to all readers, each in its own task.
 async fn send(
     gateway: &Gateway,
     readers: &[Reader],
@@ -83,7 +84,8 @@ async fn send(
             bearer: HeaderValue::try_from(format!("Bearer {}", gateway.token(reader, is_privileged)))?,
             session: None,
         };
-        let (name, cases) = (reader.name, Arc::clone(&cases));
+        let name = reader.name;
+        let cases = Arc::clone(&cases);
         tasks.spawn(async move { (position, sender.send_cases(cases).await.context(name)) });
     }
     let mut sent = tasks.join_all().await;
@@ -109,6 +111,7 @@ struct ReaderResponse {
 }
 
 impl Sender {
+    /// Sends all cases to one reader.
     async fn send_cases(mut self, cases: Arc<[Case]>) -> anyhow::Result<Sent> {
         let mut with_response = HashMap::new();
         for (index, case) in cases.iter().enumerate() {
@@ -183,6 +186,7 @@ impl Sender {
 }
 
 impl ReaderResponse {
+    /// Reads a response up to a limit.
     async fn read(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

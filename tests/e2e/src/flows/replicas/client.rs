@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::Full;
-use portcullis_scenarios::{INITIALIZE, call};
+use portcullis_scenarios::{INITIALIZE, call_message};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -157,7 +157,7 @@ impl Client {
     fn greet_call(&mut self) -> (String, u64) {
         self.next_id += 1;
         let id = self.next_id;
-        (call(id, "tools/call", &json!({ "name": "greet", "arguments": { "name": format!("n{id}") } })), id)
+        (call_message(id, "tools/call", &json!({ "name": "greet", "arguments": { "name": format!("n{id}") } })), id)
     }
 
     /// Returns a request with the token, in a session if one is given.

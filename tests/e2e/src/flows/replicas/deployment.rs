@@ -64,7 +64,9 @@ impl Deployment {
     /// Fails when a program does not start.
     pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Self> {
         let folder = environment.folder;
-        let (nginx, redis, upstream) = (free_address()?, free_address()?, free_address()?);
+        let nginx = free_address()?;
+        let redis = free_address()?;
+        let upstream = free_address()?;
         let addresses = (0..REPLICAS).map(|_| free_address()).collect::<Result<Vec<_>, _>>()?;
         let base_url = format!("http://{nginx}");
         let test_issuer = TestIssuer::new(ISSUER).with_clock(SystemClock::new());

@@ -52,6 +52,7 @@ impl Http {
     }
 }
 
+/// Opens a connection.
 async fn open(address: SocketAddr) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;

@@ -62,6 +62,7 @@ impl Maker {
         }
         let folder = typescript(&sources.join("typescript"), &target.join("clients/typescript")).await?;
         let mut command = Command::new("node");
+
         // mcp-remote keeps files of its own.
         command.arg("client.mjs").arg(self.name()).env("MCP_REMOTE_CONFIG_DIR", logs.join("mcp-auth"));
         command.current_dir(folder);
@@ -98,6 +99,7 @@ impl Client {
         self.input.write_all(b"\n")?;
         let number = self.calls;
         self.calls += 1;
+
         // Each call has one line of output.
         let answer = loop {
             self.program.expect_running()?;

@@ -16,10 +16,12 @@ pub(super) struct SessionUpstream {
 }
 
 impl SessionUpstream {
+    /// Starts an upstream that keeps its streams open.
     pub(super) async fn start() -> Self {
         let opened = Arc::<AtomicUsize>::default();
         let counter = Arc::clone(&opened);
-        let (held, streams) = (std::sync::Mutex::new(Vec::new()), [("content-type", "text/event-stream")]);
+        let held = std::sync::Mutex::new(Vec::new());
+        let streams = [("content-type", "text/event-stream")];
         let upstream = Upstream::scripted(move |request: &RecordedRequest| {
             if request.method == Method::GET {
                 let (sender, body) = ChannelBody::new();
@@ -44,6 +46,7 @@ impl SessionUpstream {
     }
 }
 
+/// Answers a message, and counts opened sessions.
 fn answer(
     request: &RecordedRequest,
     message: &Value,

@@ -42,7 +42,8 @@ pub(super) async fn private_ca(environment: &Environment<'_>) -> anyhow::Result<
 
     let authority = PrivateAuthority::new();
     let (certificate, key) = authority.issue("localhost");
-    let (certificate_file, key_file) = (folder.join("certificate.pem"), folder.join("key.pem"));
+    let certificate_file = folder.join("certificate.pem");
+    let key_file = folder.join("key.pem");
     fs::write(&certificate_file, certificate.pem())?;
     fs::write(&key_file, key.serialize_pem())?;
     let tls = format!("[tls]\ncertificates = \"{}\"\nkey = \"{}\"\n", certificate_file.display(), key_file.display());

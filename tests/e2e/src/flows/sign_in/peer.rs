@@ -116,6 +116,7 @@ impl Peer {
         }
     }
 
+    /// Returns how long the peer may take to start, including downloads.
     pub(super) fn start_limit(self, environment: &Environment<'_>) -> Duration {
         match self {
             Self::Keycloak => DOWNLOAD_LIMIT + 2 * environment.ready_within,

@@ -112,8 +112,10 @@ redirect_uris = ["http://127.0.0.1/callback"]
 
 /// Starts the authorization server, and the resource that trusts it.
 pub(super) async fn start(provider: &Provider, environment: &Environment<'_>) -> anyhow::Result<Start> {
-    let (folder, address) = (environment.folder, free_address()?);
-    let (secret, clients) = (folder.join("secret"), folder.join("clients.toml"));
+    let folder = environment.folder;
+    let address = free_address()?;
+    let secret = folder.join("secret");
+    let clients = folder.join("clients.toml");
     let secret_text = secret.to_str().context("the target folder is not UTF-8")?;
     fs::write(&secret, "a-secret-of-tests\n")?;
     fs::write(&clients, CLIENTS.replace("{secret}", secret_text))?;
@@ -138,6 +140,7 @@ pub(super) async fn start(provider: &Provider, environment: &Environment<'_>) ->
     Ok(Start::ready(site.with_options(provider.options.iter().map(put)).keeping(idp)))
 }
 
+/// Starts a server that trusts the provider.
 async fn gateway(
     provider: &Provider,
     address: SocketAddr,

@@ -51,9 +51,11 @@ pub(super) async fn oauth_proxy(environment: &Environment<'_>) -> anyhow::Result
         Ok(interpreter) => interpreter,
         Err(why) => return Ok(Start::Missing(format!("{why:#}"))),
     };
-    let (port, clients) = (free_address()?.port(), environment.folder.join("clients.toml"));
+    let port = free_address()?.port();
+    let clients = environment.folder.join("clients.toml");
     let url = Url::parse(&format!("http://127.0.0.1:{port}/mcp"))?;
     fs::write(&clients, CLIENTS)?;
+
     // The user consents on FastMCP's page.
     let mut idp = command(environment.program);
     idp.args(["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--no-registration"]);
@@ -71,7 +73,8 @@ pub(super) async fn example(environment: &Environment<'_>) -> anyhow::Result<Sta
         Ok(installed) => installed,
         Err(why) => return Ok(Start::Missing(format!("{why:#}"))),
     };
-    let (port, authorization_port) = (free_address()?.port().to_string(), free_address()?.port().to_string());
+    let port = free_address()?.port().to_string();
+    let authorization_port = free_address()?.port().to_string();
     let module = |name: &str, port: &str| {
         let mut command = Command::new(&interpreter);
         command.args(["-m", &format!("mcp_simple_auth.{name}"), "--port", port]).current_dir(&example);
@@ -88,6 +91,7 @@ pub(super) async fn example(environment: &Environment<'_>) -> anyhow::Result<Sta
     Ok(Start::ready(Site::new(url).keeping((authorization, resource))))
 }
 
+/// Downloads the example of the SDK, and returns the interpreter and the folder of the example.
 async fn installed_example(environment: &Environment<'_>) -> anyhow::Result<(PathBuf, PathBuf)> {
     let interpreter = interpreter(environment).await?;
     let folder = packages(environment).join("examples");

@@ -20,7 +20,8 @@ pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Start
     if let Err(why) = npm_install(&folder, MANIFEST).await {
         return Ok(Start::Missing(format!("{why:#}")));
     }
-    let (port, authorization_port) = (free_address()?.port().to_string(), free_address()?.port().to_string());
+    let port = free_address()?.port().to_string();
+    let authorization_port = free_address()?.port().to_string();
     let mut node = Command::new("node");
     node.arg(folder.join(SCRIPT)).args(["--oauth", "--oauth-strict"]);
     node.env("MCP_PORT", &port).env("MCP_AUTH_PORT", &authorization_port);

@@ -26,7 +26,7 @@ pub(super) const RESOURCES: &[Mistake] = &[
         ENDPOINT,
         "endpoint = \"/mcp\"\nauth = \"off\"",
         9,
-        "resource[0].auth has the unknown value",
+        "resource[0].auth has an unknown value",
         "\"required\", \"none\"",
     ),
     (
@@ -48,7 +48,7 @@ pub(super) const RESOURCES: &[Mistake] = &[
         "endpoint = \"/mcp\"\nrevisions = [\"2024-11-05\"]",
         9,
         "resource[0].revisions has",
-        "known are 2025-03-26",
+        "known are 2026-07-28",
     ),
     (ENDPOINT, "endpoint = \"/mcp\"\nrevisions = [2025-06-18]", 9, "resource[0].revisions[0] is", "expected a string"),
     (

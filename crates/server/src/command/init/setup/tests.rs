@@ -31,6 +31,7 @@ fn questions_are_asked_in_order() {
         .map(|question| shown.find(question).unwrap())
         .collect();
     assert!(places.is_sorted(), "{shown}");
+
     for default in ["[http://127.0.0.1:3000]", "[http://127.0.0.1:8000/mcp]", "[/api]", "[mcp:tools]"] {
         assert!(shown.contains(default), "{default}\n{shown}");
     }

@@ -14,6 +14,7 @@ pub(super) enum Step {
     RestoreStore,
 }
 
+/// Any step of a history.
 pub(super) fn any_step() -> impl Strategy<Value = Step> {
     let millis = prop_oneof![
         3 => 0..10 * SECOND,

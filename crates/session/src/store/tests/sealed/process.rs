@@ -38,59 +38,61 @@ impl SessionJournal for Recorded {
 
 /// A process with its journal. All processes have the same key and the same clock.
 pub(in crate::store::tests) struct Process {
-    pub(in crate::store::tests) bench: Bench,
+    pub(in crate::store::tests) fixture: Fixture,
     pub(in crate::store::tests) journal: Arc<Recorded>,
 }
 
-pub(in crate::store::tests) fn process(clock: &Arc<HandClock>, peer_delay: Duration) -> Process {
+pub(in crate::store::tests) fn process(clock: &Arc<ManualClock>, peer_delay: Duration) -> Process {
     process_with(clock, peer_delay, |_| {})
 }
 
+/// A process with changed settings, whose peers see its records after this delay.
 pub(in crate::store::tests) fn process_with(
-    clock: &Arc<HandClock>,
+    clock: &Arc<ManualClock>,
     peer_delay: Duration,
     change: impl FnOnce(&mut SessionSettings),
 ) -> Process {
     let mut settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
     settings.max_per_owner = 4;
     change(&mut settings);
-    let (heard, journal) = (Arc::new(Heard::default()), Arc::new(Recorded { peer_delay, ..Recorded::default() }));
+    let ended = Arc::new(EndedSessions::default());
+    let journal = Arc::new(Recorded { peer_delay, ..Recorded::default() });
     let limits = EndsLimits { per_owner: 3, ..EndsLimits::DEFAULT };
-    let store = SessionStore::with_limits(settings, clock.clone(), heard.clone(), journal.clone(), limits);
-    Process { bench: Bench { store, clock: clock.clone(), heard, target: target() }, journal }
+    let store = SessionStore::with_limits(settings, clock.clone(), ended.clone(), journal.clone(), limits);
+    Process { fixture: Fixture { store, clock: clock.clone(), ended, target: target() }, journal }
 }
 
 /// Returns two processes that do not exchange records.
 pub(in crate::store::tests) fn two() -> (Process, Process) {
-    let clock = Arc::new(HandClock::default());
+    let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
     (process(&clock, Duration::ZERO), process(&clock, Duration::ZERO))
 }
 
 impl Process {
     pub(in crate::store::tests) fn open(&self) -> Identifier {
-        self.bench.clock.advance(Duration::from_millis(1));
-        self.bench.open(ALICE).identifier()
+        self.fixture.clock.advance(Duration::from_millis(1));
+        self.fixture.open(ALICE).identifier()
     }
 
     pub(in crate::store::tests) fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
-        self.bench.find(ALICE, identifier.as_bytes()).map(drop)
+        self.fixture.find(ALICE, identifier.as_bytes()).map(drop)
     }
 
     pub(in crate::store::tests) fn end(&self, identifier: &Identifier) {
-        let in_use = self.bench.find(ALICE, identifier.as_bytes()).unwrap();
-        assert!(self.bench.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
+        let in_use = self.fixture.find(ALICE, identifier.as_bytes()).unwrap();
+        assert!(self.fixture.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
     }
 
     pub(in crate::store::tests) fn reasons(&self) -> Vec<EndReason> {
-        self.bench.heard.take().into_iter().map(|(_, reason)| reason).collect()
+        self.fixture.ended.take().into_iter().map(|(_, reason)| reason).collect()
     }
 
     /// Passes the records of this process to another one.
     pub(in crate::store::tests) fn tell(&self, other: &Self) {
         for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
-            other.bench.store.import(&end);
+            other.fixture.store.import(&end);
         }
-        other.bench.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock().unwrap()));
+        other.fixture.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock().unwrap()));
     }
 }

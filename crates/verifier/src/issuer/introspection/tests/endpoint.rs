@@ -1,4 +1,4 @@
-//! Discovery of the introspection endpoint.
+//! The introspection endpoint is configured or discovered, and survives outages.
 
 use portcullis_metadata::{Issuer, SystemClock};
 use portcullis_testkit::ScriptedFetch;
@@ -76,7 +76,8 @@ async fn a_configured_endpoint_is_not_discovered() {
         fixture.fake.serve(configured, 200, active().to_string());
         assert_eq!(fixture.rejection(OPAQUE).await, None);
         let urls = fixture.fake.urls();
-        assert!(urls.len() <= 2 && urls.iter().all(|url| url.as_str() == configured), "{urls:?}");
+        assert!(urls.len() <= 2, "{urls:?}");
+        assert!(urls.iter().all(|url| url.as_str() == configured), "{urls:?}");
     }
 }
 
@@ -89,9 +90,11 @@ async fn unusable_settings_are_rejected() {
         let mut rejections = [Validation::Introspection, Validation::JwtAndIntrospection].map(|validation| {
             let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
             settings.validation = validation(introspection.clone());
-            let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(SystemClock::new()));
+            let fetch = Arc::new(ScriptedFetch::new());
+            let clock = Arc::new(SystemClock::new());
             let error = TrustedIssuer::new(settings, fetch, clock, Handle::current()).unwrap_err();
-            assert!(error.to_string().contains(ISSUER) && !error.to_string().contains("hush"), "{error}");
+            assert!(error.to_string().contains(ISSUER), "{error}");
+            assert!(!error.to_string().contains("hush"), "{error}");
             error.code()
         });
         rejections.sort_unstable();
@@ -114,6 +117,7 @@ async fn unusable_settings_are_rejected() {
     });
     assert_eq!(code, "settings.introspection_secret");
     assert_eq!(rejection(&|settings| settings.client_id.clear()), "settings.introspection_client");
+
     for most in [0, 1025] {
         assert_eq!(rejection(&|settings| settings.max_in_flight = most), "settings.introspection_in_flight");
     }
@@ -182,8 +186,10 @@ async fn a_moved_endpoint_is_found() {
     let (log, _guard) = Logged::here();
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.status") });
+
     let line = log.lines().remove(0);
-    assert!(line.starts_with("WARN ") && line.contains("token.issuer=https://issuer.example"), "{line}");
+    assert!(line.starts_with("WARN "), "{line}");
+    assert!(line.contains("token.issuer=https://issuer.example"), "{line}");
     assert!(line.contains("introspection.failure=\"introspection.status\""), "{line}");
 
     publishes(&fixture, Some("https://issuer.example/moved"));

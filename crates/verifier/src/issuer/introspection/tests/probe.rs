@@ -1,4 +1,4 @@
-//! Probes of the endpoint.
+//! Probes find an endpoint that rejects this client or accepts every token.
 
 use http::StatusCode;
 use portcullis_discovery::FetchResponse;
@@ -30,7 +30,8 @@ async fn the_endpoint_is_probed_at_startup() {
         assert!(fixture.issuer.health().is_usable());
         let (form, _) = last_call(&fixture);
         let token = fields(&form)[0].1.to_owned();
-        assert!(token.starts_with("portcullis-probe-") && token.len() > 50, "{token}");
+        assert!(token.starts_with("portcullis-probe-"), "{token}");
+        assert!(token.len() > 50, "{token}");
         tokens.push(token);
         fixture.pass(9 * 60 - 1).await;
         assert_eq!(calls(&fixture), 1);
@@ -59,11 +60,15 @@ async fn a_rejected_client_makes_the_issuer_unusable() {
             settle().await;
             assert_eq!(fixture.issuer.health(), REJECTED, "{status} {body}");
             let line = log.lines().into_iter().find(|line| line.contains("the probe of")).unwrap();
-            assert!(line.starts_with("WARN ") && line.contains("introspection.client_rejected"), "{line}");
-            assert!(line.contains("`client_secret`") && !line.contains("hush") && !line.contains("probe-"), "{line}");
+            assert!(line.starts_with("WARN "), "{line}");
+            assert!(line.contains("introspection.client_rejected"), "{line}");
+            assert!(line.contains("`client_secret`"), "{line}");
+            assert!(!line.contains("hush"), "{line}");
+            assert!(!line.contains("probe-"), "{line}");
 
             fixture.pass(1).await;
-            assert_eq!((calls(&fixture), fixture.issuer.health()), (2, REJECTED));
+            assert_eq!(calls(&fixture), 2);
+            assert_eq!(fixture.issuer.health(), REJECTED);
             inactive(&fixture);
             fixture.pass(2).await;
             assert_eq!(calls(&fixture), 3);
@@ -121,6 +126,7 @@ async fn a_rejected_call_causes_a_probe() {
     assert_eq!(fixture.rejection("d").await, Some("issuer.unavailable"));
     fixture.pass(1).await;
     assert_eq!(fixture.issuer.health(), REJECTED);
+
     set_response(&fixture, &active());
     assert_eq!(fixture.rejection("e").await, None);
     assert_eq!(fixture.issuer.health(), WORKS, "a successful call is sufficient");

@@ -1,4 +1,4 @@
-//! Introspection responses.
+//! Introspection responses: active, inactive, invalid and missing ones.
 
 use http::StatusCode;
 use portcullis_discovery::{FetchError, FetchResponse};
@@ -33,7 +33,8 @@ async fn an_active_token_is_accepted() {
     let verified = fixture.verify(OPAQUE).await.unwrap();
     let principal = verified.principal();
     assert_eq!(principal.issuer(), fixture.test_issuer.issuer());
-    assert_eq!((principal.subject(), principal.client()), (Some("alice"), Some("test-client")));
+    assert_eq!(principal.subject(), Some("alice"));
+    assert_eq!(principal.client(), Some("test-client"));
     assert_eq!(principal.scopes().to_string(), "mcp:admin mcp:tools");
     assert_eq!(principal.expires().as_secs(), START + 300);
     assert_eq!(principal.claims()["username"], "Alice");
@@ -125,12 +126,10 @@ async fn a_failed_call_does_not_reject_the_token() {
         let fixture = fixture();
         fixture.fake.serve(endpoint(&fixture), status, body.clone());
         let error = fixture.verifier.verify(&AccessToken::new(OPAQUE)).await.unwrap_err();
-        assert_eq!(
-            (error.code(), error.retry_after()),
-            ("issuer.unavailable", Some(Duration::from_secs(5))),
-            "{status} {body}"
-        );
-        assert_eq!((calls(&fixture), fixture.verifier.cached_tokens()), (1, 0));
+        assert_eq!(error.code(), "issuer.unavailable", "{status} {body}");
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(5)), "{status} {body}");
+        assert_eq!(calls(&fixture), 1);
+        assert_eq!(fixture.verifier.cached_tokens(), 0);
         assert!(matches!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some(_) }));
     }
 }
@@ -138,7 +137,8 @@ async fn a_failed_call_does_not_reject_the_token() {
 /// D3: a response of 64 KiB is parsed.
 #[tokio::test(start_paused = true)]
 async fn a_response_of_the_maximum_length_is_parsed() {
-    let (fixture, good) = (fixture(), active().to_string());
+    let fixture = fixture();
+    let good = active().to_string();
     fixture.fake.serve(endpoint(&fixture), 200, format!("{good}{}", " ".repeat(64 * 1024 - good.len())));
     assert_eq!(fixture.rejection(OPAQUE).await, None);
 }
@@ -150,6 +150,7 @@ async fn a_network_error_does_not_reject_the_token() {
     fixture.fake.fail(endpoint(&fixture));
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.connect") });
+
     fixture.fake.time_out(endpoint(&fixture));
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.timeout") });
@@ -158,6 +159,7 @@ async fn a_network_error_does_not_reject_the_token() {
     let before = Instant::now();
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert_eq!(before.elapsed(), Duration::from_secs(5));
+
     settle().await;
     assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.timeout") });
 }
@@ -177,7 +179,8 @@ async fn one_deadline_for_all_calls() {
     };
     let (rejection, ()) = tokio::join!(fixture.rejection(&token), slow_keys);
     assert_eq!(rejection, Some("issuer.unavailable"));
-    assert_eq!((before.elapsed(), calls(&fixture)), (Duration::from_secs(5), 1));
+    assert_eq!(before.elapsed(), Duration::from_secs(5));
+    assert_eq!(calls(&fixture), 1);
 }
 
 /// D3, C6: the audience is required and must contain this resource or an additional audience.
@@ -196,6 +199,7 @@ async fn the_audience_is_checked() {
         assert_eq!(rejection(active_with("aud", aud.clone())).await, Some("token.audience_mismatch"), "{aud}");
     }
     assert_eq!(rejection(active_with("aud", Value::Null)).await, Some("token.audience_missing"));
+
     for aud in [json!("HTTPS://MCP.example.com/MCP/"), json!(["account", TestIssuer::RESOURCE])] {
         assert_eq!(rejection(active_with("aud", aud.clone())).await, None, "{aud}");
     }
@@ -305,7 +309,8 @@ async fn the_cache_lifetime_can_be_reduced() {
     let fixture = fixture_with(|settings| settings.cache_lifetime = Duration::ZERO);
     for expected in 1..=3 {
         assert_eq!(fixture.rejection(OPAQUE).await, None);
-        assert_eq!((calls(&fixture), fixture.verifier.cached_tokens()), (expected, 0));
+        assert_eq!(calls(&fixture), expected);
+        assert_eq!(fixture.verifier.cached_tokens(), 0);
     }
 }
 

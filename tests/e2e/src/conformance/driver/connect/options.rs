@@ -25,6 +25,7 @@ pub(super) fn options(url: &str, context: &Value, folder: &Scratch) -> anyhow::R
         (Some(client_id), None) => options.extend(["--client-id", client_id].map(str::to_owned)),
         (None, _) => options.extend(["--client-metadata-url", DOCUMENT].map(str::to_owned)),
     }
+
     // A client with a secret may be a person's too: the name alone says which.
     let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
     let grant = if is_machine { "--client-credentials" } else { "--auto-consent" };

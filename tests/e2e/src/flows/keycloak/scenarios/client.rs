@@ -23,8 +23,10 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
     result
 }
 
+/// Runs the flow of the shipped client with Keycloak.
 async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
-    let (resource, issuer) = (fixture.endpoint()?, fixture.issuer()?);
+    let resource = fixture.endpoint()?;
+    let issuer = fixture.issuer()?;
     let flow = ClientFlow {
         client: &fixture.shipped_client,
         recorder: &fixture.recorder,

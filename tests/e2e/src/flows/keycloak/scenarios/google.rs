@@ -30,6 +30,7 @@ const STRANGER: Account = Account { name: "hugo", hosted_domain: Some("example.o
 /// A personal account, whose address has the organization's domain as well.
 const PERSONAL: Account = Account { name: "ines", hosted_domain: None };
 
+/// Runs the sign-ins of three accounts, and sends a token of Google itself.
 pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
     let account = Arc::new(Mutex::new(MEMBER));
     let google = GoogleImitation::start(Arc::clone(&account)).await;
@@ -90,7 +91,7 @@ fn with_rule(configuration: &str) -> anyhow::Result<String> {
 async fn signs_in(fixture: &Fixture, server: &Server, account: Account, denied: Option<&str>) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli")?;
     let token = client.tokens_through("mcp:tools", "google").await?.access;
-    let claim = &tokens::part(&token, 1)?["hosted_domain"];
+    let claim = &tokens::claims(&token)?["hosted_domain"];
     expect::equal("hosted_domain of the token", account.hosted_domain, claim.as_str())?;
     let Some(code) = denied else { return fixture.admitted_by("google", server, &token).await };
     let response = fixture.send(request::tool_list(server.address, &token)?).await?;

@@ -58,6 +58,7 @@ impl<'a> GuideRun<'a> {
         Ok(Self { fixture, addresses, folder, server: None, names: ["guide-1", "guide-2"].into_iter() })
     }
 
+    /// Does what each block of the guide says.
     async fn blocks(mut self, guide: Guide) -> anyhow::Result<()> {
         for block in &guide.blocks {
             let script = self.addresses.replace_in(&guide.script(block)?);
@@ -70,6 +71,7 @@ impl<'a> GuideRun<'a> {
         }
     }
 
+    /// Does what one block says.
     async fn block(&mut self, block: &Block, script: &str) -> anyhow::Result<()> {
         match &block.role {
             Role::Names | Role::Keycloak | Role::Shown => Ok(()),

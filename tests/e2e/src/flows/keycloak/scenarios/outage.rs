@@ -58,7 +58,9 @@ async fn restart_keycloak(
     step: &'static str,
     name: &'static str,
 ) -> anyhow::Result<()> {
-    let (home, addresses, folder) = (fixture.home.clone(), fixture.addresses, fixture.folder.clone());
+    let home = fixture.home.clone();
+    let addresses = fixture.addresses;
+    let folder = fixture.folder.clone();
     let started = async {
         fixture.keycloak = Instance::start(&home, &addresses, name, &folder)?;
         fixture.keycloak.ready().await

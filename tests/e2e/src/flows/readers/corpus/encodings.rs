@@ -37,6 +37,7 @@ pub(in crate::flows::readers) const CONTENT_TYPES: [&str; 26] = [
 /// `admin_wipe` in UTF-7 (RFC 2152).
 pub(in crate::flows::readers) const UTF_7_NAME: &str = "+AGE-dmin_wipe";
 
+/// Messages in other encodings, and with other content types.
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for content_type in CONTENT_TYPES {
@@ -64,6 +65,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
+/// Messages in UTF-16 and UTF-32.
 fn other_encodings() -> Vec<Case> {
     let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>();

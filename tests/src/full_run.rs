@@ -1,6 +1,6 @@
-//! How much a long scenario does.
+//! Whether long scenarios do everything, or a part.
 
 /// Returns whether long scenarios do everything: whether `PORTCULLIS_TEST_FULL` is set. Otherwise they do a part, in seconds.
-pub fn full_amount() -> bool {
+pub fn is_full_run() -> bool {
     std::env::var_os("PORTCULLIS_TEST_FULL").is_some()
 }
