@@ -68,7 +68,8 @@ mod tests {
     fn the_audience_is_the_client() {
         let issued = json!({ "azp": "c", "client_id": "c", "jti": "j", "typ": "Bearer", "scope": "a" });
         let acr = "goauthentik.io/providers/oauth2/default";
-        for (audience, expected) in [(None, "c"), (Some("https://mcp.example.com/mcp"), "https://mcp.example.com/mcp")] {
+        for (audience, expected) in [(None, "c"), (Some("https://mcp.example.com/mcp"), "https://mcp.example.com/mcp")]
+        {
             let mut issued = issued.as_object().unwrap().clone();
             issued.extend(audience.map(|audience| ("aud".to_owned(), json!(audience))));
             claims(&mut issued);

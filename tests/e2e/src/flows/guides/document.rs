@@ -26,8 +26,7 @@ impl Document {
     /// Fails when a folder cannot be read.
     pub(super) fn all() -> io::Result<Vec<Self>> {
         let root = workspace::root();
-        let mut documents =
-            vec![Self { name: "readme".to_owned(), path: root.join("README.md"), is_guide: false }];
+        let mut documents = vec![Self { name: "readme".to_owned(), path: root.join("README.md"), is_guide: false }];
         for (folder, is_guide) in [(folder_of_guides(), true), (root.join("docs/use"), false)] {
             for path in markdown_files(&folder)? {
                 if path != root.join(KEYCLOAK) {

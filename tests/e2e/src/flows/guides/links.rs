@@ -62,6 +62,7 @@ fn the_table_of_contents_has_every_page() {
     let docs = workspace::root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let listed: BTreeSet<_> = targets(&summary).into_iter().map(|target| docs.join(target)).collect();
-    let existing: BTreeSet<_> = markdown_files(&docs).unwrap().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+    let existing: BTreeSet<_> =
+        markdown_files(&docs).unwrap().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
     assert_eq!(listed, existing);
 }

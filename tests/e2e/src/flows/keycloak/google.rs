@@ -74,7 +74,8 @@ fn respond(issuer: &TestIssuer, account: Account, request: &PeerRequest) -> Opti
             }
             let nonce = form.get("code").and_then(|code| code.strip_prefix("4/")).unwrap_or_default();
             let mut token = issuer.token().header("typ", "JWT").issuer(&request.base);
-            token = token.claim("aud", GoogleImitation::CLIENT).claim("azp", GoogleImitation::CLIENT).without("client_id");
+            token =
+                token.claim("aud", GoogleImitation::CLIENT).claim("azp", GoogleImitation::CLIENT).without("client_id");
             for (name, value) in claims(account).as_object().into_iter().flatten() {
                 token = token.claim(name, value.clone());
             }
