@@ -37,7 +37,7 @@ use url::Url;
 use self::without_replicas as replicas;
 use crate::{
     audit::AuditSettings,
-    config::{Config, Diagnostic, Diagnostics, KeyPath, Limits, Session},
+    config::{Config, Diagnostic, Diagnostics, KeyPath, Limits, Session, shown_url},
 };
 
 pub(crate) use admin::AdminPlan;
@@ -201,9 +201,9 @@ pub(crate) fn state_dir_of(config: &Config) -> anyhow::Result<Option<PathBuf>> {
 /// # Errors
 /// Fails when it is not the URL of one host without path, or neither https nor http on loopback.
 fn base_url(text: &str) -> anyhow::Result<Url> {
+    let shown = shown_url(text);
     let url = Url::parse(text)
-        .with_context(|| format!("base_url = {text:?} is not a URL; write it as \"https://mcp.example.com\""))?;
-    // The text is not repeated, because it may contain a password.
+        .with_context(|| format!("base_url = {shown:?} is not a URL; write it as \"https://mcp.example.com\""))?;
     ensure!(
         url.username().is_empty() && url.password().is_none(),
         "base_url contains a user name or a password; remove everything before the `@`"
@@ -211,15 +211,15 @@ fn base_url(text: &str) -> anyhow::Result<Url> {
     let has_slashes = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//") && !rest.starts_with("///"));
     ensure!(
         has_slashes && !url.host_str().is_some_and(|host| host.contains('*')),
-        "base_url = {text:?} is not the URL of one host; write it as \"https://mcp.example.com\""
+        "base_url = {shown:?} is not the URL of one host; write it as \"https://mcp.example.com\""
     );
     ensure!(
         is_https_or_loopback_http(&url),
-        "base_url = {text:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"
+        "base_url = {shown:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"
     );
     ensure!(
         url.path() == "/" && url.query().is_none() && url.fragment().is_none(),
-        "base_url = {text:?} has more than scheme, host and port; put the path into `resource.endpoint`"
+        "base_url = {shown:?} has more than scheme, host and port; put the path into `resource.endpoint`"
     );
     Ok(url)
 }

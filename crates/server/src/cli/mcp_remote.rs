@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::StoreOption;
+
+/// Connects as mcp-remote does.
 #[derive(Args)]
 pub(crate) struct McpRemote {
     /// The arguments of mcp-remote: the server's URL, the callback port, and options such as `--header "X-Team: blue"`.
@@ -11,6 +14,7 @@ pub(crate) struct McpRemote {
     pub(crate) arguments: Vec<String>,
 }
 
+/// Replaces mcp-remote in the configurations of clients.
 #[derive(Args)]
 pub(crate) struct ImportMcpRemote {
     /// The configuration file of a client. Default: the configurations of all known clients.
@@ -23,7 +27,6 @@ pub(crate) struct ImportMcpRemote {
     /// started from a desktop often have another `PATH` than a terminal.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) command: Option<String>,
-    /// Where tokens and client secrets are stored. The default is `portcullis` in the user's state directory.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOption,
 }

@@ -122,7 +122,7 @@ fn token_manager(
         return Ok(TokenManager::with_source(start, Arc::new(TokenCommand::parse(command)?)));
     }
     let sign_in = &arguments.sign_in;
-    let store = match sign_in.store.is_some() || CredentialStore::user_directory().is_some() {
+    let store = match sign_in.store.directory.is_some() || CredentialStore::user_directory().is_some() {
         true => sign_in::store(sign_in)?,
         // Some clients start programs with an empty environment.
         false => CredentialStore::in_memory(),

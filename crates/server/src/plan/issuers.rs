@@ -12,7 +12,7 @@ use portcullis_verifier::{
 use url::Url;
 
 use super::{Fingerprint, SUBSTITUTE_URL, entra, files, fingerprint, introspection};
-use crate::config::{Diagnostics, Issuer};
+use crate::config::{Diagnostics, Issuer, shown_url};
 
 /// One issuer, and how it is reached.
 pub(crate) struct IssuerPlan {
@@ -159,7 +159,10 @@ fn reset(settings: &mut IssuerSettings, error: &VerifierSettingsError) -> bool {
 fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
     entra::check_template(text)?;
     portcullis_metadata::Issuer::parse(text).with_context(|| {
-        format!("{text:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"")
+        format!(
+            "{:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"",
+            shown_url(text)
+        )
     })
 }
 
@@ -215,8 +218,9 @@ fn keys(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<KeySource> {
 }
 
 fn key_uri(text: &str) -> anyhow::Result<KeySource> {
-    let uri = Url::parse(text).with_context(|| format!("jwks_uri = {text:?} is not a URL; write one with https"))?;
-    ensure!(is_https_or_loopback_http(&uri), "jwks_uri = \"{uri}\" is neither https nor http on loopback; use https");
+    let shown = shown_url(text);
+    let uri = Url::parse(text).with_context(|| format!("jwks_uri = {shown:?} is not a URL; write one with https"))?;
+    ensure!(is_https_or_loopback_http(&uri), "jwks_uri = {shown:?} is neither https nor http on loopback; use https");
     Ok(KeySource::Uri(uri))
 }
 

@@ -9,7 +9,7 @@ use portcullis_guard::{ClientTrace, TraceSettings};
 use url::Url;
 
 use super::issuers::fetch_error;
-use crate::config::{Diagnostics, SecretSource, Traces, TracesClient};
+use crate::config::{Diagnostics, SecretSource, Traces, TracesClient, shown_url};
 
 /// The path that is added to an endpoint without one (OTLP/HTTP).
 const DEFAULT_PATH: &str = "/v1/traces";
@@ -49,11 +49,12 @@ pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<
 }
 
 fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
+    let shown = shown_url(text);
     let mut endpoint = Url::parse(text)
-        .with_context(|| format!("traces.endpoint = {text:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
+        .with_context(|| format!("traces.endpoint = {shown:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
     UrlPolicy::Operator.check(&endpoint).with_context(|| {
         format!(
-            "traces.endpoint = {text:?} must be https, or http on loopback; run a collector on this host, and write \
+            "traces.endpoint = {shown:?} must be https, or http on loopback; run a collector on this host, and write \
              \"http://127.0.0.1:4318\""
         )
     })?;

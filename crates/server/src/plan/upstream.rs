@@ -13,7 +13,7 @@ use url::Url;
 
 use super::{files, optional};
 use crate::{
-    config::{self, Diagnostics, Limits, Resource, Span},
+    config::{self, Diagnostics, Limits, Resource, Span, shown_url},
     demo,
 };
 
@@ -132,13 +132,13 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
         config::Upstream::Http(url) => {
             let has_scheme = |text: &str| text.starts_with("http://") || text.starts_with("https://");
             let parsed = Url::parse(url);
-            let fix = "write it as \"http://127.0.0.1:8000/mcp\"";
+            let (shown, fix) = (shown_url(url), "write it as \"http://127.0.0.1:8000/mcp\"");
             ensure!(
                 has_scheme(&url.to_ascii_lowercase()),
-                "upstream.http = {url:?} is not an http or https URL; {fix}"
+                "upstream.http = {shown:?} is not an http or https URL; {fix}"
             );
             Ok(Some(UpstreamAddress::Tcp(
-                parsed.with_context(|| format!("upstream.http = {url:?} is not a URL; {fix}"))?,
+                parsed.with_context(|| format!("upstream.http = {shown:?} is not a URL; {fix}"))?,
             )))
         }
         config::Upstream::Unix(socket) => {
@@ -148,12 +148,13 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
             };
             ensure!(
                 path.starts_with('/'),
-                "upstream.unix = {socket:?} is not the absolute path of a socket; write it as \"/run/mcp.sock\""
+                "upstream.unix = {:?} is not the absolute path of a socket; write it as \"/run/mcp.sock\"",
+                shown_url(socket)
             );
             let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
             Ok(Some(UpstreamAddress::Unix {
                 path: path.into(),
-                uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))?,
+                uri: uri.with_context(|| format!("upstream.unix = {:?}", shown_url(socket)))?,
             }))
         }
     }

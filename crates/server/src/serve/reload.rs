@@ -50,21 +50,25 @@ pub(super) struct Reloader {
     /// The content of the files and secrets that the running configuration names.
     contents: Contents,
     versions: FileVersions,
+    /// The number of clients' connections that the server accepts.
+    max_connections: usize,
     /// The number of attempts.
     number: u64,
 }
 
 impl Reloader {
-    /// Returns a reloader for the running configuration, whose files and secrets have this content.
+    /// Returns a reloader for the running configuration, whose files and secrets have this content. The server accepts
+    /// `max_connections` connections of clients.
     pub(super) fn new(
         state: Arc<ArcSwap<ServerState>>,
         source: Option<ConfigSource>,
         audit: Option<AuditReopener>,
         files: ChangedFiles,
         contents: Contents,
+        max_connections: usize,
     ) -> Self {
         let versions = source.as_ref().map(|source| FileVersions::of(&source.file, &source.config)).unwrap_or_default();
-        Self { state, source, audit, files, contents, versions, number: 0 }
+        Self { state, source, audit, files, contents, versions, max_connections, number: 0 }
     }
 
     /// Reloads at each SIGHUP and, if the configuration says so, when its files change. Never returns.
@@ -133,9 +137,10 @@ impl Reloader {
             tracing::info!(config.reload = self.number, "the configuration has not changed");
             return Ok(());
         }
-        let shortage = file_limit::fit(&mut plan);
+        let shortage = file_limit::fit_reloaded(&mut plan, self.max_connections);
         let previous = self.state.load_full();
         let current = Arc::new(ServerState::new(&plan, previous.process(), Some(&previous))?);
+        current.set_connection_limits(&plan);
         current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
         current.process().upstream_ends.set_upstreams(current.upstreams());

@@ -51,6 +51,13 @@ pub(super) const TABLES: &[Mistake] = &[
         "audit.target is a string",
         "write target = { file = ",
     ),
+    (
+        "[session]",
+        "[traces]\nendpoint = \"http://me:hunter2@collector.example:4318\"\n[session]",
+        13,
+        "traces.endpoint = \"http://…@collector.example:4318\"",
+        "or http on loopback",
+    ),
     ("[session]", "[audit]\ntarget = { file = \"/nowhere/a\" }\n[session]", 13, "audit.target", "folder that exists"),
     ("[session]", "[audit]\nqueue = 1\ntarget = \"stdout\"\n[session]", 13, "audit.queue = 1 is outside", "65536 to"),
 ];
