@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     binaries::{self, Features},
     formula::fill,
-    release::{Release, install, install_content},
+    release::{FileMode, Release, install, install_content},
     report::Step,
     shell,
     target::{NpmPlatform, TARGETS, Target},
@@ -23,9 +23,9 @@ pub(crate) fn launcher(release: &Release) -> anyhow::Result<Step> {
     let manifest = fs::read_to_string(release.deploy("npm/package.json")).context("package.json cannot be read")?;
     let platforms = TARGETS.iter().filter_map(|target| Some(target.npm?.suffix));
     let manifest = manifest_of_launcher(&manifest, &release.version, platforms)?;
-    install_content(manifest.as_bytes(), &folder.join("package.json"), false)?;
-    install(&release.deploy("npm/bin/portcullis-mcp.js"), &folder.join("bin/portcullis-mcp.js"), true)?;
-    install(&release.deploy("npm/README.md"), &folder.join("README.md"), false)?;
+    install_content(manifest.as_bytes(), &folder.join("package.json"), FileMode::Data)?;
+    install(&release.deploy("npm/bin/portcullis-mcp.js"), &folder.join("bin/portcullis-mcp.js"), FileMode::Program)?;
+    install(&release.deploy("npm/README.md"), &folder.join("README.md"), FileMode::Data)?;
     pack(release, &folder)
 }
 
@@ -40,8 +40,8 @@ pub(crate) fn platform(release: &Release, target: &Target, npm: NpmPlatform) -> 
     let values = [("@PLATFORM@", &suffix.to_owned()), ("@OS@", &"linux".to_owned()), ("@CPU@", &cpu.to_owned())];
     let mut manifest: Map<String, Value> = serde_json::from_str(&fill(&template, &values)?)?;
     manifest.insert("version".to_owned(), release.version.as_str().into());
-    install_content(serde_json::to_string_pretty(&manifest)?.as_bytes(), &folder.join("package.json"), false)?;
-    install(&binaries::path(release, target, Features::Full), &folder.join("bin/portcullis"), true)?;
+    install_content(serde_json::to_string_pretty(&manifest)?.as_bytes(), &folder.join("package.json"), FileMode::Data)?;
+    install(&binaries::path(release, target, Features::Full), &folder.join("bin/portcullis"), FileMode::Program)?;
     pack(release, &folder)
 }
 
