@@ -6,7 +6,6 @@ use clap::Args;
 
 use super::StoreOption;
 
-/// Connects as mcp-remote does.
 #[derive(Args)]
 pub(crate) struct McpRemote {
     /// The arguments of mcp-remote: the server's URL, the callback port, and options such as `--header "X-Team: blue"`.
@@ -14,7 +13,6 @@ pub(crate) struct McpRemote {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Replaces mcp-remote in the configurations of clients.
 #[derive(Args)]
 pub(crate) struct ImportMcpRemote {
     /// The configuration file of a client. Default: the configurations of all known clients.

@@ -7,7 +7,7 @@ use portcullis_metadata::Secret;
 
 use super::{Provider, StoreOption};
 
-/// How a command signs in to a protected resource.
+// How a command signs in to a protected resource. A doc comment would replace the description of the command.
 #[derive(Args)]
 pub(crate) struct SignIn {
     /// The protected resource, such as `http://127.0.0.1:3000/mcp`.

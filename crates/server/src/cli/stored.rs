@@ -4,7 +4,6 @@ use clap::Args;
 
 use super::StoreOption;
 
-/// Prints the stored tokens for one URL.
 #[derive(Args)]
 pub(crate) struct Status {
     /// The protected resource, such as `https://mcp.example.com/mcp`.
@@ -13,14 +12,13 @@ pub(crate) struct Status {
     pub(crate) options: StoreOptions,
 }
 
-/// Prints all stored tokens.
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
     pub(crate) options: StoreOptions,
 }
 
-/// Which store is read, and how it is printed.
+// Which store is read, and how it is printed. A doc comment would replace the description of the command.
 #[derive(Args)]
 pub(crate) struct StoreOptions {
     /// Print JSON.

@@ -42,20 +42,6 @@ pub(super) const TABLES: &[Mistake] = &[
         "limits.per_address.per is missing",
         "add per = ",
     ),
-    (
-        "[session]",
-        "[tls]\ncertificates = \"/nowhere/a.pem\"\nkey = \"/nowhere/b.pem\"\n[session]",
-        13,
-        "tls.certificates = ",
-        "there is no such file; correct the path",
-    ),
-    (
-        "[session]",
-        "[tls]\ncertificates = \"portcullis.toml\"\nkey = \"portcullis.toml\"\n[session]",
-        13,
-        "tls.certificates = portcullis.toml has no certificate",
-        "BEGIN CERTIFICATE",
-    ),
     (LISTEN, "tls = true", 1, "tls is a boolean", "expected a table"),
     (LISTEN, "audit = \"stdout\"", 1, "audit is a string", "expected a table"),
     (
