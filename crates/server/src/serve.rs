@@ -11,6 +11,7 @@ mod drain;
 mod dry_run;
 mod file_limit;
 mod file_versions;
+mod forwarded_headers;
 mod health;
 mod legacy_calls;
 mod limit_exchange;
