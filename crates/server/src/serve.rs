@@ -54,6 +54,7 @@ use worker_pool::WorkerPool;
 pub(crate) use admin::AdminListener;
 pub(crate) use dry_run::runnable_plan;
 pub(crate) use listener::{PassedListener, bind};
+pub(crate) use own_response::REFUSED;
 pub(crate) use reload::ConfigSource;
 pub(crate) use signals::shutdown as shutdown_signal;
 
