@@ -170,7 +170,7 @@ async fn the_container_image_needs_a_volume() {
     let without_volume = (!has_volume).then_some((state.as_str(), "no volume is mounted at"));
     let unwritable = ("/proc/portcullis", "mount a volume there that its user can write");
     for (state, words) in without_volume.into_iter().chain([unwritable]) {
-        let mut serve = command(program());
+        let mut serve = portcullis_command(portcullis_program());
         serve.args(["serve", "--config"]).arg(deploy("portcullis.toml")).args(["--listen", "127.0.0.1:0"]);
         serve.env("STATE_DIRECTORY", state).env("PORTCULLIS_CONTAINER", "1").stderr(Stdio::piped());
         let mut process = Process::start("serve", &mut serve).unwrap();
