@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use portcullis_scenarios::{Peer, Portcullis, Scratch, command, in_terminal, program};
+use portcullis_scenarios::{Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program};
 use serde_json::Value;
 
 use crate::connect::Bridge;
@@ -53,7 +53,7 @@ async fn a_user_in_a_terminal_can_sign_in() {
     let (peer, store) = (Peer::start(|_| None).await, Scratch::path_for("store"));
     let url = peer.url("/mcp");
     let shown = tokio::task::spawn_blocking(move || {
-        let mut login = command(program());
+        let mut login = portcullis_command(portcullis_program());
         login.args(["login", &url, "--store", store.as_str()]).envs(NO_DISPLAY);
         in_terminal(login, &[("paste the final URL", "nothing\n")], Some("paste the whole address"))
     })
