@@ -140,7 +140,7 @@ impl UpstreamCheck<'_> {
         Finding::problem(
             MCP,
             text,
-            format!("find the path of the MCP endpoint, such as /mcp, and {}", self.write_path()),
+            format!("find the whole URL of the MCP endpoint, with its path such as /mcp, and {}", self.write_path()),
         )
     }
 }
